@@ -1,0 +1,141 @@
+"""PEP 517 backend: compiles the Cython extensions, then hands over to maturin.
+
+One wheel holds the Rust extension ``penstock._core`` and the Cython extensions
+``penstock._native.*``.  maturin owns metadata, tags and the Rust build; this file only adds the
+compiled Cython modules in place before maturin collects the files, and checks afterwards that
+they are in the wheel.  Run as a script it compiles the Cython modules in place (``make cython``).
+"""
+
+import os
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import maturin
+from maturin import (  # noqa: F401  hooks that need no change
+    build_sdist,
+    get_requires_for_build_sdist,
+    prepare_metadata_for_build_wheel,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+NATIVE = ROOT / "native"
+PACKAGE = ROOT / "python" / "penstock" / "_native"
+EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+
+# Modules with one source for both runtimes: plain Python that the native build compiles with the
+# augmenting .pxd of the same name under native/.
+SHARED_SOURCES = {
+    "penstock._native.operator_loop": "python/penstock/taskexecutor/operator_loop.py",
+}
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "initializedcheck": False,
+    "cdivision": True,
+    "auto_pickle": False,
+    "embedsignature": False,
+}
+if os.environ.get("PENSTOCK_CYTHON_DEBUG"):
+    DIRECTIVES.update(boundscheck=True, initializedcheck=True)
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
+
+
+def extension_sources():
+    """Module name → source path, relative to the root."""
+    found = {
+        ".".join(path.relative_to(NATIVE).with_suffix("").parts): str(path.relative_to(ROOT))
+        for path in sorted(NATIVE.rglob("*.pyx"))
+    }
+    return found | SHARED_SOURCES
+
+
+def remove_foreign_extensions():
+    """Another interpreter's leftovers would go into this interpreter's wheel."""
+    for path in PACKAGE.glob("*.so"):
+        if not path.name.endswith(EXT_SUFFIX):
+            path.unlink()
+
+
+def compile_cython():
+    from Cython.Build import cythonize
+    from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    os.chdir(ROOT)
+    headers = [str(path.relative_to(ROOT)) for path in sorted(NATIVE.rglob("*.h"))]
+    profiling = bool(os.environ.get("PENSTOCK_PROFILING"))
+    extensions = [
+        Extension(
+            name,
+            [source],
+            include_dirs=["native/penstock/_native"],
+            depends=headers,
+            extra_compile_args=["-O3", "-g" if profiling else "-g0", "-fvisibility=hidden"],
+            extra_link_args=[] if profiling else ["-s"],
+        )
+        for name, source in extension_sources().items()
+    ]
+    distribution = Distribution(
+        {
+            "name": "penstock",
+            "package_dir": {"": "python"},
+            "ext_modules": cythonize(
+                extensions,
+                include_path=["native"],
+                build_dir="build/cython",
+                compiler_directives=DIRECTIVES,
+                annotate=bool(os.environ.get("PENSTOCK_CYTHON_ANNOTATE")),
+            ),
+        }
+    )
+    # sysconfig's LDSHARED may carry the interpreter's own library directory as an RPATH.
+    os.environ["LDSHARED"] = f"{os.environ.get('CC', 'cc')} -shared"
+    command = build_ext(distribution)
+    command.build_temp = "build/temp"
+    command.inplace = True
+    command.parallel = os.cpu_count()
+    command.ensure_finalized()
+    command.run()
+
+
+def check_wheel(path):
+    names = set(zipfile.ZipFile(path).namelist())
+    wanted = {name.replace(".", "/") + EXT_SUFFIX for name in extension_sources()}
+    if missing := wanted - names:
+        sys.exit(f"{path.name} lacks {sorted(missing)}: check [tool.maturin] include")
+    if "-abi3-" in path.name:
+        sys.exit(f"{path.name} claims abi3 but its Cython extensions are built for {EXT_SUFFIX}")
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    return [
+        *maturin.get_requires_for_build_wheel(config_settings),
+        "Cython>=3.1,<4",
+        "setuptools>=77",
+    ]
+
+
+get_requires_for_build_editable = get_requires_for_build_wheel
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    remove_foreign_extensions()
+    compile_cython()
+    name = maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+    check_wheel(Path(wheel_directory, name))
+    return name
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    remove_foreign_extensions()
+    compile_cython()
+    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+if __name__ == "__main__":
+    compile_cython()

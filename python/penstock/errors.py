@@ -1,0 +1,70 @@
+"""Every exception that penstock raises by itself.
+
+The native extensions raise these classes too, so user code catches Python classes whichever
+runtime is in use.  An exception of a user's own function is not wrapped: it reaches the caller
+of ``execute()`` as itself.
+"""
+
+
+class PenstockError(Exception):
+    """Base of all exceptions that penstock raises by itself."""
+
+
+class InvalidProgramError(PenstockError, TypeError, ValueError):
+    """The program cannot become a job: the message names the call and how to mend it."""
+
+
+class ConfigurationError(PenstockError, ValueError):
+    """A configuration value is missing, malformed or contradicts another."""
+
+
+class JobExecutionError(PenstockError):
+    """A job failed for a reason that is not an exception of a user function."""
+
+
+class JobCancelledError(JobExecutionError):
+    """The job was cancelled before it finished."""
+
+
+class NoResourceAvailableError(JobExecutionError):
+    """The slots that the job needs were not there in time; names asked for and given."""
+
+
+class TaskExecutorLostError(JobExecutionError):
+    """A TaskExecutor ended or stopped answering; names it and what is known of the reason."""
+
+
+class CancelTaskError(PenstockError):
+    """Raised inside a task to unwind it quietly: its network resources were closed."""
+
+
+class NetworkError(PenstockError):
+    """Base of the data plane's errors."""
+
+
+class InsufficientBuffersError(NetworkError):
+    """The network buffer pool cannot serve a request; names required, available and total."""
+
+
+class PartitionConnectionError(NetworkError):
+    """The connection to a producer was refused or lost; names the peer."""
+
+
+class PartitionNotFoundError(NetworkError):
+    """The producer does not know the partition, and waiting for it did not help."""
+
+
+class ProducerFailedError(NetworkError):
+    """The producing task failed; the message carries its cause."""
+
+
+class CorruptStreamError(NetworkError):
+    """Bytes that should be a record, an event or a frame are not one."""
+
+
+class AuthenticationError(PenstockError):
+    """A peer could not prove that it holds the job's token."""
+
+
+class SerializationError(PenstockError, ValueError):
+    """A value does not fit its declared type; names value, type and position."""
