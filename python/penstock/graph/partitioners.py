@@ -1,0 +1,111 @@
+"""How the elements of one edge are spread over the consumer's subtasks, as data.
+
+The selectors that do the spreading belong to the data plane; the graph only needs to know which
+kind an edge uses, how the kind wires producers to consumers, and what Flink calls it in a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class PartitionerKind(Enum):
+    """The ways to choose a channel; `value` is the data plane's name of the selector."""
+
+    FORWARD = "FORWARD"
+    REBALANCE = "REBALANCE"
+    RESCALE = "RESCALE"
+    SHUFFLE = "SHUFFLE"
+    BROADCAST = "BROADCAST"
+    GLOBAL = "GLOBAL"
+    KEY_GROUP = "KEY_GROUP"
+    CUSTOM = "CUSTOM"
+
+
+#: What a plan calls each kind: key groups show as Flink's HASH.
+_SHIP_STRATEGY = {PartitionerKind.KEY_GROUP: "HASH"}
+
+_POINTWISE = frozenset({PartitionerKind.FORWARD, PartitionerKind.RESCALE})
+
+
+class ExchangeMode(Enum):
+    """How the data of an edge is handed over; UNDEFINED lets the generator decide."""
+
+    UNDEFINED = "UNDEFINED"
+    PIPELINED = "PIPELINED"
+    BATCH = "BATCH"
+
+
+@dataclass(frozen=True)
+class PartitionerSpec:
+    """A partitioner and what its selector needs.
+
+    Attributes:
+        kind: Name of a `PartitionerKind`.
+        key_selector: For KEY_GROUP and CUSTOM: element → key.
+        key_type: TypeInformation of the key, or None when it is not declared.
+        function: For CUSTOM: the user's Partitioner, (key, number of channels) → channel.
+        max_parallelism: For KEY_GROUP: number of key groups; 0 until the graph has settled it.
+    """
+
+    kind: str
+    key_selector: Callable[[Any], Any] | object | None = None
+    key_type: object | None = None
+    function: object | None = None
+    max_parallelism: int = 0
+
+    def __post_init__(self) -> None:
+        PartitionerKind(self.kind)  # ValueError for a kind that no data plane knows
+        if self.kind == "KEY_GROUP" and self.key_selector is None:
+            raise ValueError("a KEY_GROUP partitioner needs a key selector")
+        if self.kind == "CUSTOM" and self.function is None:
+            raise ValueError("a CUSTOM partitioner needs the user's partition function")
+
+    @property
+    def is_forward(self) -> bool:
+        """Whether element and consumer stay on the same subtask index."""
+        return self.kind == "FORWARD"
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether every consumer receives every element."""
+        return self.kind == "BROADCAST"
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether a producer feeds only some of the consumers (POINTWISE wiring)."""
+        return PartitionerKind(self.kind) in _POINTWISE
+
+    @property
+    def supports_unaligned_checkpoints(self) -> bool:
+        """Whether in-flight data of the edge may be stored and spread again after rescaling."""
+        return not (self.is_pointwise or self.is_broadcast)
+
+    @property
+    def ship_strategy(self) -> str:
+        """The name under which a plan shows the partitioner."""
+        kind = PartitionerKind(self.kind)
+        return _SHIP_STRATEGY.get(kind, kind.value)
+
+
+FORWARD = PartitionerSpec("FORWARD")
+REBALANCE = PartitionerSpec("REBALANCE")
+RESCALE = PartitionerSpec("RESCALE")
+SHUFFLE = PartitionerSpec("SHUFFLE")
+BROADCAST = PartitionerSpec("BROADCAST")
+GLOBAL = PartitionerSpec("GLOBAL")
+
+
+def key_group(key_selector: object, key_type: object | None = None) -> PartitionerSpec:
+    """Returns the partitioner of ``key_by``: elements of one key go to one subtask."""
+    return PartitionerSpec("KEY_GROUP", key_selector, key_type)
+
+
+def custom(
+    function: object, key_selector: object | None = None, key_type: object | None = None
+) -> PartitionerSpec:
+    """Returns the partitioner of ``partition_custom``: the user's function picks the channel."""
+    return PartitionerSpec("CUSTOM", key_selector, key_type, function)

@@ -1,0 +1,459 @@
+"""The logical program: one Transformation per DataStream, linked by object identity.
+
+A Transformation says what the user asked for and nothing about how it will run.  Some become an
+operator (`PhysicalTransformation`), the others only describe how the elements travel between
+operators and end up as properties of edges.  The StreamGraphGenerator turns them into a
+StreamGraph.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.partitioners import ExchangeMode, PartitionerSpec
+
+#: Parallelism that follows the job's default.
+PARALLELISM_DEFAULT: Final = -1
+#: Largest max parallelism: key groups are addressed with 16 bits.
+UPPER_BOUND_MAX_PARALLELISM: Final = 1 << 15
+#: Buffer timeout that follows the job's default.
+BUFFER_TIMEOUT_DEFAULT: Final = -2
+DEFAULT_SLOT_SHARING_GROUP: Final = "default"
+
+_ids = itertools.count(1)
+
+
+class ChainingStrategy(Enum):
+    """Whether an operator may run in the thread of its neighbour."""
+
+    ALWAYS = "ALWAYS"
+    NEVER = "NEVER"
+    HEAD = "HEAD"
+    HEAD_WITH_SOURCES = "HEAD_WITH_SOURCES"
+
+
+class Transformation:
+    """Base of all transformations.
+
+    Attributes:
+        id: Unique in this process and increasing in the order of creation.
+        name: What plans, metrics and thread names show.
+        output_type: TypeInformation of the elements, or None when it is not declared.
+        parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
+        parallelism_configured: Whether the user set the parallelism on this very operator.
+        max_parallelism: Number of key groups, or −1 to follow the job or be derived.
+        uid: The user's name of the operator's state, or None.
+        uid_hash: 32 hex digits under which the state may also be found, or None.
+        buffer_timeout_ms: Flush interval: 0 after each element, −1 only full buffers,
+            `BUFFER_TIMEOUT_DEFAULT` for the job's default.
+        slot_sharing_group: Name of the group, or None to inherit it from the inputs.
+        slot_sharing_resources: What one slot of the group needs, by resource name.
+        co_location_key: Operators with the same key share slots subtask by subtask.
+        resources: Resources of this operator alone, by name.
+        description: A longer text for plans; the name when empty.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        parallelism_configured: bool = False,
+    ) -> None:
+        self.id: Final[int] = next(_ids)
+        self.name = name
+        self.output_type = output_type
+        self.parallelism = PARALLELISM_DEFAULT
+        self.parallelism_configured = parallelism_configured
+        self.max_parallelism = -1
+        self.uid: str | None = None
+        self.uid_hash: str | None = None
+        self.buffer_timeout_ms = BUFFER_TIMEOUT_DEFAULT
+        self.slot_sharing_group: str | None = None
+        self.slot_sharing_resources: Mapping[str, float] = {}
+        self.co_location_key: str | None = None
+        self.resources: Mapping[str, float] = {}
+        self.description = ""
+        self.set_parallelism(parallelism, configured=parallelism_configured)
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        """The transformations whose elements this one takes, in the order of input numbers."""
+        return ()
+
+    def set_parallelism(self, parallelism: int, *, configured: bool = True) -> None:
+        """Sets the number of subtasks.
+
+        Raises:
+            InvalidProgramError: If it is neither positive nor `PARALLELISM_DEFAULT`.
+        """
+        if parallelism < 1 and parallelism != PARALLELISM_DEFAULT:
+            raise InvalidProgramError(
+                f"the parallelism of {self.name!r} must be at least 1, or -1 for the job's "
+                f"default; got {parallelism}"
+            )
+        self.parallelism = parallelism
+        self.parallelism_configured = configured and parallelism != PARALLELISM_DEFAULT
+
+    def set_max_parallelism(self, max_parallelism: int) -> None:
+        """Sets the number of key groups, 1 to 32768.
+
+        Raises:
+            InvalidProgramError: If it is out of that range.
+        """
+        if not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+            raise InvalidProgramError(
+                f"the max parallelism of {self.name!r} must be between 1 and "
+                f"{UPPER_BOUND_MAX_PARALLELISM}; got {max_parallelism}"
+            )
+        self.max_parallelism = max_parallelism
+
+    def set_uid_hash(self, uid_hash: str) -> None:
+        """Sets the additional id under which the operator's state may be found.
+
+        Raises:
+            InvalidProgramError: If it is not 32 lower-case hex digits.
+        """
+        if len(uid_hash) != 32 or any(c not in "0123456789abcdef" for c in uid_hash):
+            raise InvalidProgramError(
+                f"a uid hash is 32 lower-case hex digits; {self.name!r} got {uid_hash!r}"
+            )
+        self.uid_hash = uid_hash
+
+    def set_buffer_timeout(self, timeout_ms: int) -> None:
+        """Sets the flush interval: 0 after each element, −1 only full buffers, or ms.
+
+        Raises:
+            InvalidProgramError: If it is below −1.
+        """
+        if timeout_ms < -1:
+            raise InvalidProgramError(
+                f"the buffer timeout of {self.name!r} must be -1, 0 or a number of "
+                f"milliseconds; got {timeout_ms}"
+            )
+        self.buffer_timeout_ms = timeout_ms
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(id={self.id}, name={self.name!r}, "
+            f"parallelism={self.parallelism})"
+        )
+
+
+class PhysicalTransformation(Transformation):
+    """A transformation that becomes an operator.
+
+    Attributes:
+        operator: What the operator does.
+        chaining_strategy: Whether it may run in its neighbours' thread.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        operator: OperatorDescriptor,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        chaining_strategy: ChainingStrategy = ChainingStrategy.ALWAYS,
+    ) -> None:
+        super().__init__(name, output_type, parallelism)
+        self.operator = operator
+        self.chaining_strategy = chaining_strategy
+
+
+class SourceTransformation(PhysicalTransformation):
+    """A source that the runtime polls (FLIP-27)."""
+
+    def __init__(
+        self,
+        name: str,
+        operator: OperatorDescriptor,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        bounded: bool = True,
+        chaining_strategy: ChainingStrategy = ChainingStrategy.HEAD,
+    ) -> None:
+        super().__init__(
+            name, operator, output_type, parallelism, chaining_strategy=chaining_strategy
+        )
+        self.bounded = bounded
+
+
+class LegacySourceTransformation(SourceTransformation):
+    """A source whose function owns its loop (SourceFunction)."""
+
+
+class OneInputTransformation(PhysicalTransformation):
+    """An operator with one input, keyed when it has a key selector."""
+
+    def __init__(
+        self,
+        input: Transformation,
+        name: str,
+        operator: OperatorDescriptor,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        key_selector: object | None = None,
+        key_type: object | None = None,
+        chaining_strategy: ChainingStrategy = ChainingStrategy.ALWAYS,
+    ) -> None:
+        super().__init__(
+            name, operator, output_type, parallelism, chaining_strategy=chaining_strategy
+        )
+        self.input = input
+        self.key_selector = key_selector
+        self.key_type = key_type
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+class ReduceTransformation(OneInputTransformation):
+    """A rolling reduce over a keyed stream."""
+
+
+class TimestampsAndWatermarksTransformation(OneInputTransformation):
+    """Assignment of timestamps and generation of watermarks."""
+
+
+class SinkTransformation(OneInputTransformation):
+    """An operator without output: writer and committer of a sink."""
+
+
+class LegacySinkTransformation(SinkTransformation):
+    """A sink function called once per element."""
+
+
+class GlobalCommitterTransformation(OneInputTransformation):
+    """The single subtask that commits for all writers of a sink."""
+
+
+class CacheTransformation(OneInputTransformation):
+    """Keeps the elements of its input for later jobs of the same environment."""
+
+
+class TwoInputTransformation(PhysicalTransformation):
+    """An operator with two inputs; input numbers are 1 and 2."""
+
+    def __init__(
+        self,
+        input1: Transformation,
+        input2: Transformation,
+        name: str,
+        operator: OperatorDescriptor,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        key_selector1: object | None = None,
+        key_selector2: object | None = None,
+        key_type: object | None = None,
+        chaining_strategy: ChainingStrategy = ChainingStrategy.ALWAYS,
+    ) -> None:
+        super().__init__(
+            name, operator, output_type, parallelism, chaining_strategy=chaining_strategy
+        )
+        self.input1 = input1
+        self.input2 = input2
+        self.key_selector1 = key_selector1
+        self.key_selector2 = key_selector2
+        self.key_type = key_type
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        """First and second input."""
+        return (self.input1, self.input2)
+
+
+class BroadcastStateTransformation(TwoInputTransformation):
+    """A plain stream beside a broadcast one; the second input is the broadcast side."""
+
+
+class KeyedBroadcastStateTransformation(TwoInputTransformation):
+    """A keyed stream beside a broadcast one; the second input is the broadcast side."""
+
+
+class MultipleInputTransformation(PhysicalTransformation):
+    """An operator with any number of inputs, numbered from 1 in the order they were added."""
+
+    def __init__(
+        self,
+        name: str,
+        operator: OperatorDescriptor,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        chaining_strategy: ChainingStrategy = ChainingStrategy.ALWAYS,
+    ) -> None:
+        super().__init__(
+            name, operator, output_type, parallelism, chaining_strategy=chaining_strategy
+        )
+        self._inputs: list[Transformation] = []
+
+    def add_input(self, input: Transformation) -> None:
+        """Appends an input; its number is its position, from 1."""
+        self._inputs.append(input)
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        """All inputs in the order they were added."""
+        return tuple(self._inputs)
+
+
+class KeyedMultipleInputTransformation(MultipleInputTransformation):
+    """A multiple-input operator whose inputs share a key type."""
+
+    def __init__(
+        self,
+        name: str,
+        operator: OperatorDescriptor,
+        output_type: object | None,
+        parallelism: int = PARALLELISM_DEFAULT,
+        *,
+        key_type: object | None = None,
+        chaining_strategy: ChainingStrategy = ChainingStrategy.ALWAYS,
+    ) -> None:
+        super().__init__(
+            name, operator, output_type, parallelism, chaining_strategy=chaining_strategy
+        )
+        self.key_type = key_type
+        self.key_selectors: list[object | None] = []
+
+    def add_input(self, input: Transformation, key_selector: object | None = None) -> None:
+        """Appends an input with the selector of its keys."""
+        super().add_input(input)
+        self.key_selectors.append(key_selector)
+
+
+class UnionTransformation(Transformation):
+    """All elements of several inputs of one type; no operator of its own."""
+
+    def __init__(self, inputs: Sequence[Transformation]) -> None:
+        if not inputs:
+            raise InvalidProgramError("a union needs at least one input")
+        super().__init__("Union", inputs[0].output_type, inputs[0].parallelism)
+        self._inputs = tuple(inputs)
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        """The united inputs."""
+        return self._inputs
+
+
+class _EdgeTransformation(Transformation):
+    """A property of the edges that leave `input`; no operator of its own."""
+
+    def __init__(self, input: Transformation, name: str, output_type: object | None) -> None:
+        super().__init__(name, output_type, input.parallelism)
+        self.input = input
+
+    @property
+    def inputs(self) -> tuple[Transformation, ...]:
+        """The one input."""
+        return (self.input,)
+
+
+class PartitionTransformation(_EdgeTransformation):
+    """Spreads the elements of its input by a partitioner."""
+
+    def __init__(
+        self,
+        input: Transformation,
+        partitioner: PartitionerSpec,
+        exchange_mode: ExchangeMode = ExchangeMode.UNDEFINED,
+    ) -> None:
+        super().__init__(input, "Partition", input.output_type)
+        self.partitioner = partitioner
+        self.exchange_mode = exchange_mode
+
+
+class SideOutputTransformation(_EdgeTransformation):
+    """The elements that an operator emitted to one output tag."""
+
+    def __init__(self, input: Transformation, tag: str, output_type: object | None) -> None:
+        super().__init__(input, "SideOutput", output_type)
+        self.tag = tag
+
+
+class SplitTransformation(_EdgeTransformation):
+    """Marks each element with the names that a selector gives it (older form)."""
+
+    def __init__(self, input: Transformation, output_selector: object) -> None:
+        super().__init__(input, "Split", input.output_type)
+        self.output_selector = output_selector
+
+
+class SelectTransformation(_EdgeTransformation):
+    """The elements that a split marked with one of the given names."""
+
+    def __init__(self, input: Transformation, selected_names: Sequence[str]) -> None:
+        super().__init__(input, "Select", input.output_type)
+        self.selected_names = tuple(selected_names)
+
+
+class FeedbackTransformation(_EdgeTransformation):
+    """The head of an iteration: elements of `input` and of the feedback edges.
+
+    Attributes:
+        feedback_edges: Transformations whose elements return to the head.
+        wait_time_ms: The iteration ends when no feedback arrived for so long; 0 waits for ever.
+    """
+
+    def __init__(self, input: Transformation, wait_time_ms: int = 0) -> None:
+        super().__init__(input, "Feedback", input.output_type)
+        self.wait_time_ms = wait_time_ms
+        self.feedback_edges: list[Transformation] = []
+
+    def add_feedback_edge(self, transformation: Transformation) -> None:
+        """Closes the loop with one more edge.
+
+        Raises:
+            InvalidProgramError: If its parallelism differs from the head's.
+        """
+        if transformation.parallelism != self.parallelism:
+            raise InvalidProgramError(
+                "the feedback of an iteration must have the parallelism of its head: "
+                f"{transformation.name!r} has {transformation.parallelism}, the head "
+                f"{self.parallelism}"
+            )
+        self.feedback_edges.append(transformation)
+
+
+class CoFeedbackTransformation(Transformation):
+    """The second input of a co-iteration: only the elements that feedback edges bring.
+
+    Attributes:
+        feedback_edges: Transformations whose elements return.
+        wait_time_ms: The iteration ends when no feedback arrived for so long; 0 waits for ever.
+    """
+
+    def __init__(
+        self, parallelism: int, feedback_type: object | None, wait_time_ms: int = 0
+    ) -> None:
+        super().__init__("CoFeedback", feedback_type, parallelism)
+        self.wait_time_ms = wait_time_ms
+        self.feedback_edges: list[Transformation] = []
+
+    def add_feedback_edge(self, transformation: Transformation) -> None:
+        """Closes the loop with one more edge.
+
+        Raises:
+            InvalidProgramError: If its parallelism differs from the iteration's.
+        """
+        if transformation.parallelism != self.parallelism:
+            raise InvalidProgramError(
+                "the feedback of a co-iteration must have its parallelism: "
+                f"{transformation.name!r} has {transformation.parallelism}, the iteration "
+                f"{self.parallelism}"
+            )
+        self.feedback_edges.append(transformation)
