@@ -1,0 +1,66 @@
+# Every developer command, one line each; `make` alone lists them.
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3,$(if $(shell $(p) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo yes),$(p))))
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.rs' -o -name '*.toml' \) 2>/dev/null) pyproject.toml Cargo.toml Cargo.lock
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-python test-rust conformance lint fmt develop cython bench bench-smoke bench-workloads wheel sdist clean prerequisites
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+prerequisites:
+	@PYTHON='$(PYTHON)' sh ci/prerequisites.sh
+
+$(BIN)/python: | prerequisites
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+
+$(STAMP): $(BIN)/python $(SOURCES) | prerequisites
+	$(BIN)/python -m pip install --quiet '.[spark]'
+	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+run: $(STAMP)  ## build, install, and count the words of the standard library on Spark local[2]
+	$(BIN)/python examples/main_job.py
+
+test: $(STAMP) test-rust  ## all tests: Rust, then Python
+	$(PYTEST)
+
+test-python: $(STAMP)  ## the Python tests alone
+	$(PYTEST)
+
+test-rust: | prerequisites  ## the Rust tests alone
+	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network
+
+lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
+	sh ci/lint.sh $(BIN)
+
+fmt: $(STAMP)  ## format Rust and Python
+	cargo fmt --all
+	$(BIN)/python -m pip install --quiet --group lint
+	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+develop: $(BIN)/python  ## the incremental loop: Rust by cargo, Cython in place, Python from the tree
+	sh ci/develop.sh $(BIN)
+
+cython: $(BIN)/python  ## compile the Cython modules in place
+	$(BIN)/python ci/build_backend.py
+
+bench-smoke: $(STAMP)  ## every micro benchmark once, small
+	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
+
+bench: $(STAMP)  ## the micro benchmarks, measured
+	$(PYTEST) benchmarks/micro --benchmark-enable
+
+bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
+	$(BIN)/python benchmarks/workloads/word_count.py
+
+wheel: $(BIN)/python  ## a wheel in dist/
+	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+
+clean:  ## remove everything that was built
+	rm -rf $(VENV) build dist target python/penstock/_core*.so python/penstock/_native/*.so

@@ -1,0 +1,78 @@
+"""The ``penstock`` command.
+
+``penstock run`` executes a program in this process with its own arguments, as ``python`` would,
+after putting the options into the process's default configuration: the environment variables
+``PENSTOCK_EXECUTION_TARGET`` and ``PENSTOCK_CONFIGURATION`` (a JSON object of option → value),
+which :meth:`StreamExecutionEnvironment.get_execution_environment` reads.
+"""
+
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import click
+
+from penstock import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Stateful stream processing with PyFlink's API, on Spark executors."""
+
+
+def _parse_option(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise click.BadParameter(f"'{text}' is not of the form key=value", param_hint="-D")
+    return key.strip(), value
+
+
+@main.command(
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+)
+@click.option(
+    "--target",
+    type=click.Choice(["spark", "local", "in-process"]),
+    default="spark",
+    show_default=True,
+    help="Where the TaskExecutors run.",
+)
+@click.option("--master", metavar="URL", help="Spark master; else Spark's configuration, local[*].")
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
+@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
+@click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program.")
+@click.argument("program", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(
+    target: str,
+    master: str | None,
+    parallelism: int | None,
+    options: tuple[str, ...],
+    as_pyflink: bool,
+    program: Path,
+    arguments: tuple[str, ...],
+) -> None:
+    """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM."""
+    if master is not None and target != "spark":
+        raise click.UsageError(f"--master is for --target spark; the target is {target}")
+    configuration = dict(_parse_option(option) for option in options)
+    if parallelism is not None:
+        configuration["parallelism.default"] = str(parallelism)
+    if master is not None:
+        configuration["spark.master"] = master
+    os.environ["PENSTOCK_EXECUTION_TARGET"] = target
+    os.environ["PENSTOCK_CONFIGURATION"] = json.dumps(configuration)
+    if as_pyflink:
+        from penstock.pyflink_alias import install
+
+        install()
+    sys.argv = [str(program), *arguments]
+    sys.path.insert(0, str(program.resolve().parent))
+    runpy.run_path(str(program), run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

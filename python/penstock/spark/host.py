@@ -1,0 +1,96 @@
+"""What runs inside the Spark task: it starts one TaskExecutor process and supervises it.
+
+The TaskExecutor is a child process with a fresh interpreter, because Spark's Python workers are
+forked from a daemon and are reused between tasks.  It ends with this process: it asks the kernel
+to be killed with its parent, and it watches the pipe on its standard input.
+"""
+
+import collections
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+_LOG_TAIL_LINES = 50
+_STATUS_INTERVAL_S = 5.0
+
+
+def local_address_towards(host: str, port: int) -> str:
+    """The address of this machine that the given peer sees (no packet is sent)."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, port))
+        return str(probe.getsockname()[0])
+
+
+def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Runs one TaskExecutor to its end; yields status rows, the last one with its exit.
+
+    Args:
+        launch: the launch specification of ``penstock.taskexecutor``, without what only this
+            executor knows (its address, temporary folders, a new executor id for each attempt).
+
+    Yields:
+        ``{"executor_id", "pid", "state": "running"}`` every few seconds, then
+        ``{"executor_id", "pid", "state": "ended", "exit_code", "log_tail"}``.
+    """
+    driver_host, driver_port = launch["driver"]
+    # Spark may run the task again after losing an executor: each attempt is a new TaskExecutor.
+    executor_id = f"{launch['executor_id']}-{uuid.uuid4().hex[:8]}"
+    specification = launch | {
+        "executor_id": executor_id,
+        "bind_host": local_address_towards(driver_host, driver_port),
+    }
+    if not specification.get("temp_dirs"):
+        local_dirs = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
+        specification["temp_dirs"] = [path for path in local_dirs.split(",") if path]
+    environment = dict(os.environ, PENSTOCK_RUNTIME=launch["runtime"])
+    child = subprocess.Popen(
+        [sys.executable, "-m", "penstock.taskexecutor"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        text=True,
+        errors="replace",
+    )
+    assert child.stdin is not None
+    assert child.stderr is not None
+    tail: collections.deque[str] = collections.deque(maxlen=_LOG_TAIL_LINES)
+
+    def relay(stream: Any) -> None:
+        for line in stream:
+            tail.append(line)
+            sys.stderr.write(line)
+        sys.stderr.flush()
+
+    log = threading.Thread(target=relay, args=(child.stderr,), name="log relay", daemon=True)
+    log.start()
+    row = {"executor_id": executor_id, "pid": child.pid}
+    try:
+        child.stdin.write(json.dumps(specification) + "\n")
+        child.stdin.flush()
+        while True:
+            try:
+                exit_code = child.wait(_STATUS_INTERVAL_S)
+                break
+            except subprocess.TimeoutExpired:
+                yield row | {"state": "running"}
+    except BrokenPipeError:
+        # It ended before it read its specification; its log says why.
+        exit_code = child.wait()
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        try:
+            child.stdin.close()
+        except BrokenPipeError:
+            pass  # the specification was never read: nothing is left to deliver
+        log.join()
+        child.stderr.close()
+    yield row | {"state": "ended", "exit_code": exit_code, "log_tail": "".join(tail)}
