@@ -1,0 +1,29 @@
+# C declarations for python/penstock/taskexecutor/operator_loop.py, which Cython compiles as
+# penstock._native.operator_loop.  RecordWriter cimports Output, StreamInputProcessor cimports Input.
+
+
+cdef class Output:
+    cpdef collect(self, object value, long long timestamp)
+    cpdef collect_side(self, str tag_id, object value, long long timestamp)
+    cpdef emit_watermark(self, long long timestamp)
+    cpdef emit_status(self, bint idle)
+    cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
+                              long long operator_id_upper, int subtask)
+
+
+cdef class Input:
+    cpdef process(self, object value, long long timestamp)
+    cpdef process_watermark(self, long long timestamp)
+    cpdef process_status(self, bint idle)
+    cpdef process_latency_marker(self, long long marked_time, long long operator_id_lower,
+                                 long long operator_id_upper, int subtask)
+
+
+cdef class ChainingOutput(Output):
+    cdef Input target
+
+
+cdef class StreamOperator(Input):
+    cdef public Output output
+    cdef public object failed_with
+    cdef public object context

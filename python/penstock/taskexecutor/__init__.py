@@ -1,0 +1,1 @@
+"""The worker: TaskExecutor, Task, StreamTask, operators and their state."""
