@@ -6,9 +6,11 @@ TaskExecutor builds the operator of that kind when the chain that holds it is de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SOURCE_KINDS: Final = frozenset(
     {

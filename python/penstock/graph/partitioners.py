@@ -6,10 +6,12 @@ kind an edge uses, how the kind wires producers to consumers, and what Flink cal
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class PartitionerKind(Enum):

@@ -9,13 +9,16 @@ StreamGraph.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import ExchangeMode, PartitionerSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.graph.operators import OperatorDescriptor
 
 #: Parallelism that follows the job's default.
 PARALLELISM_DEFAULT: Final = -1
@@ -46,10 +49,10 @@ class Transformation:
         output_type: TypeInformation of the elements, or None when it is not declared.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
         parallelism_configured: Whether the user set the parallelism on this very operator.
-        max_parallelism: Number of key groups, or −1 to follow the job or be derived.
+        max_parallelism: Number of key groups, or -1 to follow the job or be derived.
         uid: The user's name of the operator's state, or None.
         uid_hash: 32 hex digits under which the state may also be found, or None.
-        buffer_timeout_ms: Flush interval: 0 after each element, −1 only full buffers,
+        buffer_timeout_ms: Flush interval: 0 after each element, -1 only full buffers,
             `BUFFER_TIMEOUT_DEFAULT` for the job's default.
         slot_sharing_group: Name of the group, or None to inherit it from the inputs.
         slot_sharing_resources: What one slot of the group needs, by resource name.
@@ -127,10 +130,10 @@ class Transformation:
         self.uid_hash = uid_hash
 
     def set_buffer_timeout(self, timeout_ms: int) -> None:
-        """Sets the flush interval: 0 after each element, −1 only full buffers, or ms.
+        """Sets the flush interval: 0 after each element, -1 only full buffers, or ms.
 
         Raises:
-            InvalidProgramError: If it is below −1.
+            InvalidProgramError: If it is below -1.
         """
         if timeout_ms < -1:
             raise InvalidProgramError(

@@ -1,0 +1,324 @@
+"""StreamGraph → JobGraph: operators that may share a thread become one vertex.
+
+Starting from each source, and then from the target of each edge that leaves a chain, chainable
+edges are followed depth first.  Order is that of ids and edges, never of hashing, so one program
+always gives the same graph.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import cloudpickle
+
+from penstock.errors import InvalidProgramError
+from penstock.graph.chaining import is_chainable
+from penstock.graph.job_graph import (
+    BLOCKING,
+    PIPELINED_BOUNDED,
+    ChainConfig,
+    ChainedOutput,
+    GateConfig,
+    IntermediateDataSet,
+    JobEdge,
+    JobGraph,
+    JobVertex,
+    NetworkOutput,
+    OperatorConfig,
+    OperatorIdentity,
+)
+from penstock.graph.key_groups import default_max_parallelism
+from penstock.graph.operator_ids import generate_operator_ids, murmur3_128
+from penstock.graph.partitioners import ExchangeMode
+from penstock.graph.wiring import DistributionPattern
+
+if TYPE_CHECKING:
+    from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
+
+
+@dataclass
+class _Chain:
+    """A chain while it is built: members depth first from the head."""
+
+    head: StreamNode
+    members: list[StreamNode] = field(default_factory=list)
+    leaving: list[StreamEdge] = field(default_factory=list)
+
+    @property
+    def position(self) -> dict[int, int]:
+        return {node.id: i for i, node in enumerate(self.members)}
+
+
+class JobGraphGenerator:
+    """Builds the JobGraph of one StreamGraph.
+
+    Args:
+        graph: The finished StreamGraph.
+        job_id: 16 bytes; random when None.
+    """
+
+    def __init__(self, graph: StreamGraph, *, job_id: bytes | None = None) -> None:
+        self._graph = graph
+        self._job_id = job_id
+        self._ids: dict[int, bytes] = {}
+        self._chains: dict[int, _Chain] = {}
+
+    def generate(self) -> JobGraph:
+        """Returns the graph.
+
+        Raises:
+            InvalidProgramError: If uids collide, or a user's function cannot be shipped.
+        """
+        settings = self._graph.settings
+        self._ids = generate_operator_ids(self._graph, auto_generate=settings.auto_generate_uids)
+        self._build_chains()
+        vertices = {}
+        for chain in self._chains.values():
+            vertex = self._vertex_without_edges(chain)
+            vertices[vertex.id] = vertex
+        self._connect(vertices)
+        for chain in self._chains.values():
+            vertex = vertices[self._ids[chain.head.id]]
+            vertex.code = _pickle_chain(self._chain_config(chain, vertex, vertices))
+        job = JobGraph(
+            name=self._graph.job_name,
+            vertices=vertices,
+            configuration=dict(settings.configuration),
+            slot_sharing_resources=dict(settings.slot_sharing_resources),
+            checkpoint_interval_ms=settings.checkpoint_interval_ms,
+        )
+        if self._job_id is not None:
+            job.job_id = self._job_id
+        job.sort_topologically()
+        return job
+
+    # Chains ---------------------------------------------------------------------------------
+
+    def _build_chains(self) -> None:
+        heads = sorted(self._graph.source_ids)
+        for head_id in heads:  # grows while it is walked: targets of leaving edges are heads
+            if head_id in self._chains:
+                continue
+            chain = _Chain(self._graph.nodes[head_id])
+            self._chains[head_id] = chain
+            self._extend(chain)
+            heads.extend(edge.target_id for edge in chain.leaving)
+
+    def _extend(self, chain: _Chain) -> None:
+        # Depth first with an explicit stack: a deep chain must not meet the recursion limit.
+        stack = [chain.head]
+        while stack:
+            node = stack.pop()
+            chain.members.append(node)
+            chained = []
+            for edge in node.out_edges:
+                if is_chainable(edge, self._graph):
+                    chained.append(self._graph.nodes[edge.target_id])
+                else:
+                    chain.leaving.append(edge)
+            stack.extend(reversed(chained))
+
+    def _chain_name(self, node: StreamNode) -> str:
+        # Names are built from the tails towards the head, for the same reason.
+        names: dict[int, str] = {}
+        order = [node]
+        for current in order:
+            order.extend(self._chained_successors(current))
+        for current in reversed(order):
+            successors = [names[s.id] for s in self._chained_successors(current)]
+            if not successors:
+                names[current.id] = current.name
+            elif len(successors) == 1:
+                names[current.id] = f"{current.name} -> {successors[0]}"
+            else:
+                names[current.id] = f"{current.name} -> ({', '.join(successors)})"
+        return names[node.id]
+
+    def _chained_successors(self, node: StreamNode) -> list[StreamNode]:
+        return [
+            self._graph.nodes[edge.target_id]
+            for edge in node.out_edges
+            if is_chainable(edge, self._graph)
+        ]
+
+    # Vertices -------------------------------------------------------------------------------
+
+    def _vertex_without_edges(self, chain: _Chain) -> JobVertex:
+        head = chain.head
+        configured = max((node.max_parallelism for node in chain.members), default=-1)
+        resources: dict[str, float] = {}
+        for node in chain.members:
+            for name, amount in node.resources.items():
+                resources[name] = resources.get(name, 0.0) + amount
+        groups = {n.co_location_group for n in chain.members if n.co_location_group is not None}
+        if len(groups) > 1:
+            raise InvalidProgramError(
+                f"operators of the chain {self._chain_name(head)!r} belong to different "
+                f"co-location groups: {', '.join(sorted(groups))}"
+            )
+        return JobVertex(
+            id=self._ids[head.id],
+            name=self._chain_name(head),
+            parallelism=head.parallelism,
+            max_parallelism=(
+                configured if configured > 0 else default_max_parallelism(head.parallelism)
+            ),
+            max_parallelism_configured=configured > 0,
+            operators=tuple(
+                OperatorIdentity(
+                    self._ids[node.id],
+                    node.uid,
+                    None if node.uid_hash is None else bytes.fromhex(node.uid_hash),
+                    node.name,
+                )
+                for node in chain.members
+            ),
+            slot_sharing_group=head.slot_sharing_group,
+            co_location_group=groups.pop() if groups else None,
+            resources=resources,
+            is_source=head.is_source,
+            bounded=head.bounded,
+            descriptions=tuple(node.description for node in chain.members),
+        )
+
+    def _connect(self, vertices: dict[bytes, JobVertex]) -> None:
+        for chain in self._chains.values():
+            producer = vertices[self._ids[chain.head.id]]
+            for index, edge in enumerate(chain.leaving):
+                producer.produced.append(
+                    IntermediateDataSet(
+                        id=_dataset_id(producer.id, index),
+                        producer_id=producer.id,
+                        type=BLOCKING
+                        if edge.exchange_mode is ExchangeMode.BATCH
+                        else PIPELINED_BOUNDED,
+                        buffer_timeout_ms=edge.buffer_timeout_ms,
+                    )
+                )
+        # Gates are in the order of the receiver's in-edges, which is the order of the program.
+        for chain in self._chains.values():
+            consumer = vertices[self._ids[chain.head.id]]
+            for edge in chain.head.in_edges:
+                consumer.inputs.append(
+                    JobEdge(
+                        dataset_id=self._dataset_of(edge),
+                        target_id=consumer.id,
+                        distribution=_distribution(edge),
+                        ship_strategy=edge.partitioner.ship_strategy,
+                        input_number=edge.input_number,
+                    )
+                )
+
+    def _dataset_of(self, edge: StreamEdge) -> bytes:
+        chain = self._chain_with(edge.source_id)
+        index = next(i for i, other in enumerate(chain.leaving) if other is edge)
+        return _dataset_id(self._ids[chain.head.id], index)
+
+    def _chain_with(self, node_id: int) -> _Chain:
+        node = self._graph.nodes[node_id]
+        while node.id not in self._chains:
+            node = self._graph.nodes[node.in_edges[0].source_id]
+        return self._chains[node.id]
+
+    # Code -----------------------------------------------------------------------------------
+
+    def _chain_config(
+        self, chain: _Chain, vertex: JobVertex, vertices: dict[bytes, JobVertex]
+    ) -> ChainConfig:
+        position = chain.position
+        return ChainConfig(
+            operators=tuple(
+                self._operator_config(node, chain, position, vertices) for node in chain.members
+            ),
+            gates=tuple(
+                GateConfig(
+                    dataset_id=job_edge.dataset_id,
+                    input_number=edge.input_number,
+                    type=self._edge_type(edge),
+                    distribution=job_edge.distribution,
+                    supports_unaligned_checkpoints=edge.supports_unaligned_checkpoints,
+                )
+                for edge, job_edge in zip(chain.head.in_edges, vertex.inputs, strict=True)
+            ),
+        )
+
+    def _operator_config(
+        self,
+        node: StreamNode,
+        chain: _Chain,
+        position: dict[int, int],
+        vertices: dict[bytes, JobVertex],
+    ) -> OperatorConfig:
+        chained = []
+        network = []
+        for edge in node.out_edges:
+            index = next((i for i, e in enumerate(chain.leaving) if e is edge), None)
+            if index is None:
+                chained.append(
+                    ChainedOutput(
+                        position[edge.target_id], edge.input_number, edge.tag, edge.selected_names
+                    )
+                )
+                continue
+            partitioner = edge.partitioner
+            if partitioner.kind == "KEY_GROUP":
+                consumer = vertices[self._ids[edge.target_id]]
+                partitioner = replace(partitioner, max_parallelism=consumer.max_parallelism)
+            network.append(
+                NetworkOutput(
+                    partition=index,
+                    partitioner=partitioner,
+                    tag=edge.tag,
+                    type=self._edge_type(edge),
+                    selected_names=edge.selected_names,
+                    supports_unaligned_checkpoints=edge.supports_unaligned_checkpoints,
+                )
+            )
+        return OperatorConfig(
+            id=self._ids[node.id],
+            uid=node.uid,
+            name=node.name,
+            descriptor=node.descriptor,
+            input_types=node.input_types,
+            output_type=node.output_type,
+            key_selectors=node.key_selectors,
+            key_type=node.key_type,
+            chained_outputs=tuple(chained),
+            network_outputs=tuple(network),
+            buffer_timeout_ms=node.buffer_timeout_ms,
+            output_selectors=tuple(node.output_selectors),
+        )
+
+    def _edge_type(self, edge: StreamEdge) -> object | None:
+        if edge.tag is not None:
+            return self._graph.tag_type(edge.source_id, edge.tag)
+        return self._graph.nodes[edge.source_id].output_type
+
+
+def _distribution(edge: StreamEdge) -> DistributionPattern:
+    if edge.partitioner.is_pointwise:
+        return DistributionPattern.POINTWISE
+    return DistributionPattern.ALL_TO_ALL
+
+
+def _dataset_id(producer_id: bytes, index: int) -> bytes:
+    return murmur3_128(producer_id + b"dataset" + index.to_bytes(4, "big"))
+
+
+def _pickle_chain(chain: ChainConfig) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(chain))
+    except Exception as whole:
+        # Pickling runs the user's own reduce functions, so any exception may come out of it; find
+        # the operator that is to blame, because the whole chain's error does not name it.
+        for operator in chain.operators:
+            try:
+                cloudpickle.dumps(operator)
+            except Exception as error:
+                raise InvalidProgramError(
+                    f"operator {operator.name!r} cannot be shipped to the workers, because its "
+                    f"function or what it refers to cannot be pickled: {error}; create such "
+                    "objects in open() instead"
+                ) from error
+        raise InvalidProgramError(f"a chain cannot be pickled: {whole}") from whole

@@ -1,0 +1,148 @@
+"""Stable operator ids: the names under which an operator's state is found again.
+
+With a uid the id is the hash of the uid.  Without one it follows from the operator's place in the
+topology: the visit index, the number of chained successors and the ids of its inputs, so that
+changes downstream leave it alone.  Hash: MurmurHash3 x64 128-bit (Appleby, public domain), seed 0.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import InvalidProgramError
+from penstock.graph.chaining import is_chainable
+
+if TYPE_CHECKING:
+    from penstock.graph.stream_graph import StreamGraph, StreamNode
+
+_MASK: Final = 0xFFFFFFFFFFFFFFFF
+_C1: Final = 0x87C37B91114253D5
+_C2: Final = 0x4CF5AD432745937F
+
+
+def murmur3_128(data: bytes) -> bytes:
+    """Returns the 16-byte MurmurHash3 x64 128 of the data, seed 0, little-endian halves."""
+    h1 = h2 = 0
+    length = len(data)
+    blocks = length // 16
+    for i in range(blocks):
+        k1 = int.from_bytes(data[i * 16 : i * 16 + 8], "little")
+        k2 = int.from_bytes(data[i * 16 + 8 : i * 16 + 16], "little")
+        h1 ^= _mix_k1(k1)
+        h1 = _rotl(h1, 27)
+        h1 = ((h1 + h2) * 5 + 0x52DCE729) & _MASK
+        h2 ^= _mix_k2(k2)
+        h2 = _rotl(h2, 31)
+        h2 = ((h2 + h1) * 5 + 0x38495AB5) & _MASK
+    tail = data[blocks * 16 :]
+    h2 ^= _mix_k2(int.from_bytes(tail[8:], "little"))
+    h1 ^= _mix_k1(int.from_bytes(tail[:8], "little"))
+    h1 ^= length
+    h2 ^= length
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    h1 = _fmix(h1)
+    h2 = _fmix(h2)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    return h1.to_bytes(8, "little") + h2.to_bytes(8, "little")
+
+
+def _rotl(value: int, bits: int) -> int:
+    return (value << bits | value >> (64 - bits)) & _MASK
+
+
+def _mix_k1(k: int) -> int:
+    return _rotl(k * _C1 & _MASK, 31) * _C2 & _MASK
+
+
+def _mix_k2(k: int) -> int:
+    return _rotl(k * _C2 & _MASK, 33) * _C1 & _MASK
+
+
+def _fmix(k: int) -> int:
+    k ^= k >> 33
+    k = k * 0xFF51AFD7ED558CCD & _MASK
+    k ^= k >> 33
+    k = k * 0xC4CEB9FE1A85EC53 & _MASK
+    return k ^ k >> 33
+
+
+def uid_to_operator_id(uid: str) -> bytes:
+    """Returns the operator id that a uid stands for."""
+    return murmur3_128(uid.encode("utf-8"))
+
+
+def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> dict[int, bytes]:
+    """Returns the id of every node of a StreamGraph.
+
+    Args:
+        graph: The graph; chaining counts, so its settings must be final.
+        auto_generate: Whether nodes without a uid may get an id from the topology.
+
+    Raises:
+        InvalidProgramError: If a uid or uid hash is used twice, or missing where it is required.
+    """
+    ids: dict[int, bytes] = {}
+    pending: deque[int] = deque(sorted(graph.source_ids))
+    waiting = set(pending)
+    while pending:
+        node = graph.nodes[pending.popleft()]
+        waiting.discard(node.id)
+        if any(edge.source_id not in ids for edge in node.in_edges):
+            # Another input has not been reached yet; that input puts the node back in the queue.
+            continue
+        if node.uid is not None:
+            operator_id = uid_to_operator_id(node.uid)
+            _require_unused(operator_id, ids, graph, node, f"uid {node.uid!r}")
+        elif not auto_generate and node.uid_hash is None:
+            raise InvalidProgramError(
+                f"pipeline.auto-generate-uids is off and operator {node.name!r} has no uid: give "
+                "it one with uid(...)"
+            )
+        else:
+            chained = sum(1 for edge in node.out_edges if is_chainable(edge, graph))
+            operator_id = _topology_id(node, ids, chained)
+            _require_unused(operator_id, ids, graph, node, "generated id")
+        ids[node.id] = operator_id
+        for edge in node.out_edges:
+            if edge.target_id not in ids and edge.target_id not in waiting:
+                pending.append(edge.target_id)
+                waiting.add(edge.target_id)
+    _check_uid_hashes(graph, ids)
+    return ids
+
+
+def _topology_id(node: StreamNode, ids: dict[int, bytes], chained_out_edges: int) -> bytes:
+    index = len(ids).to_bytes(4, "little")
+    digest = bytearray(murmur3_128(index * (1 + chained_out_edges)))
+    for edge in node.in_edges:
+        other = ids[edge.source_id]
+        for j in range(16):
+            digest[j] = (digest[j] * 37 & 0xFF) ^ other[j]
+    return bytes(digest)
+
+
+def _require_unused(
+    operator_id: bytes, ids: dict[int, bytes], graph: StreamGraph, node: StreamNode, what: str
+) -> None:
+    for other_id, other in ids.items():
+        if other == operator_id:
+            raise InvalidProgramError(
+                f"Hash collision on user-specified ID: the {what} of operator {node.name!r} is "
+                f"also that of {graph.nodes[other_id].name!r}; every uid must be unique in a job"
+            )
+
+
+def _check_uid_hashes(graph: StreamGraph, ids: dict[int, bytes]) -> None:
+    users: dict[str, StreamNode] = {}
+    for node in graph.nodes.values():
+        if node.uid_hash is None:
+            continue
+        other = users.setdefault(node.uid_hash, node)
+        if other is not node:
+            raise InvalidProgramError(
+                f"Hash collision on user-specified ID: operators {other.name!r} and "
+                f"{node.name!r} have the same uid hash {node.uid_hash}"
+            )

@@ -1,0 +1,57 @@
+"""What the generators need to know about the job as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_JOB_NAME: Final = "Flink Streaming Job"
+
+
+@dataclass(frozen=True)
+class SlotSharingGroupResources:
+    """What one slot of a slot sharing group needs; None or empty leaves it open."""
+
+    cpu_cores: float | None = None
+    task_heap_memory_bytes: int | None = None
+    task_off_heap_memory_bytes: int | None = None
+    managed_memory_bytes: int | None = None
+    external_resources: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GraphSettings:
+    """Job-wide settings of the StreamGraph and JobGraph generators.
+
+    Attributes:
+        job_name: Shown in plans, logs and metrics.
+        parallelism: Of every operator without one of its own.
+        max_parallelism: Of every operator without one of its own; -1 derives it.
+        chaining_enabled: Whether operators may share a thread at all.
+        chain_operators_with_different_max_parallelism: Whether different numbers of key groups
+            keep two operators apart.
+        buffer_timeout_ms: Flush interval of operators without one of their own.
+        auto_generate_uids: Whether operators without a uid get an id from the topology.
+        batch: Whether the job runs in BATCH execution mode.
+        blocking_shuffles: In BATCH mode, whether data is kept until the producer has finished on
+            every edge that is not forward.
+        slot_sharing_resources: What one slot of a group needs, by name of the group.
+        configuration: The job's configuration as it reaches the workers.
+        checkpoint_interval_ms: Distance of checkpoints; None turns them off.
+    """
+
+    job_name: str = DEFAULT_JOB_NAME
+    parallelism: int = 1
+    max_parallelism: int = -1
+    chaining_enabled: bool = True
+    chain_operators_with_different_max_parallelism: bool = True
+    buffer_timeout_ms: int = 100
+    auto_generate_uids: bool = True
+    batch: bool = False
+    blocking_shuffles: bool = False
+    slot_sharing_resources: Mapping[str, SlotSharingGroupResources] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    checkpoint_interval_ms: int | None = None
