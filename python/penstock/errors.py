@@ -68,3 +68,7 @@ class AuthenticationError(PenstockError):
 
 class SerializationError(PenstockError, ValueError):
     """A value does not fit its declared type; names value, type and position."""
+
+
+class JvmOnlyError(PenstockError, NotImplementedError):
+    """The call makes no sense without a JVM; the message says what to use instead."""

@@ -1,0 +1,91 @@
+"""Typed configuration keys."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class ConfigOption(Generic[T]):
+    """A key with the type and the default of its value."""
+
+    def __init__(self, key: str, value_type: type[T], default_value: T | None) -> None:
+        """Makes an option; `ConfigOptions.key` reads better."""
+        self._key = key
+        self._value_type = value_type
+        self._default_value = default_value
+
+    def key(self) -> str:
+        """The configuration key."""
+        return self._key
+
+    def value_type(self) -> type[T]:
+        """The Python type of the value."""
+        return self._value_type
+
+    def default_value(self) -> T | None:
+        """The value when the key is not set, or None."""
+        return self._default_value
+
+    def has_default_value(self) -> bool:
+        """Whether there is a default."""
+        return self._default_value is not None
+
+
+class ConfigOptions:
+    """Builds options: ``ConfigOptions.key("a.b").int_type().default_value(3)``."""
+
+    def __init__(self, key: str) -> None:
+        """Starts an option; use `key`."""
+        self._key = key
+
+    @staticmethod
+    def key(key: str) -> ConfigOptions.OptionBuilder:
+        """Starts an option with that key."""
+        return ConfigOptions.OptionBuilder(key)
+
+    class OptionBuilder:
+        """An option whose type is still to be chosen."""
+
+        def __init__(self, key: str) -> None:
+            self._key = key
+
+        def boolean_type(self) -> ConfigOptions.TypedConfigOptionBuilder[bool]:
+            """A boolean."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, bool)
+
+        def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """An integer."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
+
+        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
+            """An integer."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, int)
+
+        def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """A number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
+
+        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
+            """A number."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, float)
+
+        def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
+            """Text."""
+            return ConfigOptions.TypedConfigOptionBuilder(self._key, str)
+
+    class TypedConfigOptionBuilder(Generic[T]):
+        """An option whose default is still to be chosen."""
+
+        def __init__(self, key: str, value_type: type[Any]) -> None:
+            self._key = key
+            self._value_type = value_type
+
+        def default_value(self, value: T) -> ConfigOption[T]:
+            """The option with a default."""
+            return ConfigOption(self._key, self._value_type, value)
+
+        def no_default_value(self) -> ConfigOption[T]:
+            """The option without default."""
+            return ConfigOption(self._key, self._value_type, None)

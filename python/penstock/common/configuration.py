@@ -1,0 +1,189 @@
+"""Configuration: string keys and values, read with the type that the caller expects."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+
+
+class Configuration:
+    """A set of keys with values; what reaches the workers is their text form."""
+
+    def __init__(self, other: Configuration | None = None, j_configuration: None = None) -> None:
+        """Makes an empty configuration or a copy.
+
+        Args:
+            other: The configuration to copy.
+            j_configuration: Only there for PyFlink's signature; must be None.
+
+        Raises:
+            ConfigurationError: A Java configuration was passed.
+        """
+        if j_configuration is not None:
+            raise ConfigurationError("penstock has no Java configurations: pass `other`")
+        self._values: dict[str, Any] = {} if other is None else dict(other._values)
+
+    @classmethod
+    def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
+        """Makes a configuration of a dictionary."""
+        configuration = cls()
+        configuration._values.update(map)
+        return configuration
+
+    def get_string(self, key: str, default_value: str | None) -> str | None:
+        """The text of a value, or the default."""
+        return _text(self._values[key]) if key in self._values else default_value
+
+    def set_string(self, key: str, value: str) -> Configuration:
+        """Sets a text.
+
+        Raises:
+            ConfigurationError: The value is None.
+        """
+        return self._set(key, value, str)
+
+    def get_integer(self, key: str, default_value: int) -> int:
+        """The value as an integer, or the default.
+
+        Raises:
+            ConfigurationError: The value is no integer.
+        """
+        return self._number(key, int) if key in self._values else default_value
+
+    def set_integer(self, key: str, value: int) -> Configuration:
+        """Sets an integer."""
+        return self._set(key, value, int)
+
+    def get_boolean(self, key: str, default_value: bool) -> bool:
+        """The value as a boolean, or the default.
+
+        Raises:
+            ConfigurationError: The value is neither true nor false.
+        """
+        if key not in self._values:
+            return default_value
+        text = _text(self._values[key])
+        if text in _TRUE:
+            return True
+        if text in _FALSE:
+            return False
+        raise ConfigurationError(f"{key}: {text!r} is neither true nor false")
+
+    def set_boolean(self, key: str, value: bool) -> Configuration:
+        """Sets a boolean."""
+        return self._set(key, value, bool)
+
+    def get_float(self, key: str, default_value: float) -> float:
+        """The value as a number, or the default.
+
+        Raises:
+            ConfigurationError: The value is no number.
+        """
+        return self._number(key, float) if key in self._values else default_value
+
+    def set_float(self, key: str, value: float) -> Configuration:
+        """Sets a number."""
+        return self._set(key, value, float)
+
+    def get_bytearray(self, key: str, default_value: bytearray) -> bytearray:
+        """The value as bytes, or the default.
+
+        Raises:
+            ConfigurationError: The value was not set as bytes.
+        """
+        if key not in self._values:
+            return default_value
+        value = self._values[key]
+        if not isinstance(value, (bytes, bytearray)):
+            raise ConfigurationError(f"{key}: {value!r} was not set as bytes")
+        return bytearray(value)
+
+    def set_bytearray(self, key: str, value: bytearray) -> Configuration:
+        """Sets bytes."""
+        return self._set(key, value, bytearray)
+
+    def key_set(self) -> set[str]:
+        """The keys that are set."""
+        return set(self._values)
+
+    def contains_key(self, key: str) -> bool:
+        """Whether the key is set."""
+        return key in self._values
+
+    def add_all_to_dict(self, target_dict: dict[str, Any]) -> None:
+        """Copies all values, in the type in which they were set, into a dictionary."""
+        target_dict.update(self._values)
+
+    def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
+        """Takes over all values of another configuration.
+
+        Args:
+            other: Where the values come from.
+            prefix: What is put before every key.
+        """
+        self._values.update({(prefix or "") + key: v for key, v in other._values.items()})
+        return self
+
+    def remove_config(self, key: str) -> bool:
+        """Removes a key; tells whether it was set."""
+        return self._values.pop(key, None) is not None
+
+    def to_dict(self) -> dict[str, str]:
+        """The keys with the text of their values."""
+        return {key: _text(value) for key, value in self._values.items()}
+
+    @staticmethod
+    def parse_list_value(value: str) -> list[str]:
+        """Reads a list: ``[a, b]``, or the older form with semicolons."""
+        text = (value or "").strip()
+        if not text:
+            return []
+        if text.startswith("[") and text.endswith("]"):
+            parts = [part.strip() for part in text[1:-1].split(",")]
+            return [_unquoted(part) for part in parts if part]
+        return [part.strip() for part in text.split(";") if part.strip()]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.to_dict().items()))
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{key}={value}" for key, value in self.to_dict().items()) + "}"
+
+    def _set(self, key: str, value: Any, value_type: type) -> Configuration:
+        if not isinstance(key, str) or value is None:
+            raise ConfigurationError(f"{key!r}: a key is a text and its value not None")
+        self._values[key] = value if isinstance(value, value_type) else value_type(value)
+        return self
+
+    def _number(self, key: str, number: type[Any]) -> Any:
+        try:
+            return number(_text(self._values[key]))
+        except ValueError:
+            raise ConfigurationError(
+                f"{key}: {self._values[key]!r} cannot be read as {number.__name__}"
+            ) from None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    return str(value)
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return str(ast.literal_eval(text))
+    return text

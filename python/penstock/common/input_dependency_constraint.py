@@ -1,0 +1,10 @@
+"""InputDependencyConstraint: still exported by PyFlink, used by nothing."""
+
+from enum import Enum
+
+
+class InputDependencyConstraint(Enum):
+    """When a consumer of blocking data may start."""
+
+    ANY = 0
+    ALL = 1

@@ -1,0 +1,21 @@
+"""InputFormat: PyFlink's wrapper of Java input formats."""
+
+from typing import NoReturn
+
+from penstock.common.jvm import requires_jvm
+
+
+class InputFormat:
+    """A Java input format."""
+
+    def __init__(self, j_input_format: object) -> None:
+        """Refused.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm("InputFormat", "use FileSource or write a Source in Python")
+
+    def get_java_object(self) -> NoReturn:
+        """Refused, as the constructor."""
+        requires_jvm("InputFormat.get_java_object", "there is no Java object behind it")

@@ -1,0 +1,32 @@
+"""JobID: the name of one submission of a job."""
+
+from __future__ import annotations
+
+import secrets
+
+
+class JobID:
+    """16 bytes, shown as 32 hex digits."""
+
+    def __init__(self, value: bytes | None = None) -> None:
+        """Makes an id of 16 bytes, a random one when None.
+
+        Raises:
+            ValueError: There are not 16 bytes.
+        """
+        self._value = secrets.token_bytes(16) if value is None else value
+        if len(self._value) != 16:
+            raise ValueError(f"a JobID has 16 bytes, not {len(self._value)}")
+
+    def to_bytes(self) -> bytes:
+        """The 16 bytes."""
+        return self._value
+
+    def __str__(self) -> str:
+        return self._value.hex()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, JobID) and self._value == other._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)

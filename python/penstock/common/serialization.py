@@ -1,0 +1,149 @@
+"""How elements become bytes or text outside of a job."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+from penstock.common.jvm import requires_jvm
+from penstock.errors import InvalidProgramError
+
+
+class SerializationSchema:
+    """Turns elements into bytes."""
+
+    def __init__(self, j_serialization_schema: None = None) -> None:
+        """Makes a schema; subclasses say how.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_serialization_schema is not None:
+            requires_jvm("SerializationSchema(j_serialization_schema)", "subclass it in Python")
+
+    def serialize(self, element: Any) -> bytes:
+        """The bytes of an element."""
+        raise NotImplementedError(f"{type(self).__name__}.serialize")
+
+
+class DeserializationSchema:
+    """Turns bytes into elements."""
+
+    def __init__(self, j_deserialization_schema: None = None) -> None:
+        """Makes a schema; subclasses say how.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_deserialization_schema is not None:
+            requires_jvm("DeserializationSchema(j_deserialization_schema)", "subclass it in Python")
+
+    def deserialize(self, message: bytes) -> Any:
+        """The element of a message."""
+        raise NotImplementedError(f"{type(self).__name__}.deserialize")
+
+
+class SimpleStringSchema(SerializationSchema, DeserializationSchema):
+    """Text in some charset."""
+
+    def __init__(self, charset: str = "UTF-8") -> None:
+        """Makes a schema.
+
+        Raises:
+            InvalidProgramError: Python does not know the charset.
+        """
+        super().__init__()
+        self.charset = known_charset(charset)
+
+    def serialize(self, element: str) -> bytes:
+        """The text's bytes."""
+        return element.encode(self.charset)
+
+    def deserialize(self, message: bytes) -> str:
+        """The text of the bytes."""
+        return message.decode(self.charset)
+
+
+class ByteArraySchema(SerializationSchema, DeserializationSchema):
+    """Bytes as they are."""
+
+    def __init__(self) -> None:
+        """Makes a schema."""
+        super().__init__()
+
+    def serialize(self, element: bytes) -> bytes:
+        """The element itself."""
+        return bytes(element)
+
+    def deserialize(self, message: bytes) -> bytes:
+        """The message itself."""
+        return bytes(message)
+
+
+class Encoder:
+    """Writes elements into a file, one after the other."""
+
+    def __init__(self, charset_name: str) -> None:
+        """Makes an encoder of one line per element.
+
+        Raises:
+            InvalidProgramError: Python does not know the charset.
+        """
+        self.charset_name = known_charset(charset_name)
+
+    @staticmethod
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+        """Writes ``str(element)`` and a line feed."""
+        return Encoder(charset_name)
+
+    def encode(self, element: Any) -> bytes:
+        """What is appended to the file for an element."""
+        return f"{element}\n".encode(self.charset_name)
+
+
+class BulkWriterFactory:
+    """Makes writers of column formats."""
+
+    def __init__(self, j_bulk_writer_factory: object) -> None:
+        """Refused: PyFlink's factories wrap Java writers.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm("BulkWriterFactory", "write rows with FileSink.for_row_format")
+
+    def get_java_object(self) -> None:
+        """Refused, as the constructor."""
+        requires_jvm("BulkWriterFactory.get_java_object", "there is no Java object behind it")
+
+
+class RowFieldExtractorSchema(SerializationSchema):
+    """Takes one field of a row, which must be bytes."""
+
+    def __init__(self, field_index: int) -> None:
+        """Makes a schema for the field at that position.
+
+        Raises:
+            InvalidProgramError: The position is negative or no integer.
+        """
+        super().__init__()
+        if not isinstance(field_index, int) or field_index < 0:
+            raise InvalidProgramError(f"a field index is an integer from 0, got {field_index!r}")
+        self.field_index = field_index
+
+    def serialize(self, element: Any) -> bytes:
+        """The bytes of the field."""
+        return bytes(element[self.field_index])
+
+
+def known_charset(name: str) -> str:
+    """Checks the name of a charset.
+
+    Raises:
+        InvalidProgramError: Python does not know it.
+    """
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        raise InvalidProgramError(f"unknown charset {name!r}") from None
+    return name

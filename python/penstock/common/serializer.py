@@ -1,0 +1,42 @@
+"""TypeSerializer: how one kind of value is written to and read from a stream."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from io import BytesIO
+
+T = TypeVar("T")
+
+
+class TypeSerializer(ABC, Generic[T]):
+    """Writes and reads values of one kind; two of the same class are interchangeable."""
+
+    @abstractmethod
+    def serialize(self, element: T, stream: BytesIO) -> None:
+        """Writes an element at the stream's position."""
+
+    @abstractmethod
+    def deserialize(self, stream: BytesIO) -> T:
+        """Reads one element from the stream's position."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(type(self).__name__)
+
+
+class VoidNamespaceSerializer(TypeSerializer[None]):
+    """The namespace of state that belongs to no window: nothing is written."""
+
+    def serialize(self, element: None, stream: BytesIO) -> None:
+        """Writes nothing."""
+
+    def deserialize(self, stream: BytesIO) -> None:
+        """Reads nothing."""

@@ -1,0 +1,67 @@
+"""Watermark generators: what turns elements and time into watermarks.
+
+A generator is called by the operator that assigns timestamps, in the task's own thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from penstock.common.constants import MIN_LONG_VALUE
+
+
+class WatermarkOutput(ABC):
+    """Where a generator sends its watermarks."""
+
+    @abstractmethod
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits a watermark in ms; one that does not advance is ignored."""
+
+    @abstractmethod
+    def mark_idle(self) -> None:
+        """Says that downstream need not wait for this input."""
+
+    @abstractmethod
+    def mark_active(self) -> None:
+        """Says that this input counts again."""
+
+
+class WatermarkGenerator(ABC):
+    """Emits watermarks on elements, periodically, or both."""
+
+    @abstractmethod
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Called for every element with its timestamp in ms."""
+
+    @abstractmethod
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Called every auto-watermark interval."""
+
+
+class NoWatermarksGenerator(WatermarkGenerator):
+    """Emits none."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Does nothing."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Does nothing."""
+
+
+class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
+    """Trails the largest timestamp by a bound and 1 ms."""
+
+    def __init__(self, max_out_of_orderness_ms: int) -> None:
+        """Makes a generator with a bound in ms."""
+        self._bound_ms = max_out_of_orderness_ms
+        self._max_timestamp = MIN_LONG_VALUE + max_out_of_orderness_ms + 1
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Remembers the largest timestamp."""
+        if event_timestamp > self._max_timestamp:
+            self._max_timestamp = event_timestamp
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emits the watermark of the largest timestamp so far."""
+        output.emit_watermark(self._max_timestamp - self._bound_ms - 1)

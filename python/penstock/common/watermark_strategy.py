@@ -1,0 +1,189 @@
+"""WatermarkStrategy: where timestamps come from and how watermarks follow them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.time import Duration
+from penstock.common.watermark_generator import (
+    BoundedOutOfOrdernessWatermarks,
+    NoWatermarksGenerator,
+    WatermarkGenerator,
+)
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TimestampAssigner(ABC):
+    """Gives elements their timestamp."""
+
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """The timestamp of an element in ms since the epoch.
+
+        Args:
+            value: The element.
+            record_timestamp: Its timestamp so far, or -2**63 when it has none.
+        """
+
+
+@dataclass(frozen=True)
+class WatermarkAlignment:
+    """Sources of one group wait for the slowest of them.
+
+    Attributes:
+        group: The name of the group.
+        max_drift_ms: How far a source may be ahead of the slowest one.
+        update_interval_ms: How often the group compares its watermarks.
+    """
+
+    group: str
+    max_drift_ms: int
+    update_interval_ms: int = 1000
+
+
+class WatermarkStrategy:
+    """How timestamps and watermarks are made.
+
+    Attributes:
+        timestamp_assigner: Gives elements their timestamp; None keeps the one they have.
+        idle_timeout_ms: After so long without elements the input counts as idle; None never.
+        alignment: Limits how far sources drift apart, or None.
+    """
+
+    def __init__(self, generator_supplier: Callable[[], WatermarkGenerator]) -> None:
+        """Makes a strategy; the static methods read better."""
+        self._generator_supplier = generator_supplier
+        self.timestamp_assigner: TimestampAssigner | None = None
+        self.idle_timeout_ms: int | None = None
+        self.alignment: WatermarkAlignment | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """For timestamps that never decrease: watermarks follow at once."""
+        return WatermarkStrategy(_Bounded(0))
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: Duration) -> WatermarkStrategy:
+        """For elements that come later than others by a bound at most.
+
+        Raises:
+            InvalidProgramError: The bound is negative or no Duration.
+        """
+        bound_ms = _millis(max_out_of_orderness, "for_bounded_out_of_orderness")
+        return WatermarkStrategy(_Bounded(bound_ms))
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """For pipelines without event time: the watermark only moves at the end of the input."""
+        return WatermarkStrategy(NoWatermarksGenerator)
+
+    @staticmethod
+    def for_generator(generator_supplier: Callable[[], WatermarkGenerator]) -> WatermarkStrategy:
+        """A generator of the user's own; called once per subtask (beyond PyFlink)."""
+        if not callable(generator_supplier):
+            raise InvalidProgramError(
+                "for_generator takes a function or class that makes a WatermarkGenerator, got "
+                f"{generator_supplier!r}"
+            )
+        return WatermarkStrategy(generator_supplier)
+
+    def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
+        """Sets where timestamps come from, on this very strategy.
+
+        Raises:
+            InvalidProgramError: It is no TimestampAssigner.
+        """
+        if not isinstance(timestamp_assigner, TimestampAssigner):
+            raise InvalidProgramError(
+                f"with_timestamp_assigner takes a TimestampAssigner, got {timestamp_assigner!r}"
+            )
+        self.timestamp_assigner = timestamp_assigner
+        return self
+
+    def with_idleness(self, idle_timeout: Duration) -> WatermarkStrategy:
+        """A strategy whose input counts as idle after so long without elements.
+
+        As in PyFlink the new strategy has no timestamp assigner: set it afterwards.
+
+        Raises:
+            InvalidProgramError: The timeout is not positive or no Duration.
+        """
+        timeout_ms = _millis(idle_timeout, "with_idleness")
+        if timeout_ms <= 0:
+            raise InvalidProgramError(f"an idle timeout must be positive, got {idle_timeout!r}")
+        strategy = WatermarkStrategy(self._generator_supplier)
+        strategy.idle_timeout_ms = timeout_ms
+        strategy.alignment = self.alignment
+        return strategy
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: Duration,
+        update_interval: Duration | None = None,
+    ) -> WatermarkStrategy:
+        """A strategy whose sources wait for the slowest of their group.
+
+        As in PyFlink the new strategy has no timestamp assigner: set it afterwards.
+
+        Args:
+            watermark_group: The name of the group.
+            max_allowed_watermark_drift: How far a source may be ahead.
+            update_interval: How often the watermarks are compared; 1 s when None.
+        """
+        strategy = WatermarkStrategy(self._generator_supplier)
+        strategy.idle_timeout_ms = self.idle_timeout_ms
+        strategy.alignment = WatermarkAlignment(
+            watermark_group,
+            _millis(max_allowed_watermark_drift, "with_watermark_alignment"),
+            1000
+            if update_interval is None
+            else _millis(update_interval, "with_watermark_alignment"),
+        )
+        return strategy
+
+    def create_watermark_generator(self) -> WatermarkGenerator:
+        """A new generator, for one subtask; idleness is the caller's affair."""
+        return self._generator_supplier()
+
+    @property
+    def emits_periodically(self) -> bool:
+        """Whether the generator may emit at all."""
+        return self._generator_supplier is not NoWatermarksGenerator
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """Makes the generators of the built-in strategies; a class, so that it pickles by name."""
+
+    bound_ms: int
+
+    def __call__(self) -> WatermarkGenerator:
+        return BoundedOutOfOrdernessWatermarks(self.bound_ms)
+
+
+class AssignerWithPeriodicWatermarksWrapper:
+    """PyFlink's wrapper of a Java assigner."""
+
+    def __init__(self, j_assigner_with_periodic_watermarks: object) -> None:
+        """Refused.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm(
+            "AssignerWithPeriodicWatermarksWrapper",
+            "use WatermarkStrategy with a TimestampAssigner, or WatermarkStrategy.for_generator",
+        )
+
+
+def _millis(duration: Duration, where: str) -> int:
+    if not isinstance(duration, Duration) or duration.to_nanos() < 0:
+        raise InvalidProgramError(f"{where} takes a Duration that is not negative: {duration!r}")
+    return duration.to_millis()
