@@ -1,0 +1,183 @@
+"""Runs one engine's program as a process tree and reports rate, start-up and peak memory.
+
+Every program gets its parameters in the environment variable ``BENCH`` (JSON) and appends lines
+of JSON to the file ``BENCH["marks"]``: ``{"first": ns}`` at its first record and ``{"last": ns}``
+after its last one (wall-clock nanoseconds); with several processes the earliest and the latest
+count.  Start-up is the time from the start of the process to the first record.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One engine on one workload."""
+
+    engine: str
+    workload: str
+    records: int
+    seconds: float
+    startup_s: float
+    peak_mb: float
+
+    @property
+    def rate(self) -> float:
+        """Records per second, first record to last."""
+        return self.records / self.seconds
+
+
+class PeakMemory:
+    """The largest sum of the proportional set sizes of a process and its descendants."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self.peak_bytes = 0
+
+    def __enter__(self) -> "PeakMemory":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stop.wait(0.25):
+            try:
+                root = psutil.Process(self._pid)
+                tree = [root, *root.children(recursive=True)]
+            except psutil.NoSuchProcess:
+                return
+            total = 0
+            for process in tree:
+                try:
+                    total += process.memory_full_info().pss
+                except psutil.Error:
+                    continue  # it ended between the two calls
+            self.peak_bytes = max(self.peak_bytes, total)
+
+
+def measure(
+    engine: str,
+    workload: str,
+    command: list[str],
+    records: int,
+    parameters: dict[str, object],
+    environment: dict[str, str] | None = None,
+    limit_s: float = 900,
+) -> Run:
+    """Runs one program to its end.
+
+    Raises:
+        RuntimeError: it failed or left no marks; the message has the end of its output.
+    """
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
+        marks, log = Path(scratch, "marks"), Path(scratch, "log")
+        marks.touch()
+        bench = json.dumps({"marks": str(marks), "workload": workload, **parameters})
+        with log.open("wb") as out:
+            started = time.time_ns()
+            process = subprocess.Popen(
+                command,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, **(environment or {}), "BENCH": bench},
+                cwd=scratch,
+            )
+            with PeakMemory(process.pid) as memory:
+                try:
+                    code = process.wait(limit_s)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                    code = -9
+        lines = [json.loads(line) for line in marks.read_text().splitlines()]
+        firsts = [line["first"] for line in lines if "first" in line]
+        lasts = [line["last"] for line in lines if "last" in line]
+        if code != 0 or not firsts or not lasts:
+            tail = log.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"{engine} on {workload}: exit code {code}\n{tail}")
+    return Run(
+        engine=engine,
+        workload=workload,
+        records=records,
+        seconds=(max(lasts) - min(firsts)) / 1e9,
+        startup_s=(min(firsts) - started) / 1e9,
+        peak_mb=memory.peak_bytes / 1e6,
+    )
+
+
+def machine() -> dict[str, object]:
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+    }
+
+
+def commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def print_table(runs: list[Run]) -> None:
+    print(f"{'workload':10} {'engine':28} {'records/s':>14} {'seconds':>9} "
+          f"{'start-up s':>11} {'peak MB':>9}")
+    for run in runs:
+        print(f"{run.workload:10} {run.engine:28} {run.rate:14,.0f} {run.seconds:9.2f} "
+              f"{run.startup_s:11.2f} {run.peak_mb:9.0f}")
+
+
+def write_results(name: str, runs: list[Run]) -> None:
+    """Writes ``benchmarks/results/NAME.json``, whole or not at all."""
+    RESULTS.mkdir(exist_ok=True)
+    document = {
+        "machine": machine(),
+        "commit": commit(),
+        "rows": [dataclasses.asdict(run) | {"rate": round(run.rate)} for run in runs],
+    }
+    target = RESULTS / f"{name}.json"
+    partial = target.with_suffix(".json.partial")
+    partial.write_text(json.dumps(document, indent=1) + "\n")
+    partial.replace(target)
+
+
+def python_for(module: str, variable: str) -> str | None:
+    """The interpreter that has a peer: this one, or the one that an environment variable names."""
+    for candidate in (os.environ.get(variable), sys.executable):
+        if candidate:
+            probe = subprocess.run(
+                [candidate, "-c", f"import importlib.util as u, sys; "
+                                  f"sys.exit(u.find_spec({module!r}) is None)"]
+            )
+            if probe.returncode == 0:
+                return candidate
+    return None
