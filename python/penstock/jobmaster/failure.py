@@ -1,0 +1,48 @@
+"""Why something failed, as data that the state machines pass on without looking inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure.
+
+    Attributes:
+        exception_name: Qualified name of the exception's class.
+        message: The exception's text.
+        stack_trace: Formatted traceback, the user's frames included; empty when there is none.
+        recoverable: False when a restart cannot help (bad program, corrupt state).
+        task_name: "Map (2/4)", or None for a failure of no particular task.
+        executor_id: TaskExecutor on which it happened, if any.
+        missing_partitions: 60-byte ids of partitions that a consumer found lost.
+        labels: Free labels for the exception history.
+        payload: What the caller wants back with the job's result, for example the exception as
+            it crossed the wire; never inspected.
+    """
+
+    exception_name: str
+    message: str
+    stack_trace: str = ""
+    recoverable: bool = True
+    task_name: str | None = None
+    executor_id: str | None = None
+    missing_partitions: frozenset[bytes] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    payload: object | None = None
+
+    @staticmethod
+    def of(error: BaseException, **details: object) -> Failure:
+        """Returns the failure that an exception of this process stands for."""
+        kind = type(error)
+        return Failure(
+            exception_name=f"{kind.__module__}.{kind.__qualname__}",
+            message=str(error),
+            payload=error,
+            **details,  # type: ignore[arg-type]
+        )
+
+    def __str__(self) -> str:
+        return f"{self.exception_name}: {self.message}"

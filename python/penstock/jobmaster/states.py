@@ -1,0 +1,124 @@
+"""The states of a job and of one execution attempt, and which moves between them exist."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+
+class ExecutionState(Enum):
+    """State of one attempt of one subtask."""
+
+    CREATED = "CREATED"
+    SCHEDULED = "SCHEDULED"
+    DEPLOYING = "DEPLOYING"
+    INITIALIZING = "INITIALIZING"
+    RUNNING = "RUNNING"
+    FINISHED = "FINISHED"
+    CANCELING = "CANCELING"
+    CANCELED = "CANCELED"
+    FAILED = "FAILED"
+    RECONCILING = "RECONCILING"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the attempt has ended for good."""
+        return self in _TERMINAL_EXECUTION
+
+
+_TERMINAL_EXECUTION: Final = frozenset(
+    {ExecutionState.FINISHED, ExecutionState.CANCELED, ExecutionState.FAILED}
+)
+
+#: The moves of an attempt; RECONCILING is kept for its name and never entered.
+EXECUTION_TRANSITIONS: Final[dict[ExecutionState, frozenset[ExecutionState]]] = {
+    ExecutionState.CREATED: frozenset(
+        {
+            ExecutionState.SCHEDULED,
+            ExecutionState.DEPLOYING,
+            ExecutionState.CANCELED,
+            ExecutionState.FAILED,
+        }
+    ),
+    ExecutionState.SCHEDULED: frozenset(
+        {ExecutionState.DEPLOYING, ExecutionState.CANCELED, ExecutionState.FAILED}
+    ),
+    ExecutionState.DEPLOYING: frozenset(
+        {
+            ExecutionState.INITIALIZING,
+            ExecutionState.RUNNING,
+            ExecutionState.FINISHED,
+            ExecutionState.CANCELING,
+            ExecutionState.FAILED,
+        }
+    ),
+    ExecutionState.INITIALIZING: frozenset(
+        {
+            ExecutionState.RUNNING,
+            ExecutionState.FINISHED,
+            ExecutionState.CANCELING,
+            ExecutionState.FAILED,
+        }
+    ),
+    ExecutionState.RUNNING: frozenset(
+        {ExecutionState.FINISHED, ExecutionState.CANCELING, ExecutionState.FAILED}
+    ),
+    ExecutionState.CANCELING: frozenset({ExecutionState.CANCELED}),
+    ExecutionState.FINISHED: frozenset(),
+    ExecutionState.CANCELED: frozenset(),
+    ExecutionState.FAILED: frozenset(),
+    ExecutionState.RECONCILING: frozenset(),
+}
+
+
+class JobStatus(Enum):
+    """Status of a job."""
+
+    INITIALIZING = "INITIALIZING"
+    CREATED = "CREATED"
+    RUNNING = "RUNNING"
+    FAILING = "FAILING"
+    FAILED = "FAILED"
+    CANCELLING = "CANCELLING"
+    CANCELED = "CANCELED"
+    FINISHED = "FINISHED"
+    RESTARTING = "RESTARTING"
+    SUSPENDED = "SUSPENDED"
+
+    @property
+    def is_globally_terminal(self) -> bool:
+        """Whether the job has ended everywhere and for good."""
+        return self in _GLOBALLY_TERMINAL
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether this JobMaster is done with the job; another may resume a suspended one."""
+        return self.is_globally_terminal or self is JobStatus.SUSPENDED
+
+
+_GLOBALLY_TERMINAL: Final = frozenset({JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED})
+
+JOB_TRANSITIONS: Final[dict[JobStatus, frozenset[JobStatus]]] = {
+    JobStatus.INITIALIZING: frozenset({JobStatus.CREATED, JobStatus.SUSPENDED}),
+    JobStatus.CREATED: frozenset(
+        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.SUSPENDED}
+    ),
+    JobStatus.RUNNING: frozenset(
+        {
+            JobStatus.FINISHED,
+            JobStatus.RESTARTING,
+            JobStatus.FAILING,
+            JobStatus.CANCELLING,
+            JobStatus.SUSPENDED,
+        }
+    ),
+    JobStatus.RESTARTING: frozenset(
+        {JobStatus.RUNNING, JobStatus.FAILING, JobStatus.CANCELLING, JobStatus.SUSPENDED}
+    ),
+    JobStatus.FAILING: frozenset({JobStatus.FAILED, JobStatus.CANCELLING, JobStatus.SUSPENDED}),
+    JobStatus.CANCELLING: frozenset({JobStatus.CANCELED, JobStatus.SUSPENDED}),
+    JobStatus.FINISHED: frozenset(),
+    JobStatus.FAILED: frozenset(),
+    JobStatus.CANCELED: frozenset(),
+    JobStatus.SUSPENDED: frozenset(),
+}
