@@ -1,0 +1,235 @@
+//! A counted, read-only range of a segment: what travels through the data plane.
+
+use std::fmt;
+use std::ops::Deref;
+
+use crate::data_type::DataType;
+use crate::error::BufferError;
+use crate::slot::SlotRef;
+
+/// Bytes of a segment, shared by counting: the segment is recycled with the last handle.
+///
+/// A clone or a slice is another handle on the same segment with indexes of its own.  The bytes of
+/// a `Buffer` never change while it exists.
+pub struct Buffer {
+    /// This handle is one count of the slot.
+    slot: SlotRef,
+    /// Where the buffer's bytes start in the segment.
+    start: u32,
+    /// How many of them were read.
+    reader_index: u32,
+    /// How many there are.
+    size: u32,
+    data_type: DataType,
+    compressed: bool,
+}
+
+impl Buffer {
+    /// Makes a buffer of bytes that no pool owns; they are freed with the last handle.
+    #[must_use]
+    pub fn from_bytes(bytes: impl Into<Box<[u8]>>, data_type: DataType) -> Self {
+        let bytes = bytes.into();
+        let slot = SlotRef::from_bytes(bytes);
+        Self::from_slot(slot, 0, slot.capacity(), data_type)
+    }
+
+    /// Takes over one count of `slot`.  The bytes `start..start + size` must not change any more.
+    #[inline]
+    pub(crate) fn from_slot(slot: SlotRef, start: u32, size: u32, data_type: DataType) -> Self {
+        debug_assert!(start + size <= slot.capacity());
+        Self {
+            slot,
+            start,
+            reader_index: 0,
+            size,
+            data_type,
+            compressed: false,
+        }
+    }
+
+    pub(crate) fn slot(&self) -> SlotRef {
+        self.slot
+    }
+
+    /// What the buffer carries.
+    #[must_use]
+    pub fn data_type(&self) -> DataType {
+        self.data_type
+    }
+
+    /// Says what this handle's bytes are; other handles keep their own idea.
+    pub fn set_data_type(&mut self, data_type: DataType) {
+        self.data_type = data_type;
+    }
+
+    /// Whether the bytes are compressed.
+    #[must_use]
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// Says whether the bytes are compressed.
+    pub fn set_compressed(&mut self, compressed: bool) {
+        self.compressed = compressed;
+    }
+
+    /// How many bytes there are, read ones included.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    /// How many bytes the segment has room for, after this buffer's start.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        (self.slot.capacity() - self.start) as usize
+    }
+
+    /// Where the buffer's bytes start in their segment.
+    #[must_use]
+    pub fn memory_segment_offset(&self) -> usize {
+        self.start as usize
+    }
+
+    /// Drops bytes at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::OutOfBounds`] if `size` is more than there are (the bytes behind may still be
+    /// written) or fewer than were read.
+    pub fn set_size(&mut self, size: usize) -> Result<(), BufferError> {
+        if size > self.size() || size < self.reader_index() {
+            return Err(self.out_of_bounds(0, size));
+        }
+        self.size = narrow(size);
+        Ok(())
+    }
+
+    /// How many bytes were read.
+    #[must_use]
+    pub fn reader_index(&self) -> usize {
+        self.reader_index as usize
+    }
+
+    /// Says how many bytes were read.
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::OutOfBounds`] if there are not as many.
+    pub fn set_reader_index(&mut self, index: usize) -> Result<(), BufferError> {
+        if index > self.size() {
+            return Err(self.out_of_bounds(index, 0));
+        }
+        self.reader_index = narrow(index);
+        Ok(())
+    }
+
+    /// The bytes not read yet.
+    #[must_use]
+    pub fn readable(&self) -> &[u8] {
+        &self.as_slice()[self.reader_index()..]
+    }
+
+    /// All bytes.
+    #[inline]
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: the range lies in the segment, as checked where `start` and `size` were set.
+        let first = unsafe { self.slot.data().add(self.start as usize) };
+        // SAFETY: the bytes were initialised at allocation, and while a handle exists nobody
+        // writes into its range: the writer is beyond it.
+        unsafe { std::slice::from_raw_parts(first, self.size as usize) }
+    }
+
+    /// Another handle on part of the bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::OutOfBounds`] if the buffer has not as many; [`BufferError::Compressed`] if
+    /// the bytes mean something only together.
+    pub fn read_only_slice(&self, index: usize, length: usize) -> Result<Self, BufferError> {
+        if self.compressed {
+            return Err(BufferError::Compressed);
+        }
+        match index.checked_add(length) {
+            Some(end) if end <= self.size() => {
+                self.slot.retain();
+                Ok(Self::from_slot(
+                    self.slot,
+                    self.start + narrow(index),
+                    narrow(length),
+                    self.data_type,
+                ))
+            }
+            _ => Err(self.out_of_bounds(index, length)),
+        }
+    }
+
+    /// How many handles on the segment exist; another thread may change it at once.
+    #[must_use]
+    pub fn ref_count(&self) -> usize {
+        self.slot.refs() as usize
+    }
+
+    fn out_of_bounds(&self, index: usize, length: usize) -> BufferError {
+        BufferError::OutOfBounds {
+            index,
+            length,
+            size: self.size(),
+        }
+    }
+}
+
+/// Narrows a length that was checked against a segment's size, which is 32 bits wide.
+fn narrow(length: usize) -> u32 {
+    u32::try_from(length).expect("checked against a segment's size")
+}
+
+impl Clone for Buffer {
+    #[inline]
+    fn clone(&self) -> Self {
+        self.slot.retain();
+        Self {
+            slot: self.slot,
+            start: self.start,
+            reader_index: self.reader_index,
+            size: self.size,
+            data_type: self.data_type,
+            compressed: self.compressed,
+        }
+    }
+}
+
+impl Drop for Buffer {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.release();
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("data_type", &self.data_type)
+            .field("start", &self.start)
+            .field("reader_index", &self.reader_index)
+            .field("size", &self.size)
+            .field("compressed", &self.compressed)
+            .field("ref_count", &self.ref_count())
+            .finish()
+    }
+}

@@ -1,0 +1,210 @@
+//! The writing end of a buffer that is read while it is written.
+//!
+//! One [`BufferBuilder`] appends, one thread reads through a [`BufferConsumer`], without locks: the
+//! only thing they share is the [position marker](crate::position_marker).
+
+use std::fmt;
+
+use crate::buffer::Buffer;
+use crate::buffer_consumer::BufferConsumer;
+use crate::data_type::DataType;
+use crate::error::BufferError;
+use crate::position_marker::{Position, PositionMarker};
+use crate::slot::SlotRef;
+
+/// Appends bytes to a segment and publishes them.
+pub struct BufferBuilder {
+    /// One count of the slot.
+    slot: SlotRef,
+    /// How many bytes are written, published or not.
+    written: u32,
+    /// How many bytes may be written.
+    max_capacity: u32,
+    finished: bool,
+    has_consumer: bool,
+}
+
+impl BufferBuilder {
+    /// Takes over one count of `slot`, whose marker must be reset.
+    pub(crate) fn from_slot(slot: SlotRef) -> Self {
+        let max_capacity = slot.capacity();
+        Self {
+            slot,
+            written: 0,
+            max_capacity,
+            finished: false,
+            has_consumer: false,
+        }
+    }
+
+    /// Copies as many of `bytes` as fit and returns how many that were; they are not visible yet.
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::Finished`] after [`finish`](Self::finish).
+    pub fn append(&mut self, bytes: &[u8]) -> Result<usize, BufferError> {
+        if self.finished {
+            return Err(BufferError::Finished);
+        }
+        let count = bytes.len().min(self.writable_bytes());
+        // SAFETY: `written` is at most the capacity.
+        let target = unsafe { self.slot.data().add(self.written as usize) };
+        // SAFETY: `count` bytes fit behind `written`; the bytes there belong to this builder alone
+        // until it publishes them, so no slice that anyone reads overlaps them.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, count) };
+        // `count` is at most the capacity, which is 32 bits wide.
+        self.written += u32::try_from(count).expect("at most the capacity");
+        Ok(count)
+    }
+
+    /// Publishes everything that is written.
+    #[inline]
+    pub fn commit(&mut self) {
+        let position = if self.finished {
+            Position::finished(self.written)
+        } else {
+            Position::open(self.written)
+        };
+        self.slot.marker().publish(position);
+    }
+
+    /// Appends and publishes; see [`append`](Self::append).
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::Finished`] after [`finish`](Self::finish).
+    pub fn append_and_commit(&mut self, bytes: &[u8]) -> Result<usize, BufferError> {
+        let count = self.append(bytes)?;
+        self.commit();
+        Ok(count)
+    }
+
+    /// Publishes everything, and that nothing will follow; returns the bytes written.
+    pub fn finish(&mut self) -> usize {
+        self.finished = true;
+        self.commit();
+        self.written as usize
+    }
+
+    /// Whether [`finish`](Self::finish) was called.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Whether no byte more fits.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.written == self.max_capacity
+    }
+
+    /// How many bytes more fit.
+    #[must_use]
+    pub fn writable_bytes(&self) -> usize {
+        (self.max_capacity - self.written) as usize
+    }
+
+    /// How many bytes are written, published or not.
+    #[must_use]
+    pub fn written_bytes(&self) -> usize {
+        self.written as usize
+    }
+
+    /// How many bytes may be written in all.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.max_capacity as usize
+    }
+
+    /// Limits the bytes to `size`, but never below those written nor above the segment's.
+    pub fn trim(&mut self, size: usize) {
+        let size = u32::try_from(size).unwrap_or(u32::MAX);
+        self.max_capacity = size.max(self.written).min(self.slot.capacity());
+    }
+
+    /// Makes the consumer of the bytes that are appended from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::ConsumerExists`] the second time.
+    pub fn create_buffer_consumer(&mut self) -> Result<BufferConsumer, BufferError> {
+        self.create_consumer_at(self.written)
+    }
+
+    /// Makes the consumer of all bytes of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`BufferError::ConsumerExists`] the second time.
+    pub fn create_buffer_consumer_from_beginning(&mut self) -> Result<BufferConsumer, BufferError> {
+        self.create_consumer_at(0)
+    }
+
+    fn create_consumer_at(&mut self, position: u32) -> Result<BufferConsumer, BufferError> {
+        if self.has_consumer {
+            return Err(BufferError::ConsumerExists);
+        }
+        self.has_consumer = true;
+        self.slot.retain();
+        let segment = Buffer::from_slot(self.slot, 0, 0, DataType::DataBuffer);
+        Ok(BufferConsumer::following(segment, position))
+    }
+
+    /// The first byte of the segment, for a writer on the other side of the C function table.
+    ///
+    /// Such a writer writes bytes from [`written_bytes`](Self::written_bytes) up to
+    /// [`max_capacity`](Self::max_capacity), publishes through [`marker_ptr`](Self::marker_ptr),
+    /// and the builder learns of them by [`adopt_published`](Self::adopt_published).
+    #[must_use]
+    pub fn base_ptr(&self) -> *mut u8 {
+        self.slot.data()
+    }
+
+    /// The address of the position marker's integer; a writer stores it with release ordering.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn marker_ptr(&self) -> *mut i32 {
+        self.slot.marker().as_ptr()
+    }
+
+    /// The position marker.
+    #[must_use]
+    pub fn marker(&self) -> &PositionMarker {
+        self.slot.marker()
+    }
+
+    /// Takes over what was published through [`marker_ptr`](Self::marker_ptr) and returns how many
+    /// bytes are written.
+    ///
+    /// # Panics
+    ///
+    /// If the marker stands beyond the capacity: the writer has overrun the segment.
+    pub fn adopt_published(&mut self) -> usize {
+        let position = self.slot.marker().observe();
+        let bytes = position.bytes();
+        assert!(
+            bytes <= self.max_capacity,
+            "a writer published {bytes} bytes of {}",
+            self.max_capacity
+        );
+        self.written = bytes;
+        self.finished |= position.is_finished();
+        bytes as usize
+    }
+}
+
+impl Drop for BufferBuilder {
+    fn drop(&mut self) {
+        self.slot.release();
+    }
+}
+
+impl fmt::Debug for BufferBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferBuilder")
+            .field("written", &self.written)
+            .field("max_capacity", &self.max_capacity)
+            .field("finished", &self.finished)
+            .finish()
+    }
+}

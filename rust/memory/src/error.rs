@@ -1,0 +1,182 @@
+//! What can go wrong, one small enum per kind of object.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A failed operation on a buffer or a buffer builder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BufferError {
+    /// An index or a length outside of the buffer.
+    OutOfBounds {
+        /// The first byte asked for.
+        index: usize,
+        /// How many bytes were asked for.
+        length: usize,
+        /// How many bytes there are.
+        size: usize,
+    },
+    /// Part of a compressed buffer was asked for.
+    Compressed,
+    /// A finished builder cannot take more bytes.
+    Finished,
+    /// The builder has its consumer already; copy that one.
+    ConsumerExists,
+}
+
+impl fmt::Display for BufferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfBounds {
+                index,
+                length,
+                size,
+            } => {
+                write!(
+                    f,
+                    "bytes {index}..+{length} are outside of a buffer of {size} bytes"
+                )
+            }
+            Self::Compressed => f.write_str("a compressed buffer cannot be sliced"),
+            Self::Finished => f.write_str("the buffer builder is finished"),
+            Self::ConsumerExists => {
+                f.write_str("the buffer builder has a consumer already; copy the consumer instead")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BufferError {}
+
+/// A failed operation on a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PoolError {
+    /// The pool was destroyed: whoever asked is being cancelled.
+    Destroyed,
+    /// An operation that the network buffer pool refuses because it was destroyed.
+    NetworkPoolDestroyed,
+    /// More segments are required than the network buffer pool can promise.
+    Insufficient {
+        /// Segments required by the refused request.
+        required: usize,
+        /// Segments not yet promised to anyone.
+        available: usize,
+        /// Segments of the network buffer pool.
+        total: usize,
+        /// Bytes of a segment.
+        segment_size: usize,
+    },
+    /// Promised segments were not returned by others in time.
+    Timeout {
+        /// How long the request waited.
+        timeout: Duration,
+    },
+    /// An argument that no call should pass; the text names it.
+    InvalidArgument(String),
+    /// The memory of the network buffer pool could not be allocated.
+    OutOfMemory {
+        /// MiB that were to be allocated.
+        required_mib: usize,
+        /// MiB that were allocated.
+        allocated_mib: usize,
+        /// MiB that are missing.
+        missing_mib: usize,
+    },
+    /// Local pools that should have been gone are still registered.
+    PoolsRemain(usize),
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Destroyed => f.write_str("Buffer pool has already been destroyed."),
+            Self::NetworkPoolDestroyed => {
+                f.write_str("Network buffer pool has already been destroyed.")
+            }
+            Self::Insufficient {
+                required,
+                available,
+                total,
+                segment_size,
+            } => write!(
+                f,
+                "Insufficient number of network buffers: required {required}, but only \
+                 {available} available. The total number of network buffers is currently set to \
+                 {total} of {segment_size} bytes each. You can increase this number by setting \
+                 'taskmanager.memory.network.fraction', 'taskmanager.memory.network.min' and \
+                 'taskmanager.memory.network.max'."
+            ),
+            Self::Timeout { timeout } => write!(
+                f,
+                "Timeout of {} ms while waiting for network buffers that other tasks hold; if \
+                 this happens, raise the number of network buffers or \
+                 'taskmanager.network.memory.buffers-request-timeout'.",
+                timeout.as_millis()
+            ),
+            Self::InvalidArgument(text) => f.write_str(text),
+            Self::OutOfMemory {
+                required_mib,
+                allocated_mib,
+                missing_mib,
+            } => write!(
+                f,
+                "Could not allocate the memory for network buffers: required {required_mib} MiB, \
+                 allocated {allocated_mib} MiB, missing {missing_mib} MiB."
+            ),
+            Self::PoolsRemain(count) => {
+                write!(f, "{count} local buffer pools are still registered")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PoolError {}
+
+/// A failed operation on a [`MemorySegment`](crate::MemorySegment).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SegmentError {
+    /// The segment was freed; `which` tells which of several took part.
+    Freed {
+        /// "this segment" or "the other segment".
+        which: &'static str,
+    },
+    /// An access outside of the segment or of the caller's array.
+    OutOfBounds {
+        /// The first byte asked for.
+        index: i64,
+        /// How many bytes were asked for.
+        length: i64,
+        /// How many bytes there are.
+        size: i64,
+    },
+    /// The target of a transfer has no room for the bytes.
+    Overflow,
+    /// The source of a transfer has fewer bytes than asked for.
+    Underflow,
+    /// The target of a transfer cannot be written.
+    ReadOnlyBuffer,
+    /// The operation does not exist for memory of this kind.
+    Unsupported(&'static str),
+    /// The operation does not fit the state of the segment.
+    IllegalState(&'static str),
+}
+
+impl fmt::Display for SegmentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Freed { which } => write!(f, "{which} has been freed"),
+            Self::OutOfBounds {
+                index,
+                length,
+                size,
+            } => {
+                write!(f, "bytes {index}..+{length} are outside of {size} bytes")
+            }
+            Self::Overflow => f.write_str("the target has too little room"),
+            Self::Underflow => f.write_str("the source has too few bytes"),
+            Self::ReadOnlyBuffer => f.write_str("the target is read-only"),
+            Self::Unsupported(text) | Self::IllegalState(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for SegmentError {}

@@ -1,0 +1,43 @@
+//! Memory segments, buffer pools and buffers: the bytes of penstock's data plane.
+//!
+//! ```text
+//! NetworkBufferPool   all network memory of a worker
+//!  ├─ LocalBufferPool     of one result partition or input gate
+//!  │   └─ UniqueBuffer        a segment that one holder may write
+//!  │       ├─ BufferBuilder ──── position marker ──── BufferConsumer
+//!  │       └─ Buffer              counted, read-only; returns to its pool when the last one drops
+//!  └─ PooledSegment       an exclusive segment of one input channel
+//! ```
+//!
+//! The crate knows nothing of records, partitions, sockets or Python.  It is one of the two crates
+//! that contain `unsafe` code (`py` is the other): a buffer's memory is written by one thread while
+//! another reads what was written before it.
+
+pub mod availability;
+pub mod position_marker;
+
+mod buffer;
+mod buffer_builder;
+mod buffer_consumer;
+mod data_type;
+mod error;
+mod local_buffer_pool;
+mod network_buffer_pool;
+mod redistribution;
+mod short_lock;
+mod slot;
+mod sync;
+mod unique_buffer;
+
+pub use availability::AvailabilityFuture;
+pub use buffer::Buffer;
+pub use buffer_builder::BufferBuilder;
+pub use buffer_consumer::{BufferConsumer, BufferConsumerWithPartialRecordLength};
+pub use data_type::{DataType, UnknownDataType};
+pub use error::{BufferError, PoolError, SegmentError};
+pub use local_buffer_pool::{BufferListener, LocalBufferPool, LocalPoolOptions};
+pub use network_buffer_pool::{
+    BufferRecycler, DEFAULT_REQUEST_TIMEOUT, NetworkBufferPool, PooledSegment,
+};
+pub use redistribution::{PoolBounds, redistribute};
+pub use unique_buffer::UniqueBuffer;

@@ -1,0 +1,565 @@
+//! All network memory of one worker, and who was promised how much of it.
+//!
+//! # Locks
+//!
+//! 1. `factory`: the registered pools and the number of segments required by them.
+//! 2. the lock of a local pool.
+//! 3. `free`: the segments that nobody has.
+//!
+//! They are taken in this order only.  Requesting and recycling never take `factory`.  Signals are
+//! completed and callbacks run while no lock is held.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::availability::{AvailabilityFuture, AvailabilityHelper, Wakeups};
+use crate::error::PoolError;
+use crate::local_buffer_pool::{LocalBufferPool, LocalPoolInner, LocalPoolOptions};
+use crate::redistribution::{PoolBounds, redistribute};
+use crate::short_lock::ShortLock;
+use crate::slot::{NO_CHANNEL, Recycler, SegmentSlot, SlotRef};
+use crate::sync::{Arc, Deadline, Mutex, lock};
+use crate::unique_buffer::UniqueBuffer;
+
+/// The longest single wait of a blocking request.
+const WAIT_SLICE: Duration = Duration::from_secs(2);
+
+/// How long a request for exclusive segments waits unless told otherwise.
+pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
+
+/// Gets segments back that it handed out as buffers.
+pub trait BufferRecycler: Send + Sync {
+    /// Takes back a segment whose last buffer was dropped, on the thread that dropped it.
+    fn recycle(&self, segment: PooledSegment);
+}
+
+/// A segment of a [`NetworkBufferPool`] outside of every local pool.  Dropping it returns it.
+pub struct PooledSegment {
+    /// Owned alone; no handle exists.
+    slot: SlotRef,
+    /// Keeps the slot alive.
+    pool: Arc<NetworkBufferPool>,
+}
+
+impl PooledSegment {
+    pub(crate) fn new(slot: SlotRef, pool: Arc<NetworkBufferPool>) -> Self {
+        Self { slot, pool }
+    }
+
+    /// How many bytes fit.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slot.capacity() as usize
+    }
+
+    /// Makes a writable buffer; `recycler` gets the segment back when its last handle is dropped.
+    #[must_use]
+    pub fn into_buffer(self, recycler: Arc<dyn BufferRecycler>) -> UniqueBuffer {
+        let (slot, pool) = self.into_parts();
+        // SAFETY: a pooled segment owns its slot alone.
+        drop(unsafe { slot.replace_recycler(Recycler::Exclusive(recycler, pool)) });
+        // SAFETY: as above.
+        unsafe { slot.start_counting(NO_CHANNEL) };
+        UniqueBuffer::from_slot(slot)
+    }
+
+    fn into_parts(self) -> (SlotRef, Arc<NetworkBufferPool>) {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: `this` is never used nor dropped again, so the reference is moved, not doubled.
+        let pool = unsafe { std::ptr::read(&raw const this.pool) };
+        (this.slot, pool)
+    }
+}
+
+impl Drop for PooledSegment {
+    fn drop(&mut self) {
+        self.pool.return_unpooled(&[self.slot]);
+    }
+}
+
+impl fmt::Debug for PooledSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PooledSegment")
+            .field("slot", &self.slot)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The network memory of a worker: `n` segments of one size, allocated at once.
+pub struct NetworkBufferPool {
+    /// The headers of all segments; their addresses never change.
+    slots: Box<[SegmentSlot]>,
+    segment_size: usize,
+    request_timeout: Duration,
+    factory: Mutex<Factory>,
+    free: ShortLock<FreeSegments>,
+}
+
+struct Factory {
+    /// Every registered local pool, in the order of creation.
+    pools: Vec<Arc<LocalPoolInner>>,
+    /// Segments promised: the minima of the pools and the unpooled segments.
+    required: usize,
+    destroyed: bool,
+    /// The usage in percent that was last reported, see [`NetworkBufferPool::usage_message`].
+    reported_usage: Option<usize>,
+}
+
+struct FreeSegments {
+    segments: Vec<SlotRef>,
+    availability: AvailabilityHelper,
+    destroyed: bool,
+}
+
+impl NetworkBufferPool {
+    /// Allocates `number_of_segments` segments of `segment_size` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::OutOfMemory`] if they cannot be allocated; [`PoolError::InvalidArgument`] for a
+    /// size or a timeout of zero.
+    pub fn new(
+        number_of_segments: usize,
+        segment_size: usize,
+        request_timeout: Duration,
+    ) -> Result<Arc<Self>, PoolError> {
+        if request_timeout.is_zero() {
+            return Err(PoolError::InvalidArgument(
+                "the timeout for requesting network buffers must be positive".to_owned(),
+            ));
+        }
+        let size = u32::try_from(segment_size)
+            .ok()
+            .filter(|&size| size > 0 && size <= i32::MAX as u32)
+            .ok_or_else(|| {
+                PoolError::InvalidArgument(format!(
+                    "a segment of {segment_size} bytes is not between 1 and 2147483647 bytes"
+                ))
+            })?;
+        let slots = allocate_slots(number_of_segments, size)?;
+        let segments: Vec<SlotRef> = slots.iter().rev().map(SlotRef::to_slot).collect();
+        let availability = AvailabilityHelper::new(!segments.is_empty());
+        Ok(Arc::new(Self {
+            slots,
+            segment_size,
+            request_timeout,
+            factory: Mutex::new(Factory {
+                pools: Vec::new(),
+                required: 0,
+                destroyed: false,
+                reported_usage: None,
+            }),
+            free: ShortLock::new(FreeSegments {
+                segments,
+                availability,
+                destroyed: false,
+            }),
+        }))
+    }
+
+    /// Bytes of a segment.
+    #[must_use]
+    pub fn segment_size(&self) -> usize {
+        self.segment_size
+    }
+
+    /// Segments of the pool; 0 once it is destroyed.
+    #[must_use]
+    pub fn total_segments(&self) -> usize {
+        if self.is_destroyed() {
+            0
+        } else {
+            self.slots.len()
+        }
+    }
+
+    /// Segments that nobody has.
+    #[must_use]
+    pub fn available_segments(&self) -> usize {
+        self.free.lock().segments.len()
+    }
+
+    /// Segments that somebody has.
+    #[must_use]
+    pub fn used_segments(&self) -> usize {
+        self.total_segments()
+            .saturating_sub(self.available_segments())
+    }
+
+    /// Segments promised to pools and channels, used or not.
+    #[must_use]
+    pub fn required_segments(&self) -> usize {
+        lock(&self.factory).required
+    }
+
+    /// How many local pools are registered.
+    #[must_use]
+    pub fn registered_pools(&self) -> usize {
+        lock(&self.factory).pools.len()
+    }
+
+    /// Whether [`destroy`](Self::destroy) was called.
+    #[must_use]
+    pub fn is_destroyed(&self) -> bool {
+        self.free.lock().destroyed
+    }
+
+    /// Whether a segment is free right now.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.free.lock().availability.is_available()
+    }
+
+    /// Done when a segment is free.
+    #[must_use]
+    pub fn availability(&self) -> AvailabilityFuture {
+        self.free.lock().availability.future()
+    }
+
+    /// Makes a local pool, which gets its minimum and a share of what nobody requires.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Insufficient`] if the minimum cannot be promised;
+    /// [`PoolError::NetworkPoolDestroyed`]; [`PoolError::InvalidArgument`] for contradictory bounds.
+    pub fn create_buffer_pool(
+        self: &Arc<Self>,
+        options: LocalPoolOptions,
+    ) -> Result<Arc<LocalBufferPool>, PoolError> {
+        options.validate()?;
+        let (pool, wakeups) = {
+            let mut factory = lock(&self.factory);
+            self.promise(&mut factory, options.min_segments)?;
+            let pool = LocalPoolInner::new(Arc::clone(self), options);
+            factory.pools.push(Arc::clone(&pool));
+            let mut wakeups = self.redistribute(&mut factory);
+            // The pool tries to hold one segment from the start.
+            pool.check_availability_now(&mut wakeups);
+            (pool, wakeups)
+        };
+        wakeups.run();
+        Ok(Arc::new(LocalBufferPool::new(pool)))
+    }
+
+    /// Takes `count` segments for exclusive use, waiting for promised ones that others still hold.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Insufficient`] if they cannot be promised; [`PoolError::Timeout`];
+    /// [`PoolError::NetworkPoolDestroyed`], also while waiting.  On failure nothing is kept.
+    pub fn request_unpooled_memory_segments(
+        self: &Arc<Self>,
+        count: usize,
+    ) -> Result<Vec<PooledSegment>, PoolError> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let wakeups = {
+            let mut factory = lock(&self.factory);
+            self.promise(&mut factory, count)?;
+            self.redistribute(&mut factory)
+        };
+        wakeups.run();
+        match self.collect_segments(count) {
+            Ok(slots) => Ok(slots
+                .into_iter()
+                .map(|slot| PooledSegment::new(slot, Arc::clone(self)))
+                .collect()),
+            Err((collected, error)) => {
+                self.give_back(&collected, count);
+                Err(error)
+            }
+        }
+    }
+
+    /// Returns segments of [`request_unpooled_memory_segments`](Self::request_unpooled_memory_segments).
+    ///
+    /// Dropping them one by one does the same, at the price of a redistribution for each.
+    pub fn recycle_unpooled_memory_segments(self: &Arc<Self>, segments: Vec<PooledSegment>) {
+        let mut slots = Vec::with_capacity(segments.len());
+        for segment in segments {
+            if Arc::ptr_eq(&segment.pool, self) {
+                slots.push(segment.into_parts().0);
+            }
+            // A segment of another pool returns there when it is dropped here.
+        }
+        self.return_unpooled(&slots);
+    }
+
+    /// Frees the segments that nobody has; the others are freed as they are recycled.
+    pub fn destroy(&self) {
+        lock(&self.factory).destroyed = true;
+        let (segments, signal) = {
+            let mut free = self.free.lock();
+            free.destroyed = true;
+            let segments = std::mem::take(&mut free.segments);
+            // Whoever waits shall look again and see the end.
+            (segments, free.availability.set(true))
+        };
+        for slot in segments {
+            // SAFETY: the slot was free and is in no list any more.
+            unsafe { slot.free_memory() };
+        }
+        if let Some(signal) = signal {
+            signal.complete();
+        }
+    }
+
+    /// Destroys every local pool lazily.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::PoolsRemain`] if pools were created meanwhile.
+    pub fn destroy_all_buffer_pools(&self) -> Result<(), PoolError> {
+        let pools = lock(&self.factory).pools.clone();
+        for pool in pools {
+            pool.lazy_destroy();
+        }
+        match self.registered_pools() {
+            0 => Ok(()),
+            remaining => Err(PoolError::PoolsRemain(remaining)),
+        }
+    }
+
+    /// Segments that the registered pools and channels would like to have, in percent of all.
+    #[must_use]
+    pub fn estimated_usage_percent(&self) -> usize {
+        self.usage_percent(&lock(&self.factory))
+    }
+
+    /// A sentence for the log if the usage crossed 100 % since the last call, either way.
+    #[must_use]
+    pub fn usage_message(&self) -> Option<String> {
+        let mut factory = lock(&self.factory);
+        let percent = self.usage_percent(&factory);
+        let before = factory.reported_usage;
+        if percent >= 100 {
+            if before == Some(percent) {
+                return None;
+            }
+            factory.reported_usage = Some(percent);
+            Some(format!(
+                "Memory usage [{percent}%] of {} network buffers is too high; jobs will be slower \
+                 than they could be. Raise 'taskmanager.memory.network.fraction', \
+                 'taskmanager.memory.network.min' or 'taskmanager.memory.network.max'.",
+                self.slots.len()
+            ))
+        } else {
+            factory.reported_usage = None;
+            before
+                .map(|_| format!("Memory usage [{percent}%] of network buffers is back to normal."))
+        }
+    }
+
+    fn usage_percent(&self, factory: &Factory) -> usize {
+        let minima: usize = factory
+            .pools
+            .iter()
+            .map(|pool| pool.options().min_segments)
+            .sum();
+        let wanted: usize = factory
+            .pools
+            .iter()
+            .map(|pool| pool.estimated_requested())
+            .sum();
+        let wanted = wanted + (factory.required - minima);
+        if self.slots.is_empty() {
+            0
+        } else {
+            wanted.saturating_mul(100) / self.slots.len()
+        }
+    }
+
+    /// A free segment for a local pool, or `None`.
+    #[inline]
+    pub(crate) fn request_pooled(&self) -> Option<SlotRef> {
+        let mut free = self.free.lock();
+        let slot = free.segments.pop()?;
+        if free.segments.is_empty() {
+            let none = free.availability.set(false);
+            debug_assert!(none.is_none());
+        }
+        Some(slot)
+    }
+
+    /// A free segment for a local pool, or the future to wait for.
+    pub(crate) fn request_pooled_or_future(&self) -> Result<SlotRef, AvailabilityFuture> {
+        let mut free = self.free.lock();
+        match free.segments.pop() {
+            Some(slot) => {
+                if free.segments.is_empty() {
+                    let none = free.availability.set(false);
+                    debug_assert!(none.is_none());
+                }
+                Ok(slot)
+            }
+            None => Err(free.availability.future()),
+        }
+    }
+
+    /// Up to `count` segments, waiting for each; what was collected comes back with the error.
+    pub(crate) fn collect_segments(
+        &self,
+        count: usize,
+    ) -> Result<Vec<SlotRef>, (Vec<SlotRef>, PoolError)> {
+        let deadline = Deadline::after(Some(self.request_timeout));
+        let mut collected = Vec::with_capacity(count);
+        while collected.len() < count {
+            if self.is_destroyed() {
+                return Err((collected, PoolError::NetworkPoolDestroyed));
+            }
+            match self.request_pooled_or_future() {
+                Ok(slot) => collected.push(slot),
+                Err(future) => {
+                    let left = deadline.remaining().unwrap_or(Duration::ZERO);
+                    if left.is_zero() {
+                        let error = PoolError::Timeout {
+                            timeout: self.request_timeout,
+                        };
+                        return Err((collected, error));
+                    }
+                    // Woken or not, the loop looks again.
+                    let _ = future.wait(Some(left.min(WAIT_SLICE)));
+                }
+            }
+        }
+        Ok(collected)
+    }
+
+    /// Takes segments back that a local pool returns.  No pool's lock may be held.
+    pub(crate) fn recycle_pooled(&self, slot: SlotRef) {
+        // Dropping the recycler may drop its pool, so it happens after the last use of the slot.
+        // SAFETY: the caller owns the slot alone.
+        let recycler = unsafe { slot.replace_recycler(Recycler::Idle) };
+        self.put_back(&[slot]);
+        drop(recycler);
+    }
+
+    /// Puts idle slots back into the free list.
+    fn put_back(&self, slots: &[SlotRef]) {
+        if slots.is_empty() {
+            return;
+        }
+        let signal = {
+            let mut free = self.free.lock();
+            if free.destroyed {
+                drop(free);
+                for slot in slots {
+                    // SAFETY: the caller owned the slots alone and gives them up here.
+                    unsafe { slot.free_memory() };
+                }
+                return;
+            }
+            free.segments.extend_from_slice(slots);
+            if free.availability.is_available() {
+                None
+            } else {
+                free.availability.set(true)
+            }
+        };
+        if let Some(signal) = signal {
+            signal.complete();
+        }
+    }
+
+    fn return_unpooled(&self, slots: &[SlotRef]) {
+        if !slots.is_empty() {
+            self.give_back(slots, slots.len());
+        }
+    }
+
+    /// Puts `slots` back and takes back the promise of `promised` segments.
+    fn give_back(&self, slots: &[SlotRef], promised: usize) {
+        self.put_back(slots);
+        let wakeups = {
+            let mut factory = lock(&self.factory);
+            factory.required -= promised;
+            self.redistribute(&mut factory)
+        };
+        wakeups.run();
+    }
+
+    /// Forgets a local pool that was destroyed.
+    pub(crate) fn unregister(&self, pool: &LocalPoolInner) {
+        let wakeups = {
+            let mut factory = lock(&self.factory);
+            let before = factory.pools.len();
+            factory
+                .pools
+                .retain(|other| !std::ptr::eq(Arc::as_ptr(other), pool));
+            if factory.pools.len() == before {
+                return;
+            }
+            factory.required -= pool.options().min_segments;
+            self.redistribute(&mut factory)
+        };
+        wakeups.run();
+    }
+
+    /// Counts `count` more segments as required.
+    fn promise(&self, factory: &mut Factory, count: usize) -> Result<(), PoolError> {
+        if factory.destroyed {
+            return Err(PoolError::NetworkPoolDestroyed);
+        }
+        let total = self.slots.len();
+        let available = total - factory.required;
+        if count > available {
+            return Err(PoolError::Insufficient {
+                required: count,
+                available,
+                total,
+                segment_size: self.segment_size,
+            });
+        }
+        factory.required += count;
+        Ok(())
+    }
+
+    /// Resizes the local pools to what [`redistribute`] gives them.
+    fn redistribute(&self, factory: &mut Factory) -> Wakeups {
+        let mut wakeups = Wakeups::default();
+        if factory.destroyed {
+            return wakeups;
+        }
+        let bounds: Vec<PoolBounds> = factory
+            .pools
+            .iter()
+            .map(|pool| PoolBounds {
+                min: pool.options().min_segments,
+                max: pool.options().max_segments,
+            })
+            .collect();
+        let sizes = redistribute(self.slots.len() - factory.required, &bounds);
+        for (pool, size) in factory.pools.iter().zip(sizes) {
+            if let Some(size) = size {
+                pool.resize(size, &mut wakeups);
+            }
+        }
+        wakeups
+    }
+}
+
+impl fmt::Debug for NetworkBufferPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NetworkBufferPool")
+            .field("total_segments", &self.total_segments())
+            .field("available_segments", &self.available_segments())
+            .field("segment_size", &self.segment_size)
+            .finish_non_exhaustive()
+    }
+}
+
+fn allocate_slots(count: usize, size: u32) -> Result<Box<[SegmentSlot]>, PoolError> {
+    let mut slots = Vec::new();
+    let mib = |segments: usize| segments.saturating_mul(size as usize) >> 20;
+    let failed = |allocated: usize| PoolError::OutOfMemory {
+        required_mib: mib(count),
+        allocated_mib: mib(allocated),
+        missing_mib: mib(count - allocated),
+    };
+    slots.try_reserve_exact(count).map_err(|_| failed(0))?;
+    for allocated in 0..count {
+        slots.push(SegmentSlot::allocate(size).ok_or_else(|| failed(allocated))?);
+    }
+    Ok(slots.into_boxed_slice())
+}

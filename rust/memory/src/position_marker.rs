@@ -1,0 +1,130 @@
+//! How far the writer of a buffer has come, as the reader sees it.
+//!
+//! One signed integer says both how many bytes are committed and whether more will come:
+//!
+//! | value        | meaning                                     |
+//! |--------------|---------------------------------------------|
+//! | `n >= 0`     | `n` bytes are committed, the buffer is open |
+//! | `n < 0`      | finished with `-n` bytes                    |
+//! | `i32::MIN`   | finished with 0 bytes (as `-0 == 0`)        |
+//!
+//! The writer alone stores, with release ordering, after the bytes; the reader loads with acquire
+//! ordering, so every byte below the value it sees is visible to it.
+
+use crate::sync::{AtomicI32, Ordering};
+
+/// The value of a marker that is finished without a byte.
+pub const FINISHED_EMPTY: i32 = i32::MIN;
+
+/// A value of the marker, as read at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position(i32);
+
+impl Position {
+    /// An open buffer with `bytes` committed bytes.
+    #[must_use]
+    pub const fn open(bytes: u32) -> Self {
+        debug_assert!(bytes <= i32::MAX as u32);
+        Self(bytes.cast_signed())
+    }
+
+    /// A finished buffer of `bytes` bytes.
+    #[must_use]
+    pub const fn finished(bytes: u32) -> Self {
+        if bytes == 0 {
+            Self(FINISHED_EMPTY)
+        } else {
+            Self(-bytes.cast_signed())
+        }
+    }
+
+    /// The position that a raw marker value stands for.
+    #[must_use]
+    pub const fn from_raw(raw: i32) -> Self {
+        Self(raw)
+    }
+
+    /// The raw marker value.
+    #[must_use]
+    pub const fn raw(self) -> i32 {
+        self.0
+    }
+
+    /// How many bytes are committed.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        if self.0 == FINISHED_EMPTY {
+            0
+        } else {
+            self.0.unsigned_abs()
+        }
+    }
+
+    /// Whether no byte will follow.
+    #[must_use]
+    pub const fn is_finished(self) -> bool {
+        self.0 < 0
+    }
+}
+
+/// The shared integer of one writer and its readers.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct PositionMarker(AtomicI32);
+
+impl PositionMarker {
+    /// A marker of an open buffer without committed bytes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicI32::new(0))
+    }
+
+    /// Publishes `position` and every byte written before.  Only the writer calls this.
+    #[inline]
+    pub fn publish(&self, position: Position) {
+        self.0.store(position.raw(), Ordering::Release);
+    }
+
+    /// Reads the position; the bytes below it are visible afterwards.
+    #[inline]
+    #[must_use]
+    pub fn observe(&self) -> Position {
+        Position::from_raw(self.0.load(Ordering::Acquire))
+    }
+
+    /// Starts over for a new writer.  No reader may exist.
+    #[inline]
+    pub(crate) fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// The address of the integer, for a writer on the other side of the C function table.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut i32 {
+        self.0.as_ptr()
+    }
+}
+
+impl Default for PositionMarker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FINISHED_EMPTY, Position};
+
+    /// finished with no bytes differs from open with no bytes.
+    #[test]
+    fn finished_empty_is_its_own_value() {
+        assert!(!Position::open(0).is_finished());
+        assert!(Position::finished(0).is_finished());
+        assert_eq!(Position::finished(0).bytes(), 0);
+        assert_eq!(Position::finished(0).raw(), FINISHED_EMPTY);
+        assert_eq!(Position::finished(7).raw(), -7);
+        assert_eq!(Position::finished(7).bytes(), 7);
+        assert_eq!(Position::from_raw(7), Position::open(7));
+    }
+}

@@ -1,0 +1,274 @@
+//! The header of a segment in circulation: its memory, its reference count, who gets it back.
+//!
+//! Requesting and recycling a buffer must not allocate, so everything that a buffer needs lives in
+//! one preallocated header per segment and a handle is a pointer to it.
+//!
+//! # Who owns a slot when
+//!
+//! 1. *Idle*: in the free list of the network pool or in the deque of a local pool.  The list's lock
+//!    protects every field; `refs` is 0.
+//! 2. *Held*: a [`PooledSegment`](crate::PooledSegment) owns it alone; `refs` is 0.
+//! 3. *Counted*: `refs` handles exist.  `recycler` and `channel` are not written; the bytes above
+//!    the published position belong to the one writer, the bytes below it to everyone, read only.
+//! 4. The handle that takes `refs` to 0 has the slot alone again and gives it to `recycler`.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::NonNull;
+
+use crate::local_buffer_pool::LocalPoolInner;
+use crate::network_buffer_pool::{BufferRecycler, NetworkBufferPool, PooledSegment};
+use crate::position_marker::PositionMarker;
+use crate::sync::{Arc, AtomicU32, Ordering, fence};
+
+/// Alignment of pooled memory: one cache line, so that neighbours do not share one.
+const SEGMENT_ALIGNMENT: usize = 64;
+
+/// The channel of a slot that counts against no channel's quota.
+pub(crate) const NO_CHANNEL: u32 = u32::MAX;
+
+/// Where a slot goes when its last handle is dropped.
+pub(crate) enum Recycler {
+    /// Nowhere: the slot is idle in the network pool.
+    Idle,
+    /// The memory belongs to this buffer alone: header and memory are freed.
+    Freeing,
+    /// Back to the local pool it was requested from.
+    Local(Arc<LocalPoolInner>),
+    /// To the owner of an exclusive segment.
+    Exclusive(Arc<dyn BufferRecycler>, Arc<NetworkBufferPool>),
+}
+
+/// The header of one segment.
+#[repr(align(64))]
+pub(crate) struct SegmentSlot {
+    /// How many handles exist.
+    refs: AtomicU32,
+    /// How far the segment's builder has come.
+    marker: PositionMarker,
+    /// The memory; null while a destroyed network pool has freed it.
+    data: UnsafeCell<*mut u8>,
+    /// Bytes of the memory.
+    capacity: u32,
+    /// The subpartition whose quota the segment counts against.
+    channel: UnsafeCell<u32>,
+    recycler: UnsafeCell<Recycler>,
+}
+
+// SAFETY: the rules of ownership above give one thread at a time write access to the cells.
+unsafe impl Send for SegmentSlot {}
+// SAFETY: as above; shared access reads only what nobody writes meanwhile.
+unsafe impl Sync for SegmentSlot {}
+
+impl SegmentSlot {
+    /// Allocates zeroed memory of `capacity` bytes for an idle slot; `None` if there is none.
+    pub(crate) fn allocate(capacity: u32) -> Option<Self> {
+        let layout = segment_layout(capacity);
+        // SAFETY: the layout's size is not zero, see `segment_layout`.
+        let data = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Self::with_memory(data, capacity, Recycler::Idle))
+    }
+
+    fn with_memory(data: NonNull<u8>, capacity: u32, recycler: Recycler) -> Self {
+        Self {
+            refs: AtomicU32::new(0),
+            marker: PositionMarker::new(),
+            data: UnsafeCell::new(data.as_ptr()),
+            capacity,
+            channel: UnsafeCell::new(NO_CHANNEL),
+            recycler: UnsafeCell::new(recycler),
+        }
+    }
+}
+
+impl Drop for SegmentSlot {
+    fn drop(&mut self) {
+        let data = *self.data.get_mut();
+        if data.is_null() {
+            return;
+        }
+        if matches!(self.recycler.get_mut(), Recycler::Freeing) {
+            let bytes = std::ptr::slice_from_raw_parts_mut(data, self.capacity as usize);
+            // SAFETY: `SlotRef::from_bytes` took exactly these bytes out of a box.
+            drop(unsafe { Box::from_raw(bytes) });
+        } else {
+            // SAFETY: `allocate` got the memory with this layout, and nobody else frees it.
+            unsafe { dealloc(data, segment_layout(self.capacity)) };
+        }
+    }
+}
+
+fn segment_layout(capacity: u32) -> Layout {
+    let size = (capacity as usize).max(1);
+    Layout::from_size_align(size, SEGMENT_ALIGNMENT).expect("a segment is smaller than isize::MAX")
+}
+
+/// A pointer to a slot.  Copying it counts nothing: its holders follow the rules of ownership.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotRef(NonNull<SegmentSlot>);
+
+// SAFETY: a slot may be used from any thread that the rules of ownership allow.
+unsafe impl Send for SlotRef {}
+// SAFETY: as above.
+unsafe impl Sync for SlotRef {}
+
+impl fmt::Debug for SlotRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotRef")
+            .field("capacity", &self.slot().capacity)
+            .field("refs", &self.refs())
+            .finish()
+    }
+}
+
+impl SlotRef {
+    /// Points to a slot of a network pool, which outlives every slot in circulation.
+    pub(crate) fn to_slot(slot: &SegmentSlot) -> Self {
+        Self(NonNull::from(slot))
+    }
+
+    /// Makes a counted slot, with one handle, out of bytes that no pool owns.
+    pub(crate) fn from_bytes(bytes: Box<[u8]>) -> Self {
+        let capacity = u32::try_from(bytes.len()).expect("a buffer is smaller than 4 GiB");
+        let data = NonNull::from(Box::leak(bytes)).cast::<u8>();
+        let slot = Box::new(SegmentSlot::with_memory(data, capacity, Recycler::Freeing));
+        slot.refs.store(1, Ordering::Relaxed);
+        Self(NonNull::from(Box::leak(slot)))
+    }
+
+    #[inline]
+    fn slot(&self) -> &SegmentSlot {
+        // SAFETY: the pool, or the box, of a slot lives until its last holder lets go of it.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// The first byte of the memory.
+    #[inline]
+    pub(crate) fn data(&self) -> *mut u8 {
+        // SAFETY: the cell is written only by `free_memory`, on an idle slot.
+        unsafe { *self.slot().data.get() }
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> u32 {
+        self.slot().capacity
+    }
+
+    #[inline]
+    pub(crate) fn marker(&self) -> &PositionMarker {
+        &self.slot().marker
+    }
+
+    #[inline]
+    pub(crate) fn refs(&self) -> u32 {
+        self.slot().refs.load(Ordering::Relaxed)
+    }
+
+    /// Turns a slot that the caller owns alone into a counted one with one handle.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the slot alone.
+    #[inline]
+    pub(crate) unsafe fn start_counting(&self, channel: u32) {
+        debug_assert_eq!(self.refs(), 0);
+        // SAFETY: the caller owns the slot alone.
+        unsafe { *self.slot().channel.get() = channel };
+        self.slot().marker.reset();
+        self.slot().refs.store(1, Ordering::Relaxed);
+    }
+
+    /// Turns a counted slot with one handle back into one that the caller owns alone.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the only handle and gives it up.
+    pub(crate) unsafe fn stop_counting(&self) {
+        debug_assert_eq!(self.refs(), 1);
+        self.slot().refs.store(0, Ordering::Relaxed);
+    }
+
+    /// Replaces the recycler.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the slot alone.
+    pub(crate) unsafe fn replace_recycler(&self, recycler: Recycler) -> Recycler {
+        // SAFETY: the caller owns the slot alone.
+        let cell = unsafe { &mut *self.slot().recycler.get() };
+        std::mem::replace(cell, recycler)
+    }
+
+    /// Frees the memory of an idle slot whose network pool is destroyed.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the slot alone, and it belongs to a network pool.
+    pub(crate) unsafe fn free_memory(&self) {
+        // SAFETY: the caller owns the slot alone.
+        let cell = unsafe { &mut *self.slot().data.get() };
+        let data = std::mem::replace(cell, std::ptr::null_mut());
+        if !data.is_null() {
+            // SAFETY: `SegmentSlot::allocate` got the memory with this layout.
+            unsafe { dealloc(data, segment_layout(self.capacity())) };
+        }
+    }
+
+    /// Counts one more handle.  Only a holder of a handle calls this.
+    #[inline]
+    pub(crate) fn retain(&self) {
+        let before = self.slot().refs.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a released buffer was retained");
+        // Handles that are leaked in a loop must not wrap the count around to zero.
+        if before > u32::MAX / 2 {
+            std::process::abort();
+        }
+    }
+
+    /// Counts one handle less; the last one gives the slot to its recycler.
+    #[inline]
+    pub(crate) fn release(self) {
+        let refs = &self.slot().refs;
+        // The only handle needs no read-modify-write: nobody else can be counting.
+        if refs.load(Ordering::Acquire) == 1 {
+            refs.store(0, Ordering::Relaxed);
+        } else {
+            if refs.fetch_sub(1, Ordering::Release) != 1 {
+                return;
+            }
+            fence(Ordering::Acquire);
+        }
+        self.recycle();
+    }
+
+    /// Gives a slot without handles to its recycler.
+    #[inline]
+    fn recycle(self) {
+        // SAFETY: the count is zero, so this thread owns the slot alone.
+        let recycler = unsafe { &*self.slot().recycler.get() };
+        if let Recycler::Local(pool) = recycler {
+            let pool: *const LocalPoolInner = Arc::as_ptr(pool);
+            // SAFETY: as above.
+            let channel = unsafe { *self.slot().channel.get() };
+            // SAFETY: the slot's recycler keeps the pool alive until the pool has the slot.
+            unsafe { LocalPoolInner::recycle(pool, self, channel) };
+        } else {
+            self.recycle_elsewhere();
+        }
+    }
+
+    #[cold]
+    fn recycle_elsewhere(self) {
+        // SAFETY: the count is zero, so this thread owns the slot alone.
+        let cell = unsafe { &mut *self.slot().recycler.get() };
+        if matches!(cell, Recycler::Freeing) {
+            // SAFETY: a freeing slot is a box of its own, and this was its last handle.
+            drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+            return;
+        }
+        if let Recycler::Exclusive(owner, pool) = std::mem::replace(cell, Recycler::Idle) {
+            owner.recycle(PooledSegment::new(self, pool));
+        }
+    }
+}
