@@ -1,0 +1,52 @@
+"""Codecs of the runtime in use: values to bytes and back."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.network import runtime
+from penstock.network.type_schema import TypeSchema, schema_of
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+
+class Codec(Protocol):
+    """Values of one type to bytes and back; native and pure ones write the same bytes."""
+
+    @property
+    def schema(self) -> TypeSchema:
+        """The compiled type."""
+
+    def encode(self, value: Any) -> bytes:
+        """The bytes of a value.
+
+        Raises:
+            SerializationError: it is not one of the type; names value, type and field.
+        """
+
+    def decode(self, data: bytes) -> Any:
+        """The value of exactly these bytes.
+
+        Raises:
+            CorruptStreamError: they are not the bytes of one value of the type.
+        """
+
+
+def codec_for(type_info: "TypeInformation | None") -> Codec:
+    """The codec of a declared type; None and ``Types.PICKLED_BYTE_ARRAY()`` describe themselves.
+
+    Raises:
+        SerializationError: the type has no codec.
+    """
+    return _codec_of(schema_of(type_info), runtime())
+
+
+@lru_cache(maxsize=1024)
+def _codec_of(schema: TypeSchema, kind: str) -> Codec:
+    if kind == "native":
+        from penstock._native.codec import Codec as NativeCodec
+
+        return NativeCodec(schema)
+    from penstock.network.pure.codec import Codec as PureCodec
+
+    return PureCodec(schema)

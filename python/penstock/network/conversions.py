@@ -1,0 +1,106 @@
+"""Declared types that travel as a simpler type: dates, decimals, single characters.
+
+Each pair ``x`` and ``x_from`` is used by both runtimes, so that they agree by construction.  The
+first of a pair raises :class:`SerializationError` for a value that does not fit, the second one
+:class:`CorruptStreamError` or ``ValueError`` for bytes that no encoder writes.
+"""
+
+import datetime
+import decimal
+from typing import Any
+
+from penstock.common.time import Instant
+from penstock.errors import CorruptStreamError, SerializationError
+
+_EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  wall clock, as SQL timestamps are
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_DAY_MICROS = 86_400_000_000
+
+
+def character(value: Any) -> str:
+    """CHAR: a string of one character."""
+    if not isinstance(value, str) or len(value) != 1:
+        raise SerializationError("not a string of one character")
+    return str(value)
+
+
+def character_from(text: str) -> str:
+    """CHAR from its wire form."""
+    if len(text) != 1:
+        raise CorruptStreamError(f"CHAR of {len(text)} characters")
+    return text
+
+
+def decimal_text(value: Any) -> str:
+    """BIG_DEC: a finite or special Decimal, or a number or text that names one exactly."""
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise SerializationError("not a decimal number")
+    try:
+        return str(decimal.Decimal(str(value)))
+    except decimal.InvalidOperation:
+        raise SerializationError("not a decimal number") from None
+
+
+def decimal_from(text: str) -> decimal.Decimal:
+    """BIG_DEC from its wire form."""
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation:
+        raise CorruptStreamError(f"BIG_DEC of {text[:40]!r}") from None
+
+
+def epoch_day(value: Any) -> int:
+    """SQL_DATE: days since 1970-01-01; a datetime counts as its date."""
+    if not isinstance(value, datetime.date):
+        raise SerializationError("not a datetime.date")
+    return value.toordinal() - _EPOCH_ORDINAL
+
+
+def date_from(day: int) -> datetime.date:
+    """SQL_DATE from its wire form."""
+    return datetime.date.fromordinal(day + _EPOCH_ORDINAL)
+
+
+def micros_of_day(value: Any) -> int:
+    """SQL_TIME: microseconds since midnight of the wall clock; a time zone is dropped."""
+    if not isinstance(value, datetime.time):
+        raise SerializationError("not a datetime.time")
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    return seconds * 1_000_000 + value.microsecond
+
+
+def time_from(micros: int) -> datetime.time:
+    """SQL_TIME from its wire form."""
+    if not 0 <= micros < _DAY_MICROS:
+        raise CorruptStreamError(f"SQL_TIME of {micros} microseconds")
+    seconds, micros = divmod(micros, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return datetime.time(hour, minute, second, micros)
+
+
+def epoch_micros(value: Any) -> int:
+    """SQL_TIMESTAMP: microseconds from 1970-01-01T00:00 by the wall clock; a zone is dropped."""
+    if not isinstance(value, datetime.datetime):
+        raise SerializationError("not a datetime.datetime")
+    return (value.replace(tzinfo=None, fold=0) - _EPOCH) // _MICROSECOND
+
+
+def timestamp_from(micros: int) -> datetime.datetime:
+    """SQL_TIMESTAMP from its wire form."""
+    return _EPOCH + datetime.timedelta(microseconds=micros)
+
+
+def instant_parts(value: Any) -> tuple[int, int]:
+    """INSTANT: seconds since the epoch and nanoseconds within the second."""
+    if not isinstance(value, Instant):
+        raise SerializationError("not a penstock.common.Instant")
+    return value.seconds, value.nanos
+
+
+def instant_from(parts: tuple[int, int]) -> Instant:
+    """INSTANT from its wire form."""
+    return Instant(*parts)

@@ -1,0 +1,317 @@
+"""Values of undeclared type beyond the builtin ones: how each is taken apart and put together.
+
+The self-describing codec of both runtimes writes the builtin types by itself.  Any other value
+becomes an *extended value*: a tag and one builtin value, its parts, which the codec then writes
+like any other.  Both runtimes call :func:`reduce_value` and :func:`rebuild_value`, so that they
+agree by construction.  What has no form of its own is pickled, as the last resort.
+"""
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import pickle
+import sys
+import zoneinfo
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from penstock.common.time import Instant
+from penstock.common.types import Row, RowKind
+from penstock.errors import CorruptStreamError, PenstockError, SerializationError
+from penstock.network.class_reference import reference_of, resolve
+
+DATETIME = 0x10
+DATE = 0x11
+TIME = 0x12
+TIMEDELTA = 0x13
+TIMEZONE = 0x14
+ZONE_INFO = 0x15
+DECIMAL = 0x16
+ROW = 0x17
+INSTANT = 0x18
+NAMED_TUPLE = 0x19
+DATACLASS = 0x1A
+ENUM = 0x1B
+NUMPY_SCALAR = 0x1C
+NUMPY_ARRAY = 0x1D
+COMPLEX = 0x1E
+PICKLE = 0x1F
+
+_MICROSECOND = datetime.timedelta(microseconds=1)
+_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  only differences of wall clocks are taken
+_NUMPY_KINDS = "biufcSUmM?"
+
+Reducer = Callable[[Any], tuple[int, Any]]
+
+
+def reduce_value(value: Any) -> tuple[int, Any]:
+    """The tag of an extended value and its parts, themselves a value.
+
+    Raises:
+        SerializationError: the value cannot even be pickled.
+    """
+    cls = type(value)
+    reducer = _REDUCERS.get(cls)
+    if reducer is None:
+        reducer = _REDUCERS[cls] = _reducer_for(cls)
+    return reducer(value)
+
+
+def rebuild_value(tag: int, parts: Any) -> Any:
+    """The value that :func:`reduce_value` took apart.
+
+    Raises:
+        CorruptStreamError: tag or parts are not those of a value.
+        SerializationError: the class of the value cannot be found or refuses its state.
+    """
+    rebuild = _REBUILDERS.get(tag)
+    if rebuild is None:
+        raise CorruptStreamError(f"unknown value tag 0x{tag:02x}")
+    try:
+        return rebuild(parts)
+    except PenstockError:
+        raise
+    except Exception as error:
+        if tag in (PICKLE, DATACLASS, NAMED_TUPLE, ENUM):
+            raise SerializationError(f"a value could not be restored: {error!r}") from error
+        raise CorruptStreamError(f"bad parts of value tag 0x{tag:02x}: {error!r}") from error
+
+
+def is_pickled(value: Any) -> bool:
+    """Whether a value of undeclared type travels as a pickle, which is slow and large."""
+    return type(value) not in _BUILTIN and reduce_value(value)[0] == PICKLE
+
+
+def _reducer_for(cls: type) -> Reducer:
+    if issubclass(cls, enum.Enum):
+        return _enum if reference_of(cls) is not None else _pickle
+    if issubclass(cls, tuple):
+        return _named_tuple if _is_plain_named_tuple(cls) else _pickle
+    if dataclasses.is_dataclass(cls):
+        return _dataclass if _is_plain_dataclass(cls) else _pickle
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        if cls is numpy.ndarray:
+            return _numpy_array
+        if issubclass(cls, numpy.generic) and cls.__module__ == "numpy":
+            return _numpy_scalar
+    return _pickle
+
+
+def _has_own_pickling(cls: type) -> bool:
+    return any(
+        getattr(cls, name, None) is not getattr(object, name, None)
+        for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+    )
+
+
+def _is_plain_named_tuple(cls: type) -> bool:
+    return (
+        isinstance(getattr(cls, "_fields", None), tuple)
+        and hasattr(cls, "_make")
+        and cls.__dictoffset__ == 0
+        and not _has_own_pickling(cls)
+        and reference_of(cls) is not None
+    )
+
+
+def _is_plain_dataclass(cls: type) -> bool:
+    return (
+        cls.__dictoffset__ != 0
+        and not any(vars(base).get("__slots__") for base in cls.__mro__)
+        and cls.__new__ is object.__new__
+        and not hasattr(cls, "__getnewargs__")
+        and not hasattr(cls, "__getnewargs_ex__")
+        and not _has_own_pickling(cls)
+        and reference_of(cls) is not None
+    )
+
+
+def _datetime(value: datetime.datetime) -> tuple[int, Any]:
+    micros = (value.replace(tzinfo=None, fold=0) - _EPOCH) // _MICROSECOND
+    if value.tzinfo is None:
+        return DATETIME, (micros, value.fold)
+    return DATETIME, (micros, value.fold, value.tzinfo)
+
+
+def _datetime_from(parts: Any) -> datetime.datetime:
+    micros, fold, *zone = parts
+    moment = _EPOCH + datetime.timedelta(microseconds=micros)
+    return moment.replace(fold=fold, tzinfo=zone[0] if zone else None)
+
+
+def _date(value: datetime.date) -> tuple[int, Any]:
+    return DATE, value.toordinal()
+
+
+def _time(value: datetime.time) -> tuple[int, Any]:
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    micros = seconds * 1_000_000 + value.microsecond
+    return TIME, (micros, value.fold) if value.tzinfo is None else (micros, value.fold, value.tzinfo)
+
+
+def _time_from(parts: Any) -> datetime.time:
+    micros, fold, *zone = parts
+    seconds, micros = divmod(micros, 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return datetime.time(hour, minute, second, micros, zone[0] if zone else None, fold=fold)
+
+
+def _timedelta(value: datetime.timedelta) -> tuple[int, Any]:
+    return TIMEDELTA, value // _MICROSECOND
+
+
+def _timedelta_from(micros: Any) -> datetime.timedelta:
+    return datetime.timedelta(microseconds=micros)
+
+
+def _timezone(value: datetime.timezone) -> tuple[int, Any]:
+    offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]
+    return TIMEZONE, (offset // _MICROSECOND, *name)
+
+
+def _timezone_from(parts: Any) -> datetime.timezone:
+    micros, *name = parts
+    offset = datetime.timedelta(microseconds=micros)
+    return datetime.timezone(offset, *name) if micros or name else datetime.UTC
+
+
+def _zone_info(value: zoneinfo.ZoneInfo) -> tuple[int, Any]:
+    return (ZONE_INFO, value.key) if value.key is not None else _pickle(value)
+
+
+def _decimal(value: decimal.Decimal) -> tuple[int, Any]:
+    return DECIMAL, str(value)
+
+
+def _row(value: Row) -> tuple[int, Any]:
+    fields = value.__dict__.get("_fields")
+    names = None if fields is None else tuple(fields)
+    return ROW, (value.get_row_kind().value, names, tuple(value))
+
+
+def _row_from(parts: Any) -> Row:
+    kind, names, values = parts
+    row = Row(*values)
+    if names is not None:
+        row.set_field_names(list(names))
+    row.set_row_kind(RowKind(kind))
+    return row
+
+
+def _instant(value: Instant) -> tuple[int, Any]:
+    return INSTANT, (value.seconds, value.nanos)
+
+
+def _named_tuple(value: Any) -> tuple[int, Any]:
+    return NAMED_TUPLE, (reference_of(type(value)), tuple(value))
+
+
+def _named_tuple_from(parts: Any) -> Any:
+    reference, values = parts
+    cls: Any = resolve(reference)
+    return cls._make(values)
+
+
+def _dataclass(value: Any) -> tuple[int, Any]:
+    return DATACLASS, (reference_of(type(value)), value.__dict__)
+
+
+def _dataclass_from(parts: Any) -> Any:
+    reference, state = parts
+    # As unpickling does: __init__ and __post_init__ ran when the value was made.
+    value = object.__new__(resolve(reference))
+    value.__dict__.update(state)
+    return value
+
+
+def _enum(value: enum.Enum) -> tuple[int, Any]:
+    # The combined members of a Flag have no name that leads back to them.
+    if type(value).__members__.get(value.name) is not value:
+        return _pickle(value)
+    return ENUM, (reference_of(type(value)), value.name)
+
+
+def _enum_from(parts: Any) -> Any:
+    reference, name = parts
+    cls: Any = resolve(reference)
+    return cls[name]
+
+
+def _numpy_scalar(value: Any) -> tuple[int, Any]:
+    if value.dtype.kind not in _NUMPY_KINDS:
+        return _pickle(value)
+    return NUMPY_SCALAR, (value.dtype.str, value.tobytes())
+
+
+def _numpy_scalar_from(parts: Any) -> Any:
+    import numpy as np
+
+    dtype, data = parts
+    return np.ndarray((), dtype, data)[()]
+
+
+def _numpy_array(value: Any) -> tuple[int, Any]:
+    if value.dtype.kind not in _NUMPY_KINDS:
+        return _pickle(value)
+    return NUMPY_ARRAY, (value.dtype.str, value.shape, value.tobytes())
+
+
+def _numpy_array_from(parts: Any) -> Any:
+    import numpy as np
+
+    dtype, shape, data = parts
+    # A bytearray underneath keeps the array writable, as the original was.
+    return np.ndarray(shape, dtype, bytearray(data))
+
+
+def _complex(value: complex) -> tuple[int, Any]:
+    return COMPLEX, (value.real, value.imag)
+
+
+def _pickle(value: Any) -> tuple[int, Any]:
+    try:
+        return PICKLE, cloudpickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        raise SerializationError(f"cannot be pickled: {error}") from error
+
+
+_BUILTIN = frozenset(
+    {type(None), bool, int, float, str, bytes, bytearray, tuple, list, dict, set, frozenset}
+)
+
+_REDUCERS: dict[type, Reducer] = {
+    datetime.datetime: _datetime,
+    datetime.date: _date,
+    datetime.time: _time,
+    datetime.timedelta: _timedelta,
+    datetime.timezone: _timezone,
+    zoneinfo.ZoneInfo: _zone_info,
+    decimal.Decimal: _decimal,
+    Row: _row,
+    Instant: _instant,
+    complex: _complex,
+}
+
+_REBUILDERS: dict[int, Callable[[Any], Any]] = {
+    DATETIME: _datetime_from,
+    DATE: datetime.date.fromordinal,
+    TIME: _time_from,
+    TIMEDELTA: _timedelta_from,
+    TIMEZONE: _timezone_from,
+    ZONE_INFO: zoneinfo.ZoneInfo,
+    DECIMAL: decimal.Decimal,
+    ROW: _row_from,
+    INSTANT: lambda parts: Instant(*parts),
+    NAMED_TUPLE: _named_tuple_from,
+    DATACLASS: _dataclass_from,
+    ENUM: _enum_from,
+    NUMPY_SCALAR: _numpy_scalar_from,
+    NUMPY_ARRAY: _numpy_array_from,
+    COMPLEX: lambda parts: complex(*parts),
+    PICKLE: pickle.loads,
+}

@@ -1,0 +1,180 @@
+"""Channel selectors in plain Python: which subpartition an element goes to."""
+
+import operator
+import random
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import InvalidProgramError
+from penstock.graph.key_groups import key_group, operator_index
+from penstock.network.pure.key_hash import key_hash as key_hash_of
+
+#: What ``select`` returns when the element goes to every channel.
+ALL_CHANNELS = -1
+
+
+class ChannelSelector:
+    """Chooses a channel for each element; this one always chooses channel 0."""
+
+    def __init__(self, num_channels: int) -> None:
+        self.num_channels = num_channels
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether every element goes to every channel."""
+        return False
+
+    def select(self, value: Any) -> int:  # noqa: ARG002
+        """The channel of an element, or :data:`ALL_CHANNELS`."""
+        return 0
+
+
+class BroadcastSelector(ChannelSelector):
+    """BROADCAST: all channels."""
+
+    @property
+    def is_broadcast(self) -> bool:
+        return True
+
+    def select(self, value: Any) -> int:  # noqa: ARG002
+        return ALL_CHANNELS
+
+
+class RoundRobinSelector(ChannelSelector):
+    """REBALANCE and RESCALE: one channel after the other, from the one after ``start``."""
+
+    def __init__(self, num_channels: int, start: int) -> None:
+        super().__init__(num_channels)
+        self.current = start
+
+    def select(self, value: Any) -> int:  # noqa: ARG002
+        following = self.current + 1
+        self.current = following if following < self.num_channels else 0
+        return self.current
+
+
+class ShuffleSelector(ChannelSelector):
+    """SHUFFLE: any channel with equal probability."""
+
+    def __init__(self, num_channels: int) -> None:
+        super().__init__(num_channels)
+        self.random = random.Random()
+
+    def select(self, value: Any) -> int:  # noqa: ARG002
+        return self.random.randrange(self.num_channels)
+
+
+class KeyGroupSelector(ChannelSelector):
+    """KEY_GROUP: the subtask that owns the key group of the element's key."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        key_selector: Callable[[Any], Any],
+        key_hash: str | None,
+        max_parallelism: int,
+    ) -> None:
+        super().__init__(num_channels)
+        self.key_selector = key_selector
+        self.hash = key_hash_of(key_hash)
+        self.channels = [
+            operator_index(max_parallelism, num_channels, group)
+            for group in range(max_parallelism)
+        ]
+
+    def select(self, value: Any) -> int:
+        code = self.hash(self.key_selector(value))
+        return self.channels[key_group(code, len(self.channels))]
+
+
+class CustomSelector(ChannelSelector):
+    """CUSTOM: what the user's partitioner says of the element's key."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        key_selector: Callable[[Any], Any],
+        function: Callable[[Any, int], int],
+    ) -> None:
+        super().__init__(num_channels)
+        self.key_selector = key_selector
+        self.function = function
+
+    def select(self, value: Any) -> int:
+        return checked_channel(
+            self.function(self.key_selector(value), self.num_channels), self.num_channels
+        )
+
+
+def checked_channel(channel: Any, num_channels: int) -> int:
+    """The channel that a user's partitioner returned.
+
+    Raises:
+        InvalidProgramError: it is not one.
+    """
+    try:
+        index = operator.index(channel)
+    except TypeError:
+        index = -1
+    if not 0 <= index < num_channels:
+        raise InvalidProgramError(
+            f"the partitioner returned {channel!r}, which is none of the {num_channels} channels "
+            f"0 to {num_channels - 1}"
+        )
+    return index
+
+
+def identity(value: Any) -> Any:
+    """The key selector of a partitioner that is given whole elements."""
+    return value
+
+
+def make_selector(
+    kind: str,
+    num_channels: int,
+    *,
+    key_selector: Callable[[Any], Any] | None = None,
+    key_hash: str | None = None,
+    max_parallelism: int = 0,
+    function: Callable[[Any, int], int] | None = None,
+    subtask_index: int = 0,  # noqa: ARG001  every kind so far chooses alike on all subtasks
+) -> ChannelSelector:
+    """The selector of a partitioner.
+
+    Args:
+        kind: FORWARD, REBALANCE, RESCALE, SHUFFLE, BROADCAST, GLOBAL, KEY_GROUP or CUSTOM.
+        num_channels: Subpartitions to choose from.
+        key_selector: Of KEY_GROUP and CUSTOM; for CUSTOM the default is the element itself.
+        key_hash: Of KEY_GROUP, the declared kind of key as for ``key_hash``.
+        max_parallelism: Of KEY_GROUP, the number of key groups.
+        function: Of CUSTOM, called with key and number of channels.
+        subtask_index: Of the producer.
+
+    Raises:
+        ValueError: an unknown kind, or an argument that the kind needs is missing.
+    """
+    if num_channels < 1:
+        raise ValueError(f"{num_channels} channels")
+    match kind:
+        case "FORWARD" | "GLOBAL":
+            return ChannelSelector(num_channels)
+        case "REBALANCE":
+            return RoundRobinSelector(num_channels, random.randrange(num_channels))
+        case "RESCALE":
+            return RoundRobinSelector(num_channels, -1)
+        case "SHUFFLE":
+            return ShuffleSelector(num_channels)
+        case "BROADCAST":
+            return BroadcastSelector(num_channels)
+        case "KEY_GROUP":
+            if key_selector is None or max_parallelism < num_channels:
+                raise ValueError(
+                    "KEY_GROUP needs a key selector and at least as many key groups as channels, "
+                    f"not {max_parallelism} for {num_channels}"
+                )
+            return KeyGroupSelector(num_channels, key_selector, key_hash, max_parallelism)
+        case "CUSTOM":
+            if function is None:
+                raise ValueError("CUSTOM needs a function")
+            return CustomSelector(num_channels, key_selector or identity, function)
+    raise ValueError(f"unknown partitioner kind {kind!r}")

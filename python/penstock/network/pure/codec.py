@@ -1,0 +1,533 @@
+"""Codecs in plain Python: the reference for, and twin of, ``penstock._native.codec``.
+
+A declared type is compiled into a tree of nodes, one per field.  docs/formats/codec.md has the
+byte tables.  The native codec writes the same bytes, and when it refuses a value it lets this one
+say why, so the errors of both runtimes read alike.
+"""
+
+import math
+import operator
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+from penstock.common.types import Row, RowKind
+from penstock.errors import CorruptStreamError, PenstockError, SerializationError
+from penstock.network.pure.dynamic_codec import (
+    decode_dynamic,
+    encode_dynamic,
+    read_big_int,
+    write_big_int,
+)
+from penstock.network.pure.wire import (
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    Reader,
+    decode_text,
+    encode_text,
+    write_sized,
+    write_varint,
+)
+from penstock.network.type_schema import Conversion, TypeSchema
+
+#: Bits of the first byte of a TUPLE or ROW, and of a LIST or MAP after its count.
+KIND_BITS = 0x03
+HAS_NULLS = 0x04
+
+
+class Misfit(SerializationError):
+    """A value does not fit; collects the path to it on the way out."""
+
+    def __init__(self, value: Any, type_name: str, reason: str) -> None:
+        super().__init__(value, type_name, reason)
+        self.value = value
+        self.type_name = type_name
+        self.reason = reason
+        self.path = ""
+
+    def within(self, step: str) -> "Misfit":
+        """The same, seen from one container further out."""
+        self.path = step + self.path
+        return self
+
+    def message(self, whole: str) -> str:
+        """The sentence for the user."""
+        where = f" at {self.path} of {whole}" if self.path else ""
+        return f"{shown(self.value)} is no {self.type_name}{where}: {self.reason}"
+
+
+def shown(value: Any) -> str:
+    """A value and its class for an error message, shortened."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<repr failed: {error!r}>"
+    return f"{text[:97] + '…' if len(text) > 100 else text} ({type(value).__name__})"
+
+
+class Node:
+    """Encodes and decodes values of one declared type."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        self.name = schema.name
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        """Appends a value that is not None.
+
+        Raises:
+            Misfit: it is not one of this type.
+        """
+        raise NotImplementedError
+
+    def decode_from(self, reader: Reader) -> Any:
+        """The next value.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of a value of this type.
+        """
+        raise NotImplementedError
+
+
+class DynamicNode(Node):
+    """ANY: the value describes itself."""
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        try:
+            encode_dynamic(out, value)
+        except SerializationError as error:
+            raise Misfit(value, "value that can travel", str(error)) from error
+
+    def decode_from(self, reader: Reader) -> Any:
+        return decode_dynamic(reader)
+
+
+class StringNode(Node):
+    """STRING: length and UTF-8."""
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        if not isinstance(value, str):
+            raise Misfit(value, self.name, "not a str")
+        write_sized(out, encode_text(value))
+
+    def decode_from(self, reader: Reader) -> str:
+        return decode_text(reader.take(reader.varint()))
+
+
+class BooleanNode(Node):
+    """BOOLEAN: the truth of any value, as one byte."""
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        out.append(1 if value else 0)
+
+    def decode_from(self, reader: Reader) -> bool:
+        byte = reader.byte()
+        if byte > 1:
+            raise CorruptStreamError(f"BOOLEAN of byte 0x{byte:02x}")
+        return byte == 1
+
+
+class IntegerNode(Node):
+    """BYTE, SHORT, INT, LONG: two's complement big-endian of fixed width."""
+
+    FORMS = {"BYTE": I8, "SHORT": I16, "INT": I32, "LONG": I64}
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        self.form = self.FORMS[schema.kind]
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise Misfit(value, self.name, "not an int") from None
+        limit = 1 << 8 * self.form.size - 1
+        if not -limit <= number < limit:
+            raise Misfit(value, self.name, f"not within {-limit} and {limit - 1}")
+        out += self.form.pack(number)
+
+    def decode_from(self, reader: Reader) -> Any:
+        return reader.unpack(self.form)
+
+
+class BigIntNode(Node):
+    """BIG_INT: length and two's complement big-endian."""
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        try:
+            write_big_int(out, operator.index(value))
+        except TypeError:
+            raise Misfit(value, self.name, "not an int") from None
+
+    def decode_from(self, reader: Reader) -> int:
+        return read_big_int(reader)
+
+
+class FloatNode(Node):
+    """FLOAT and DOUBLE: IEEE 754 big-endian; FLOAT rounds to 32 bits, too large is infinite."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        self.form = F32 if schema.kind == "FLOAT" else F64
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        try:
+            out += self.form.pack(value)
+        except struct.error:
+            raise Misfit(value, self.name, "not a number") from None
+        except OverflowError:
+            if isinstance(value, int) and not _fits_double(value):
+                raise Misfit(value, self.name, "not within the range of a float") from None
+            out += self.form.pack(math.copysign(math.inf, value))
+
+    def decode_from(self, reader: Reader) -> Any:
+        return reader.unpack(self.form)
+
+
+def _fits_double(value: int) -> bool:
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+class BytesNode(Node):
+    """PRIMITIVE_ARRAY(BYTE): length and bytes."""
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise Misfit(value, self.name, "not bytes, bytearray or memoryview")
+        write_sized(out, bytes(value))
+
+    def decode_from(self, reader: Reader) -> bytes:
+        return reader.take(reader.varint())
+
+
+class ConvertedNode(Node):
+    """A type that travels as another one."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        assert schema.conversion is not None
+        self.conversion: Conversion = schema.conversion
+        self.wire = compile_node(schema.fields[0])
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        try:
+            wire_value = self.conversion.to_wire(value)
+        except SerializationError as error:
+            raise Misfit(value, self.name, str(error)) from error
+        try:
+            self.wire.encode_into(out, wire_value)
+        except Misfit as misfit:
+            raise Misfit(value, self.name, misfit.reason) from None
+
+    def decode_from(self, reader: Reader) -> Any:
+        wire_value = self.wire.decode_from(reader)
+        try:
+            return self.conversion.from_wire(wire_value)
+        except PenstockError:
+            raise
+        except Exception as error:
+            raise CorruptStreamError(f"{self.name} of {wire_value!r}: {error}") from error
+
+
+class FieldsNode(Node):
+    """What TUPLE and ROW share: a header byte, a bit per None, then the other fields."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        self.fields = [compile_node(field) for field in schema.fields]
+
+    def encode_fields(self, out: bytearray, values: Any, kind: int) -> None:
+        """Appends header, null bits and fields."""
+        if len(values) != len(self.fields):
+            raise Misfit(values, self.name, f"{len(values)} fields, not {len(self.fields)}")
+        write_null_bits(out, kind, values)
+        for i, (field, item) in enumerate(zip(self.fields, values, strict=True)):
+            if item is not None:
+                try:
+                    field.encode_into(out, item)
+                except Misfit as misfit:
+                    raise misfit.within(self.step(i)) from misfit.__cause__
+
+    def step(self, index: int) -> str:
+        """How the path to a field is written."""
+        return f"[{index}]"
+
+    def decode_fields(self, reader: Reader) -> tuple[int, list[Any]]:
+        """The row kind and the fields."""
+        kind, nulls = read_null_bits(reader, len(self.fields))
+        return kind, [
+            None if nulls is not None and nulls[i >> 3] >> (i & 7) & 1 else field.decode_from(reader)
+            for i, field in enumerate(self.fields)
+        ]
+
+
+def write_null_bits(out: bytearray, kind: int, values: Any) -> None:
+    """Appends a header byte, and a bit for each value when one of them is None."""
+    if None not in map(_none_or_ellipsis, values):
+        out.append(kind)
+        return
+    out.append(kind | HAS_NULLS)
+    bits = bytearray((len(values) + 7) // 8)
+    for i, value in enumerate(values):
+        if value is None:
+            bits[i >> 3] |= 1 << (i & 7)
+    out += bits
+
+
+def _none_or_ellipsis(value: Any) -> Any:
+    # Identity, not equality: numpy arrays and user classes answer == in their own way.
+    return None if value is None else ...
+
+
+def read_null_bits(reader: Reader, count: int) -> tuple[int, bytes | None]:
+    """The kind of the header byte, and the null bits if there are any."""
+    header = reader.byte()
+    if header & ~(KIND_BITS | HAS_NULLS):
+        raise CorruptStreamError(f"header byte 0x{header:02x}")
+    nulls = reader.take((count + 7) // 8) if header & HAS_NULLS else None
+    return header & KIND_BITS, nulls
+
+
+class TupleNode(FieldsNode):
+    """TUPLE: a tuple, list or Row of as many fields."""
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        if isinstance(value, tuple | list):
+            self.encode_fields(out, value, 0)
+        elif isinstance(value, Row):
+            self.encode_fields(out, list(value), 0)
+        else:
+            raise Misfit(value, self.name, "not a tuple")
+
+    def decode_from(self, reader: Reader) -> tuple[Any, ...]:
+        kind, values = self.decode_fields(reader)
+        if kind:
+            raise CorruptStreamError(f"TUPLE of row kind {kind}")
+        return tuple(values)
+
+
+class RowNode(FieldsNode):
+    """ROW: a Row, matched by name when it has names; a tuple, list or dict stands for one."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        self.field_names = list(schema.field_names)
+        self.named = schema.named
+        self.kinds = list(RowKind)
+
+    def step(self, index: int) -> str:
+        return f".{self.field_names[index]}"
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        kind, values = row_values(value, self.field_names, self.named, self.name)
+        self.encode_fields(out, values, kind)
+
+    def decode_from(self, reader: Reader) -> Row:
+        kind, values = self.decode_fields(reader)
+        row = Row(*values)
+        row.set_field_names(self.field_names)
+        if kind:
+            row.set_row_kind(self.kinds[kind])
+        return row
+
+
+def row_values(
+    value: Any, field_names: list[str], named: bool, type_name: str
+) -> tuple[int, list[Any] | tuple[Any, ...]]:
+    """The row kind and the fields, in declared order, of what stands for a row.
+
+    Raises:
+        Misfit: it is no row, or its names are not the declared ones.
+    """
+    if isinstance(value, Row):
+        own = value.__dict__.get("_fields")
+        kind = value.get_row_kind().value
+        if own is None or own == field_names:
+            return kind, list(value)
+        if len(own) == len(value) and set(own) == set(field_names):
+            return kind, value.get_fields_by_names(field_names)
+        if not named:
+            return kind, list(value)
+        raise Misfit(value, type_name, f"its fields are {own}, not {field_names}")
+    if isinstance(value, tuple | list):
+        return 0, value
+    if isinstance(value, Mapping):
+        unknown = [key for key in value if key not in field_names]
+        if unknown:
+            raise Misfit(value, type_name, f"unknown fields {unknown}")
+        return 0, [value.get(name) for name in field_names]
+    raise Misfit(value, type_name, "not a Row, tuple, list or dict")
+
+
+class ListNode(Node):
+    """LIST, BASIC_ARRAY, OBJECT_ARRAY (elements may be None) and PRIMITIVE_ARRAY (ARRAY)."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        self.element = compile_node(schema.fields[0])
+        self.nullable = schema.kind == "LIST"
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        values = list_values(value, self.name)
+        write_varint(out, len(values))
+        if self.nullable:
+            write_null_bits(out, 0, values)
+        for i, item in enumerate(values):
+            if item is None and self.nullable:
+                continue
+            try:
+                if item is None:
+                    raise Misfit(item, self.element.name, "None is not allowed here")
+                self.element.encode_into(out, item)
+            except Misfit as misfit:
+                raise misfit.within(f"[{i}]") from misfit.__cause__
+
+    def decode_from(self, reader: Reader) -> list[Any]:
+        count = reader.count()
+        nulls = None
+        if self.nullable:
+            kind, nulls = read_null_bits(reader, count)
+            if kind:
+                raise CorruptStreamError(f"list header of kind {kind}")
+        decode = self.element.decode_from
+        if nulls is None:
+            return [decode(reader) for _ in range(count)]
+        return [None if nulls[i >> 3] >> (i & 7) & 1 else decode(reader) for i in range(count)]
+
+
+def list_values(value: Any, type_name: str) -> Any:
+    """The elements of what stands for a list: a list, tuple or other sized sequence.
+
+    Raises:
+        Misfit: it has no order, or is text or bytes.
+    """
+    if isinstance(value, list | tuple):
+        return value
+    if (
+        isinstance(value, str | bytes | bytearray | Mapping | set | frozenset)
+        or not hasattr(value, "__len__")
+        or not hasattr(value, "__getitem__")
+    ):
+        raise Misfit(value, type_name, "not a list")
+    return list(value)
+
+
+class MapNode(Node):
+    """MAP: count, header with null bits of the values, then key and value in turn."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        super().__init__(schema)
+        self.key, self.value = map(compile_node, schema.fields)
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise Misfit(value, self.name, "not a dict")
+        items = list(value.items())
+        write_varint(out, len(items))
+        write_null_bits(out, 0, [item for _, item in items])
+        for key, item in items:
+            try:
+                if key is None:
+                    raise Misfit(key, self.key.name, "a key must not be None")
+                self.key.encode_into(out, key)
+            except Misfit as misfit:
+                raise misfit.within(".keys()") from misfit.__cause__
+            if item is not None:
+                try:
+                    self.value.encode_into(out, item)
+                except Misfit as misfit:
+                    raise misfit.within(f"[{key!r}]") from misfit.__cause__
+
+    def decode_from(self, reader: Reader) -> dict[Any, Any]:
+        count = reader.count()
+        kind, nulls = read_null_bits(reader, count)
+        if kind:
+            raise CorruptStreamError(f"map header of kind {kind}")
+        result = {}
+        for i in range(count):
+            key = self.key.decode_from(reader)
+            null = nulls is not None and nulls[i >> 3] >> (i & 7) & 1
+            item = None if null else self.value.decode_from(reader)
+            try:
+                result[key] = item
+            except TypeError as error:
+                raise CorruptStreamError(f"a key that cannot be one: {error}") from error
+        return result
+
+
+_NODES: dict[str, type[Node]] = {
+    "ANY": DynamicNode,
+    "STRING": StringNode,
+    "BOOLEAN": BooleanNode,
+    "BYTE": IntegerNode,
+    "SHORT": IntegerNode,
+    "INT": IntegerNode,
+    "LONG": IntegerNode,
+    "BIG_INT": BigIntNode,
+    "FLOAT": FloatNode,
+    "DOUBLE": FloatNode,
+    "BYTES": BytesNode,
+    "CONVERTED": ConvertedNode,
+    "TUPLE": TupleNode,
+    "ROW": RowNode,
+    "LIST": ListNode,
+    "ARRAY": ListNode,
+    "MAP": MapNode,
+}
+
+
+def compile_node(schema: TypeSchema) -> Node:
+    """The node of a schema, with the nodes of its fields."""
+    return _NODES[schema.kind](schema)
+
+
+class Codec:
+    """Values of one type to bytes and back."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        self.schema = schema
+        self.root = compile_node(schema)
+
+    def encode(self, value: Any) -> bytes:
+        """The bytes of a value.
+
+        Raises:
+            SerializationError: it is not one of the type; names value, type and field.
+        """
+        out = bytearray()
+        self.encode_into(out, value)
+        return bytes(out)
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        """Appends the bytes of a value; what is appended before an error is void."""
+        try:
+            if value is None and self.schema.kind not in ("ANY", "BOOLEAN"):
+                raise Misfit(value, self.schema.name, "None is not allowed here")
+            self.root.encode_into(out, value)
+        except Misfit as misfit:
+            raise SerializationError(misfit.message(self.schema.name)) from misfit.__cause__
+
+    def decode(self, data: bytes | bytearray | memoryview) -> Any:
+        """The value of exactly these bytes.
+
+        Raises:
+            CorruptStreamError: they are not the bytes of one value of the type.
+        """
+        return self.decode_at(data, 0)
+
+    def decode_at(self, data: bytes | bytearray | memoryview, position: int) -> Any:
+        """As :meth:`decode`, for the bytes from ``position`` on."""
+        reader = Reader(data, position)
+        value = self.root.decode_from(reader)
+        if reader.position != reader.end:
+            raise CorruptStreamError(
+                f"{reader.end - reader.position} bytes are left after a {self.schema.name}"
+            )
+        return value

@@ -1,0 +1,379 @@
+"""The frames of the data plane, byte for byte (SEMANTICS C3).
+
+Every frame begins with nine bytes, everything big-endian::
+
+    i32 length of the whole frame | u32 0xBADC0FFE | u8 message id | body
+
+====  =====================  =======  ====================================================
+id    message                sent by  body
+====  =====================  =======  ====================================================
+0     BufferResponse         server   receiver 16, subpartition i32, sequence i32, backlog
+                                      i32, data type u8, compressed u8, size i32, payload
+1     ErrorResponse          server   error, u8 has receiver, [receiver 16]
+2     PartitionRequest       client   partition 60, i32 first and i32 last subpartition,
+                                      receiver 16, initial credit i32
+3     TaskEventRequest       client   i32 length and event, partition 60, receiver 16
+4     CancelPartitionRequest client   receiver 16
+5     CloseRequest           client   nothing
+6     AddCredit              client   i32 credit, receiver 16
+7     ResumeConsumption      client   receiver 16
+8     AckAllRecordsProcessed client   receiver 16
+9     BacklogAnnouncement    server   i32 backlog, receiver 16
+10    NewBufferSize          client   i32 size, receiver 16
+11    SegmentId              client   i32 subpartition, i32 segment, receiver 16
+====  =====================  =======  ====================================================
+
+An error is ``i32 length`` and UTF-8 for each of: class name, message, traceback; then ``i32``
+number of causes and the same three strings for each.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.errors import CorruptStreamError
+
+MAGIC = 0xBADC0FFE
+FRAME_HEADER = struct.Struct(">iIB")
+BUFFER_HEADER = struct.Struct(">16siiiBBi")
+FRAME_HEADER_BYTES = FRAME_HEADER.size
+BUFFER_RESPONSE_HEADER_BYTES = FRAME_HEADER_BYTES + BUFFER_HEADER.size
+PARTITION_ID_BYTES = 60
+RECEIVER_ID_BYTES = 16
+
+MAX_CONTROL_FRAME_BYTES = 1 << 20
+"""Longest frame that is not a BufferResponse."""
+
+MAX_EVENT_BYTES = 10 << 20
+"""Longest event in a BufferResponse; data is limited by the segment size."""
+
+_MAX_ERROR_TEXT_BYTES = 128 << 10
+_MAX_CAUSES = 16
+
+BUFFER_RESPONSE = 0
+ERROR_RESPONSE = 1
+PARTITION_REQUEST = 2
+TASK_EVENT_REQUEST = 3
+CANCEL_PARTITION_REQUEST = 4
+CLOSE_REQUEST = 5
+ADD_CREDIT = 6
+RESUME_CONSUMPTION = 7
+ACK_ALL_RECORDS_PROCESSED = 8
+BACKLOG_ANNOUNCEMENT = 9
+NEW_BUFFER_SIZE = 10
+SEGMENT_ID = 11
+
+_I32 = struct.Struct(">i")
+_I32_RECEIVER = struct.Struct(">i16s")
+_TWO_I32_RECEIVER = struct.Struct(">ii16s")
+_PARTITION_REQUEST = struct.Struct(">60sii16si")
+
+
+@dataclass(frozen=True, slots=True)
+class BufferHeader:
+    """What precedes the payload of a BufferResponse."""
+
+    receiver: bytes
+    subpartition: int
+    sequence_number: int
+    backlog: int
+    data_type: int
+    is_compressed: bool
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteError:
+    """An error as text: class name, message, traceback, and its causes likewise."""
+
+    class_name: str
+    message: str
+    traceback: str = ""
+    causes: tuple[tuple[str, str, str], ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """A channel's producer failed; without a receiver the whole connection did."""
+
+    error: RemoteError
+    receiver: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRequest:
+    """Asks for subpartitions ``first`` to ``last`` (inclusive) of a partition."""
+
+    partition_id: bytes
+    first: int
+    last: int
+    receiver: bytes
+    credit: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEventRequest:
+    """Carries an event against the stream."""
+
+    event: bytes
+    partition_id: bytes
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPartitionRequest:
+    """The channel wants no more."""
+
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CloseRequest:
+    """The client will close the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddCredit:
+    """The channel has room for more buffers."""
+
+    credit: int
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeConsumption:
+    """The channel continues after a blocking event."""
+
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AckAllRecordsProcessed:
+    """The consumer has processed every record."""
+
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BacklogAnnouncement:
+    """A producer without credit tells how much waits."""
+
+    backlog: int
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewBufferSize:
+    """The consumer wishes buffers of another size, in bytes."""
+
+    size: int
+    receiver: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentId:
+    """The consumer wants a segment of tiered storage."""
+
+    subpartition: int
+    segment: int
+    receiver: bytes
+
+
+ServerMessage = ErrorResponse | BacklogAnnouncement
+ClientMessage = (
+    PartitionRequest
+    | TaskEventRequest
+    | CancelPartitionRequest
+    | CloseRequest
+    | AddCredit
+    | ResumeConsumption
+    | AckAllRecordsProcessed
+    | NewBufferSize
+    | SegmentId
+)
+Message = ServerMessage | ClientMessage
+
+_RECEIVER_ONLY: dict[type[Message], int] = {
+    CancelPartitionRequest: CANCEL_PARTITION_REQUEST,
+    ResumeConsumption: RESUME_CONSUMPTION,
+    AckAllRecordsProcessed: ACK_ALL_RECORDS_PROCESSED,
+}
+
+
+def frame(message_id: int, body: bytes) -> bytes:
+    """Put the nine header bytes before a body."""
+    return FRAME_HEADER.pack(FRAME_HEADER_BYTES + len(body), MAGIC, message_id) + body
+
+
+def encode_buffer_header(header: BufferHeader) -> bytes:
+    """Return the 43 bytes that precede the payload."""
+    return FRAME_HEADER.pack(
+        BUFFER_RESPONSE_HEADER_BYTES + header.size, MAGIC, BUFFER_RESPONSE
+    ) + BUFFER_HEADER.pack(
+        header.receiver,
+        header.subpartition,
+        header.sequence_number,
+        header.backlog,
+        header.data_type,
+        header.is_compressed,
+        header.size,
+    )
+
+
+def decode_buffer_header(body: bytes | bytearray | memoryview) -> BufferHeader:
+    """Read the 34 bytes between frame header and payload."""
+    receiver, subpartition, sequence, backlog, data_type, compressed, size = BUFFER_HEADER.unpack(
+        body
+    )
+    return BufferHeader(
+        receiver, subpartition, sequence, backlog, data_type, bool(compressed), size
+    )
+
+
+def encode(message: Message) -> bytes:
+    """Return the frame of a message."""
+    match message:
+        case ErrorResponse():
+            body = _encode_error(message.error)
+            body += b"\0" if message.receiver is None else b"\1" + message.receiver
+            return frame(ERROR_RESPONSE, body)
+        case PartitionRequest():
+            return frame(
+                PARTITION_REQUEST,
+                _PARTITION_REQUEST.pack(
+                    message.partition_id,
+                    message.first,
+                    message.last,
+                    message.receiver,
+                    message.credit,
+                ),
+            )
+        case TaskEventRequest():
+            return frame(
+                TASK_EVENT_REQUEST,
+                _I32.pack(len(message.event))
+                + message.event
+                + message.partition_id
+                + message.receiver,
+            )
+        case CancelPartitionRequest() | ResumeConsumption() | AckAllRecordsProcessed():
+            return frame(_RECEIVER_ONLY[type(message)], message.receiver)
+        case CloseRequest():
+            return frame(CLOSE_REQUEST, b"")
+        case AddCredit():
+            return frame(ADD_CREDIT, _I32_RECEIVER.pack(message.credit, message.receiver))
+        case BacklogAnnouncement():
+            return frame(
+                BACKLOG_ANNOUNCEMENT, _I32_RECEIVER.pack(message.backlog, message.receiver)
+            )
+        case NewBufferSize():
+            return frame(NEW_BUFFER_SIZE, _I32_RECEIVER.pack(message.size, message.receiver))
+        case SegmentId():
+            return frame(
+                SEGMENT_ID,
+                _TWO_I32_RECEIVER.pack(message.subpartition, message.segment, message.receiver),
+            )
+
+
+def decode(message_id: int, body: bytes) -> Message:
+    """Read the body of any message but BufferResponse.
+
+    Raises:
+        CorruptStreamError: the id is unknown or the body is not of its message.
+    """
+    try:
+        return _decode(message_id, body)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise CorruptStreamError(
+            f"message {message_id} with a body of {len(body)} bytes: {error}"
+        ) from error
+
+
+def _decode(message_id: int, body: bytes) -> Message:
+    match message_id:
+        case 1:
+            return _decode_error_response(body)
+        case 2:
+            return PartitionRequest(*_PARTITION_REQUEST.unpack(body))
+        case 3:
+            return _decode_task_event(body)
+        case 4:
+            return CancelPartitionRequest(_receiver(body))
+        case 5:
+            _expect_length(body, 0)
+            return CloseRequest()
+        case 6:
+            return AddCredit(*_I32_RECEIVER.unpack(body))
+        case 7:
+            return ResumeConsumption(_receiver(body))
+        case 8:
+            return AckAllRecordsProcessed(_receiver(body))
+        case 9:
+            return BacklogAnnouncement(*_I32_RECEIVER.unpack(body))
+        case 10:
+            return NewBufferSize(*_I32_RECEIVER.unpack(body))
+        case 11:
+            return SegmentId(*_TWO_I32_RECEIVER.unpack(body))
+    raise CorruptStreamError(f"no message has the id {message_id}")
+
+
+def _expect_length(body: bytes, length: int) -> None:
+    if len(body) != length:
+        raise CorruptStreamError(f"body of {len(body)} bytes where {length} belong")
+
+
+def _receiver(body: bytes) -> bytes:
+    _expect_length(body, RECEIVER_ID_BYTES)
+    return body
+
+
+def _decode_task_event(body: bytes) -> TaskEventRequest:
+    length: int = _I32.unpack_from(body)[0]
+    _expect_length(body, 4 + length + PARTITION_ID_BYTES + RECEIVER_ID_BYTES)
+    end = 4 + length
+    return TaskEventRequest(
+        body[4:end], body[end : end + PARTITION_ID_BYTES], body[end + PARTITION_ID_BYTES :]
+    )
+
+
+def _encode_texts(texts: Sequence[str]) -> bytes:
+    parts = []
+    for text in texts:
+        data = text.encode("utf-8", "replace")[:_MAX_ERROR_TEXT_BYTES]
+        parts.append(_I32.pack(len(data)) + data)
+    return b"".join(parts)
+
+
+def _encode_error(error: RemoteError) -> bytes:
+    causes = error.causes[: _MAX_CAUSES]
+    body = _encode_texts((error.class_name, error.message, error.traceback))
+    body += _I32.pack(len(causes))
+    return body + b"".join(_encode_texts(cause) for cause in causes)
+
+
+def _decode_error_response(body: bytes) -> ErrorResponse:
+    position = 0
+
+    def text() -> str:
+        nonlocal position
+        length: int = _I32.unpack_from(body, position)[0]
+        start = position + 4
+        if not 0 <= length <= len(body) - start:
+            raise CorruptStreamError(f"text of {length} bytes in a body of {len(body)}")
+        position = start + length
+        return body[start:position].decode("utf-8", "replace")
+
+    name, message, traceback = text(), text(), text()
+    count: int = _I32.unpack_from(body, position)[0]
+    position += 4
+    if not 0 <= count <= _MAX_CAUSES:
+        raise CorruptStreamError(f"error with {count} causes")
+    causes = tuple((text(), text(), text()) for _ in range(count))
+    rest = body[position:]
+    if rest[:1] == b"\0":
+        _expect_length(rest, 1)
+        return ErrorResponse(RemoteError(name, message, traceback, causes), None)
+    _expect_length(rest, 1 + RECEIVER_ID_BYTES)
+    return ErrorResponse(RemoteError(name, message, traceback, causes), rest[1:])
