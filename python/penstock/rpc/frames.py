@@ -1,0 +1,90 @@
+"""Frames of the control plane: how messages are cut out of a TCP stream.
+
+======  =====  ==========================================================
+offset  bytes  field
+======  =====  ==========================================================
+0       4      length of the body, unsigned, big-endian, 1 … MAX_FRAME_BYTES
+4       n      body
+======  =====  ==========================================================
+
+The length is checked before a byte of the body is read, so a peer that sends garbage costs at
+most four bytes of memory.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from penstock.errors import CorruptStreamError
+
+MAX_FRAME_BYTES = 10 * 1024 * 1024
+"""Largest body that is sent or accepted; anything larger travels in chunks."""
+
+_LENGTH = struct.Struct(">I")
+
+
+def write_frame(sock: socket.socket, body: bytes) -> None:
+    """Sends one frame; blocks until the kernel has taken it.
+
+    Raises:
+        ValueError: the body is empty or larger than `MAX_FRAME_BYTES`.
+        OSError: the connection is broken.
+    """
+    if not 1 <= len(body) <= MAX_FRAME_BYTES:
+        raise ValueError(
+            f"a frame body has 1 to {MAX_FRAME_BYTES} bytes, this one has {len(body)}"
+        )
+    sock.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def read_frame(sock: socket.socket) -> bytes | None:
+    """Reads one frame; None when the peer closed the connection between two frames.
+
+    Raises:
+        CorruptStreamError: the length is out of range or the stream ends inside a frame.
+        OSError: the connection is broken or its timeout passed.
+    """
+    header = _read(sock, _LENGTH.size)
+    if not header:
+        return None
+    if len(header) < _LENGTH.size:
+        raise CorruptStreamError(f"the stream ends after {len(header)} bytes of a frame's length")
+    (length,) = _LENGTH.unpack(header)
+    if not 1 <= length <= MAX_FRAME_BYTES:
+        raise CorruptStreamError(
+            f"a frame of {length} bytes was announced; allowed are 1 to {MAX_FRAME_BYTES}"
+        )
+    body = _read(sock, length)
+    if len(body) < length:
+        raise CorruptStreamError(f"the stream ends after {len(body)} of {length} bytes of a frame")
+    return body
+
+
+def read_exactly(sock: socket.socket, count: int) -> bytes:
+    """Reads ``count`` bytes.
+
+    Raises:
+        CorruptStreamError: the stream ends before that.
+    """
+    data = _read(sock, count)
+    if len(data) < count:
+        raise CorruptStreamError(f"the stream ends after {len(data)} of {count} bytes")
+    return data
+
+
+def _read(sock: socket.socket, count: int) -> bytes:
+    """Reads ``count`` bytes, fewer only at the end of the stream."""
+    first = sock.recv(count)
+    if len(first) == count or not first:
+        return first
+    buffer = bytearray(count)
+    buffer[: len(first)] = first
+    view = memoryview(buffer)
+    position = len(first)
+    while position < count:
+        received = sock.recv_into(view[position:])
+        if received == 0:
+            break
+        position += received
+    return bytes(view[:position])

@@ -1,0 +1,347 @@
+"""The messages of the control plane.
+
+Every message is a msgspec struct, tagged with its class name and encoded as MessagePack.  A
+decoder knows the messages that its side may receive and nothing else: an unknown tag, a missing
+field or a field of another type is refused before any of it is acted upon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from penstock.errors import CorruptStreamError
+from penstock.rpc.frames import MAX_FRAME_BYTES
+
+CODE_CHUNK_BYTES = MAX_FRAME_BYTES // 2
+"""Job code travels in chunks of this size, so that a frame never reaches its limit."""
+
+ROLE_CONTROL = "taskexecutor"
+ROLE_HEARTBEAT = "heartbeat"
+ROLE_COLLECT = "collect"
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Base of all messages."""
+
+
+# ---- what a task needs in order to run -------------------------------------------------------
+
+
+class PartitionDescriptor(msgspec.Struct, frozen=True):
+    """One result partition that a task writes."""
+
+    partition_id: bytes
+    num_subpartitions: int
+    partition_type: str
+    flush_timeout_ms: int
+
+
+class ChannelDescriptor(msgspec.Struct, frozen=True):
+    """One channel of a gate: which subpartition to read, and from which TaskExecutor."""
+
+    partition_id: bytes
+    subpartition: int
+    executor_id: str
+    host: str
+    port: int
+
+
+class GateDescriptor(msgspec.Struct, frozen=True):
+    """One input gate: all channels of one job edge into the subtask."""
+
+    input_number: int
+    channels: tuple[ChannelDescriptor, ...]
+
+
+class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
+    """Everything a TaskExecutor needs to run one subtask.
+
+    The job code itself arrives before it, in `CodeChunk` messages; ``code_id`` names it.
+    """
+
+    job_id: bytes
+    attempt_id: bytes
+    vertex_id: bytes
+    task_name: str
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    attempt_number: int
+    allocation_id: str
+    code_id: str
+    configuration: dict[str, str]
+    partitions: tuple[PartitionDescriptor, ...]
+    gates: tuple[GateDescriptor, ...]
+
+
+class TaskFailure(msgspec.Struct, frozen=True):
+    """What is known of an exception that ended a task, without the exception itself.
+
+    ``pickled`` is the exception by cloudpickle where that is possible; only the driver that
+    shipped the job may unpickle it.
+    """
+
+    module: str
+    qualname: str
+    message: str
+    traceback: str
+    operator: str
+    subtask: int
+    pickled: bytes | None = None
+
+
+# ---- TaskExecutor → driver -------------------------------------------------------------------
+
+
+class RegisterTaskExecutor(Message, frozen=True):
+    """First message of a control connection."""
+
+    executor_id: str
+    epoch: int
+    host: str
+    data_port: int
+    slots: int
+    pid: int
+
+
+class SlotOffer(msgspec.Struct, frozen=True):
+    """An allocated slot, as its TaskExecutor offers it to the job."""
+
+    slot: int
+    allocation_id: str
+
+
+class OfferSlots(Message, frozen=True):
+    """Offers the slots that are allocated for a job to its JobMaster."""
+
+    job_id: bytes
+    offers: tuple[SlotOffer, ...]
+
+
+class SlotRefused(Message, frozen=True):
+    """A `RequestSlot` could not be granted; ``reason`` says why."""
+
+    job_id: bytes
+    allocation_id: str
+    reason: str
+
+
+class SlotFreed(Message, frozen=True):
+    """A slot is free again: its last task ended after it was released."""
+
+    slot: int
+    allocation_id: str
+
+
+class UpdateTaskState(Message, frozen=True):
+    """A task reached a state; ``failure`` is set when the state is FAILED."""
+
+    job_id: bytes
+    attempt_id: bytes
+    state: str
+    failure: TaskFailure | None = None
+    accumulators: dict[str, Any] = {}
+
+
+class ReportAccumulators(Message, frozen=True):
+    """Intermediate accumulator values of one attempt."""
+
+    job_id: bytes
+    attempt_id: bytes
+    accumulators: dict[str, Any]
+
+
+class FatalError(Message, frozen=True):
+    """The TaskExecutor cannot go on and ends after this message."""
+
+    reason: str
+
+
+# ---- driver → TaskExecutor -------------------------------------------------------------------
+
+
+class RegistrationAccepted(Message, frozen=True):
+    """The TaskExecutor may serve slots."""
+
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+
+
+class RegistrationRefused(Message, frozen=True):
+    """The TaskExecutor is not wanted (an older incarnation, or unknown) and must end."""
+
+    reason: str
+
+
+class RequestSlot(Message, frozen=True):
+    """The ResourceManager gives one slot of this TaskExecutor to a job."""
+
+    job_id: bytes
+    slot: int
+    allocation_id: str
+
+
+class AcceptSlots(Message, frozen=True):
+    """The JobMaster takes offered slots: they become ACTIVE."""
+
+    job_id: bytes
+    allocation_ids: tuple[str, ...]
+
+
+class FreeSlot(Message, frozen=True):
+    """Releases a slot; its tasks are failed with ``cause``."""
+
+    allocation_id: str
+    cause: str
+
+
+class CodeChunk(Message, frozen=True):
+    """A piece of job code; pieces of one id arrive in order, the last one is marked."""
+
+    code_id: str
+    data: bytes
+    last: bool
+
+
+class ReleaseCode(Message, frozen=True):
+    """Job code that no further task of the job will ask for."""
+
+    code_ids: tuple[str, ...]
+
+
+class SubmitTask(Message, frozen=True):
+    """Runs a task in a slot of the job."""
+
+    descriptor: TaskDeploymentDescriptor
+
+
+class CancelTask(Message, frozen=True):
+    """Cancels an attempt; an unknown one is ignored."""
+
+    attempt_id: bytes
+
+
+class Shutdown(Message, frozen=True):
+    """Ends the TaskExecutor."""
+
+    reason: str
+
+
+# ---- other roles -----------------------------------------------------------------------------
+
+
+class HeartbeatHello(Message, frozen=True):
+    """First frame of a heartbeat connection."""
+
+    executor_id: str
+    epoch: int
+
+
+class CollectHello(Message, frozen=True):
+    """First frame of a collect connection: whose results follow."""
+
+    job_id: bytes
+    collect_id: str
+    subtask: int
+    attempt_number: int
+
+
+class CollectBatch(Message, frozen=True):
+    """A part of a batch of results; the batch is complete when ``last`` is set."""
+
+    data: bytes
+    last: bool
+
+
+class CollectAccepted(Message, frozen=True):
+    """The driver's answer to `CollectHello`: from here on no result is overlooked."""
+
+
+class CollectFinished(Message, frozen=True):
+    """This subtask has no more results."""
+
+
+ToDriver = (
+    RegisterTaskExecutor
+    | OfferSlots
+    | SlotRefused
+    | SlotFreed
+    | UpdateTaskState
+    | ReportAccumulators
+    | FatalError
+)
+ToTaskExecutor = (
+    RegistrationAccepted
+    | RegistrationRefused
+    | RequestSlot
+    | AcceptSlots
+    | FreeSlot
+    | CodeChunk
+    | ReleaseCode
+    | SubmitTask
+    | CancelTask
+    | Shutdown
+)
+FromCollector = CollectHello | CollectBatch | CollectFinished
+
+M = TypeVar("M")
+
+
+class MessageDecoder(Generic[M]):
+    """Decodes the messages of one direction; every failure is a `CorruptStreamError`."""
+
+    def __init__(self, union: Any) -> None:
+        self._decode: Callable[[bytes], M] = msgspec.msgpack.Decoder(union).decode
+
+    def decode(self, body: bytes) -> M:
+        """Returns the message in ``body``.
+
+        Raises:
+            CorruptStreamError: the bytes are no message of this direction.
+        """
+        try:
+            return self._decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise CorruptStreamError(f"not a message of this connection: {error}") from None
+
+
+def encode_message(message: Message) -> bytes:
+    """Returns the bytes of one message."""
+    return msgspec.msgpack.encode(message)
+
+
+def driver_decoder() -> MessageDecoder[ToDriver]:
+    """Decoder of what the driver receives on a control connection."""
+    return MessageDecoder(ToDriver)
+
+
+def task_executor_decoder() -> MessageDecoder[ToTaskExecutor]:
+    """Decoder of what a TaskExecutor receives on its control connection."""
+    return MessageDecoder(ToTaskExecutor)
+
+
+def collect_decoder() -> MessageDecoder[FromCollector]:
+    """Decoder of what the driver receives on a collect connection."""
+    return MessageDecoder(FromCollector)
+
+
+def collector_decoder() -> MessageDecoder[CollectAccepted]:
+    """Decoder of what a collect sink receives."""
+    return MessageDecoder(CollectAccepted)
+
+
+def heartbeat_decoder() -> MessageDecoder[HeartbeatHello]:
+    """Decoder of the first frame of a heartbeat connection."""
+    return MessageDecoder(HeartbeatHello)
+
+
+def code_chunks(code_id: str, code: bytes) -> list[CodeChunk]:
+    """Cuts job code into messages that fit frames; at least one, also for empty code."""
+    starts = range(0, max(1, len(code)), CODE_CHUNK_BYTES)
+    return [
+        CodeChunk(code_id, code[at : at + CODE_CHUNK_BYTES], at + CODE_CHUNK_BYTES >= len(code))
+        for at in starts
+    ]

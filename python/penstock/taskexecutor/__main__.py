@@ -1,0 +1,91 @@
+"""Entry point of a TaskExecutor process: ``python -m penstock.taskexecutor``.
+
+The process reads its launch line from standard input and serves until the driver ends it.  It
+never outlives its parent: the kernel sends SIGTERM when the parent dies, the pipe on standard
+input ends, and the connection to the driver breaks; whichever is noticed first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+from penstock.taskexecutor.launch import LaunchSpec, extend_sys_path, read_launch_spec
+
+PR_SET_PDEATHSIG = 1
+EXIT_LOST_DRIVER = 3
+END_TIMEOUT_S = 8.0
+
+
+def main() -> int:
+    """Runs one TaskExecutor; returns the exit code."""
+    # Ctrl-C reaches the whole foreground process group: ending the job is the driver's decision.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    launch = read_launch_spec(sys.stdin.buffer)
+    os.environ["PENSTOCK_RUNTIME"] = launch.runtime
+    extend_sys_path(launch.sys_path)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)
+    _configure_logging(launch)
+
+    from penstock.taskexecutor.task_executor import TaskExecutor
+
+    executor = TaskExecutor(launch)
+
+    def end(reason: str) -> None:
+        executor.stop(reason)
+        # User code that holds on must not keep the process: cleaning up has this long.
+        time.sleep(END_TIMEOUT_S)
+        os._exit(EXIT_LOST_DRIVER)
+
+    def terminated(number: int, frame: FrameType | None) -> None:
+        threading.Thread(target=end, args=("terminated by a signal",), daemon=True).start()
+
+    signal.signal(signal.SIGTERM, terminated)
+    threading.Thread(target=_watch_parent, args=(end,), name="parent watch", daemon=True).start()
+    clean = executor.run()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads stuck in user code would keep an ordinary exit waiting.
+    os._exit(0 if clean else EXIT_LOST_DRIVER)
+
+
+def _configure_logging(launch: LaunchSpec) -> None:
+    import logging
+
+    logging.basicConfig(
+        level=launch.config.get("logging.level", "INFO").upper(),
+        format=f"%(asctime)s %(levelname)s {launch.executor_id} %(name)s: %(message)s",
+    )
+
+
+def _watch_parent(end: object) -> None:
+    """Ends the worker when standard input ends or the parent dies."""
+    assert callable(end)
+    parent = os.getppid()
+    if sys.platform == "linux":
+        _ask_for_death_signal()
+        if os.getppid() != parent:
+            end("the parent process died")
+            return
+    while sys.stdin.buffer.read(4096):
+        pass
+    end("the parent closed standard input")
+
+
+def _ask_for_death_signal() -> None:
+    """Makes the kernel send SIGTERM to this process when its parent dies (Linux)."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

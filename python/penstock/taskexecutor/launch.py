@@ -1,0 +1,72 @@
+"""The one JSON line that a TaskExecutor process reads from its standard input.
+
+Standard input because it is private to parent and child: the token shows neither in the process
+list nor in the environment that user code's own subprocesses inherit.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import BinaryIO
+
+import msgspec
+
+from penstock.errors import ConfigurationError
+
+MAX_LAUNCH_BYTES = 1024 * 1024
+
+
+class LaunchSpec(msgspec.Struct, frozen=True):
+    """How to reach the driver and how to set the process up.
+
+    Attributes:
+        driver: host and port of the driver's rpc server.
+        token: the job's token in hexadecimal.
+        epoch: incarnation of this executor id; an older one is refused at registration.
+        sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.
+        temp_dirs: where temporary directories may be made; the system's default when empty.
+    """
+
+    driver: tuple[str, int]
+    token: str
+    executor_id: str
+    slots: int
+    bind_host: str = "127.0.0.1"
+    runtime: str = "native"
+    epoch: int = 0
+    config: dict[str, str] = {}
+    sys_path: tuple[str, ...] = ()
+    temp_dirs: tuple[str, ...] = ()
+
+    def encode(self) -> bytes:
+        """Returns the line, newline included."""
+        return msgspec.json.encode(self) + b"\n"
+
+    @property
+    def token_bytes(self) -> bytes:
+        """The token as the authentication uses it."""
+        return bytes.fromhex(self.token)
+
+
+def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
+    """Reads the launch line.
+
+    Raises:
+        ConfigurationError: the line is missing, too long or malformed; names the field.
+    """
+    line = stream.readline(MAX_LAUNCH_BYTES)
+    if not line.endswith(b"\n"):
+        raise ConfigurationError(
+            "a TaskExecutor is started by its driver, with one line of JSON on standard input; "
+            f"got {len(line)} bytes without an end of line"
+        )
+    try:
+        return msgspec.json.decode(line, type=LaunchSpec)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"the launch line is not valid: {error}") from None
+
+
+def extend_sys_path(entries: tuple[str, ...]) -> None:
+    """Appends the driver's module search path, keeping this interpreter's own first."""
+    known = set(sys.path)
+    sys.path.extend(entry for entry in entries if entry not in known)

@@ -1,0 +1,366 @@
+"""Task: one attempt of one subtask, in a thread of its own.
+
+States (all moves are compare-and-set under one lock)::
+
+    CREATED → DEPLOYING → INITIALIZING → RUNNING → FINISHED
+       any of these, cancelled  → CANCELING → CANCELED
+       any of these, on failure → FAILED
+
+The first failure cause is kept, exactly one terminal state is reported, and resources are
+released whichever way the task ended.  `cancel` and `fail_externally` never block their caller:
+a canceler thread wakes whatever the task may be waiting for, later interrupts user code, and
+finally declares the whole worker broken if the task still does not end.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import pickle
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import CancelTaskError, PenstockError
+from penstock.rpc.collect_client import CollectClient
+from penstock.rpc.messages import TaskDeploymentDescriptor, TaskFailure
+from penstock.taskexecutor.task_environment import TaskEnvironment
+from penstock.taskexecutor.task_failure import describe_failure
+from penstock.taskexecutor.task_interrupt import InterruptibleSection
+
+if TYPE_CHECKING:
+    from penstock.network import InputGate, NetworkEnvironment, ResultPartition
+
+logger = logging.getLogger(__name__)
+
+INTERRUPT_AFTER_S = 1.0
+"""Time that woken user code gets to end by itself before it is interrupted."""
+CONSUMED_POLL_MS = 1000
+
+TERMINAL_STATES = frozenset({"FINISHED", "CANCELED", "FAILED"})
+
+
+class Invokable(Protocol):
+    """What a task runs; `StreamTask` in production."""
+
+    def restore(self) -> None:
+        """Prepares: operators are opened."""
+
+    def invoke(self) -> None:
+        """Runs to the end of the input."""
+
+    def cancel(self) -> None:
+        """Wakes `restore` or `invoke`; any thread, idempotent."""
+
+
+class TaskListener(Protocol):
+    """What a task tells its TaskExecutor; called from the task's threads."""
+
+    def task_state_changed(
+        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
+    ) -> None:
+        """The task reached ``state``."""
+
+    def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
+        """The task published accumulator values."""
+
+    def task_ended(self, task: Task) -> None:
+        """The task's thread is about to end; its resources are released."""
+
+    def fatal_error(self, reason: str) -> None:
+        """The worker is beyond repair."""
+
+
+class Task:
+    """Runs one `TaskDeploymentDescriptor`."""
+
+    def __init__(
+        self,
+        descriptor: TaskDeploymentDescriptor,
+        code: bytes,
+        network: NetworkEnvironment,
+        executor_id: str,
+        open_collect_channel: Callable[[TaskDeploymentDescriptor, str], CollectClient],
+        listener: TaskListener,
+        *,
+        temp_dir: str | None = None,
+        cancellation_interval_s: float = 30.0,
+        cancellation_timeout_s: float = 180.0,
+    ) -> None:
+        self.descriptor = descriptor
+        self.name = f"{descriptor.task_name} ({descriptor.subtask + 1}/{descriptor.parallelism})"
+        self._code = code
+        self._network = network
+        self._executor_id = executor_id
+        self._open_collect_channel = open_collect_channel
+        self._listener = listener
+        self._temp_dir = temp_dir
+        self._cancellation_interval_s = cancellation_interval_s
+        self._cancellation_timeout_s = cancellation_timeout_s
+
+        self._lock = threading.Lock()
+        self._state = "CREATED"
+        self._failure: TaskFailure | None = None
+        self._invokable: Invokable | None = None
+        self._partitions: list[ResultPartition] = []
+        self._gates: list[InputGate] = []
+        self._collect_clients: list[CollectClient] = []
+        self._temp_directory: str | None = None
+        self._accumulators: dict[str, Any] = {}
+        self._ended = threading.Event()
+        self._section = InterruptibleSection()
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
+
+    @property
+    def state(self) -> str:
+        """The current state."""
+        return self._state
+
+    def start(self) -> None:
+        """Starts the task's thread."""
+        self._thread.start()
+
+    def wait_ended(self, timeout_s: float) -> bool:
+        """Waits until the task has released everything; returns whether it has."""
+        return self._ended.wait(timeout_s)
+
+    def cancel(self) -> None:
+        """Cancels; returns at once.  Idempotent, no effect on a task that has ended."""
+        with self._lock:
+            if self._state in TERMINAL_STATES or self._state == "CANCELING":
+                return
+            self._state = "CANCELING"
+        self._start_canceler("cancelled")
+
+    def fail_externally(self, error: BaseException) -> None:
+        """Fails the task for a reason outside of its thread; returns at once."""
+        failure = describe_failure(error, self.descriptor.task_name, self.descriptor.subtask)
+        with self._lock:
+            if self._state in TERMINAL_STATES or self._state == "CANCELING":
+                return
+            self._state = "FAILED"
+            self._failure = failure
+        self._start_canceler(f"failed from outside: {failure.message}")
+
+    # ---- the task thread ---------------------------------------------------------------------
+
+    def _run(self) -> None:
+        terminal = "CANCELED"
+        try:
+            with self._section:
+                terminal = self._run_to_terminal_state()
+        except CancelTaskError:
+            terminal = self._end_with(None)
+        self._accumulators = dict(self._accumulators)
+        # Before the partitions fail: consumers would otherwise report the consequence first.
+        self._listener.task_state_changed(self, terminal, self._failure, self._accumulators)
+        self._release(terminal)
+        self._ended.set()
+        self._listener.task_ended(self)
+
+    def _run_to_terminal_state(self) -> str:
+        try:
+            self._move("CREATED", "DEPLOYING", report=False)
+            invokable = self._deploy()
+            self._move("DEPLOYING", "INITIALIZING")
+            invokable.restore()
+            self._move("INITIALIZING", "RUNNING")
+            invokable.invoke()
+            for partition in self._partitions:
+                partition.finish()
+            for partition in self._partitions:
+                while not partition.wait_consumed(CONSUMED_POLL_MS):
+                    self._check_not_cancelled()
+            self._move("RUNNING", "FINISHED", report=False)
+            return "FINISHED"
+        except CancelTaskError as error:
+            logger.info("%s unwinds: %s", self.name, error)
+            return self._end_with(None)
+        except BaseException as error:
+            return self._end_with(error)
+
+    def _deploy(self) -> Invokable:
+        """Builds gates, partitions, environment and invokable, in this order."""
+        descriptor = self.descriptor
+        partitions, gates = self._partitions, []
+        for partition in descriptor.partitions:
+            partitions.append(
+                self._network.create_result_partition(
+                    partition.partition_id,
+                    partition.num_subpartitions,
+                    partition.partition_type,
+                    partition.flush_timeout_ms,
+                )
+            )
+        for gate in descriptor.gates:
+            channels = [
+                (
+                    channel.partition_id,
+                    channel.subpartition,
+                    None
+                    if channel.executor_id == self._executor_id
+                    else (channel.host, channel.port),
+                )
+                for channel in gate.channels
+            ]
+            created = self._network.create_input_gate(channels)
+            self._gates.append(created)
+            gates.append((gate.input_number, created))
+        self._check_not_cancelled()
+        environment = TaskEnvironment(
+            job_id=descriptor.job_id,
+            task_name=descriptor.task_name,
+            vertex_id=descriptor.vertex_id,
+            attempt_id=descriptor.attempt_id,
+            subtask=descriptor.subtask,
+            parallelism=descriptor.parallelism,
+            max_parallelism=descriptor.max_parallelism,
+            attempt_number=descriptor.attempt_number,
+            executor_id=self._executor_id,
+            configuration=descriptor.configuration,
+            partitions=partitions,
+            gates=gates,
+            network=self._network,
+            open_collect_channel=self._collect,
+            report_accumulators=self._report_accumulators,
+            report_failure=self.fail_externally,
+            temp_directory=self._make_temp_directory,
+        )
+        invokable = make_invokable(self._code, environment)
+        self._code = b""
+        with self._lock:
+            self._invokable = invokable
+        self._check_not_cancelled()
+        return invokable
+
+    def _move(self, source: str, target: str, report: bool = True) -> None:
+        """Goes from one state to the next, or unwinds if the task was cancelled meanwhile."""
+        with self._lock:
+            if self._state != source:
+                raise CancelTaskError(f"{self.name} is {self._state}")
+            self._state = target
+        if report:
+            self._listener.task_state_changed(self, target, None, {})
+
+    def _check_not_cancelled(self) -> None:
+        if self._state in ("CANCELING", "FAILED"):
+            raise CancelTaskError(f"{self.name} is {self._state}")
+
+    def _end_with(self, error: BaseException | None) -> str:
+        """Decides the terminal state after the run broke off."""
+        with self._lock:
+            if self._state in TERMINAL_STATES:
+                return self._state
+            if error is None or self._state == "CANCELING":
+                self._state = "CANCELED"
+            else:
+                self._failure = describe_failure(
+                    error, self.descriptor.task_name, self.descriptor.subtask
+                )
+                self._state = "FAILED"
+            return self._state
+
+    def _release(self, terminal: str) -> None:
+        """Gives back everything the attempt held; one failure does not keep the rest."""
+        steps: list[Callable[[], object]] = []
+        if terminal != "FINISHED":
+            cause = self._cause()
+            steps += [functools.partial(p.fail, cause) for p in self._partitions]
+        steps += [client.close for client in self._collect_clients]
+        steps += [gate.close for gate in self._gates]
+        steps += [partition.release for partition in self._partitions]
+        if self._temp_directory is not None:
+            directory = self._temp_directory
+            steps.append(functools.partial(shutil.rmtree, directory, ignore_errors=True))
+        for step in steps:
+            try:
+                step()
+            except Exception:
+                logger.exception("%s: a resource could not be released", self.name)
+
+    def _cause(self) -> str:
+        if self._failure is None:
+            return f"{self.name} was cancelled"
+        return f"{self.name}: {self._failure.qualname}: {self._failure.message}"
+
+    # ---- what the invokable may call ---------------------------------------------------------
+
+    def _collect(self, collect_id: str) -> CollectClient:
+        client = self._open_collect_channel(self.descriptor, collect_id)
+        with self._lock:
+            self._collect_clients.append(client)
+        if self._state in ("CANCELING", "FAILED"):
+            client.close()
+        return client
+
+    def _report_accumulators(self, accumulators: Mapping[str, Any]) -> None:
+        self._accumulators = dict(accumulators)
+        if self._state == "RUNNING":
+            self._listener.task_accumulators(self, self._accumulators)
+
+    def _make_temp_directory(self) -> str:
+        with self._lock:
+            if self._temp_directory is None:
+                self._temp_directory = tempfile.mkdtemp(prefix="penstock-task-", dir=self._temp_dir)
+            return self._temp_directory
+
+    # ---- cancellation ------------------------------------------------------------------------
+
+    def _start_canceler(self, cause: str) -> None:
+        threading.Thread(
+            target=self._cancel, args=(cause,), name=f"{self.name} canceler", daemon=True
+        ).start()
+
+    def _cancel(self, cause: str) -> None:
+        """Wakes the task thread, then interrupts it until it ends or the watchdog bites."""
+        with self._lock:
+            invokable = self._invokable
+            clients = list(self._collect_clients)
+        steps: list[Callable[[], object]] = [] if invokable is None else [invokable.cancel]
+        steps += [client.close for client in clients]
+        cause = f"{self.name} was {cause}"
+        steps += [functools.partial(p.fail, cause) for p in self._partitions]
+        steps += [gate.close for gate in self._gates]
+        for step in steps:
+            try:
+                step()
+            except Exception:
+                logger.exception("%s: waking the task failed", self.name)
+        waited_s = 0.0
+        pause_s = INTERRUPT_AFTER_S
+        while not self._ended.wait(pause_s):
+            waited_s += pause_s
+            if 0 < self._cancellation_timeout_s <= waited_s:
+                self._listener.fatal_error(
+                    f"{self.name} did not end within {waited_s:.0f} s of being cancelled"
+                )
+                return
+            if self._section.interrupt():
+                logger.warning("%s: interrupted, %.0f s after cancellation", self.name, waited_s)
+            pause_s = self._cancellation_interval_s
+
+
+def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
+    """Unpickles job code and builds what it describes.
+
+    Job code is a ``ChainConfig``, run by `StreamTask`, or any other callable that takes the
+    environment and returns an `Invokable`.
+
+    Raises:
+        PenstockError: the code names a module that this worker does not have.
+    """
+    try:
+        chain = pickle.loads(code)
+    except ModuleNotFoundError as error:
+        raise PenstockError(
+            f"the job code needs the module {error.name!r}, which this worker does not have: "
+            "install it there, or define what is used in the program's main module"
+        ) from error
+    if callable(chain):
+        invokable: Invokable = chain(environment)
+        return invokable
+    from penstock.taskexecutor.stream_task import StreamTask
+
+    return StreamTask(chain, environment)

@@ -1,0 +1,45 @@
+"""What a running subtask knows of its surroundings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.network import InputGate, NetworkEnvironment, ResultPartition
+    from penstock.rpc.collect_client import CollectClient
+
+
+@dataclass(frozen=True)
+class TaskEnvironment:
+    """Built by `Task` for one attempt and handed to its invokable.
+
+    Attributes:
+        partitions: in the order of the vertex's produced data sets.
+        gates: (input number, gate), one per job edge into the vertex.
+        open_collect_channel: dials the driver for the results of the named collect sink.
+        report_accumulators: publishes the current accumulator values of this attempt: numbers,
+            strings, lists or dicts of them.
+        temp_directory: makes (once) and returns a directory that is removed when the task ends.
+        report_failure: fails the task from a thread other than its own.
+    """
+
+    job_id: bytes
+    task_name: str
+    vertex_id: bytes
+    attempt_id: bytes
+    subtask: int
+    parallelism: int
+    max_parallelism: int
+    attempt_number: int
+    executor_id: str
+    configuration: dict[str, str]
+    partitions: list[ResultPartition]
+    gates: list[tuple[int, InputGate]]
+    network: NetworkEnvironment
+    open_collect_channel: Callable[[str], CollectClient]
+    report_accumulators: Callable[[Mapping[str, Any]], None]
+    report_failure: Callable[[BaseException], None]
+    temp_directory: Callable[[], str]
+    metrics: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,376 @@
+"""TaskExecutor: one worker with its slots, its network stack and the tasks it runs.
+
+It dials the driver, proves the token, registers, offers the slots it is asked for, and then does
+what the driver's messages say.  `run` returns when the worker has ended, for whatever reason:
+told to, refused, out of contact with the driver (which may be gone), or beyond repair.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigurationError, PenstockError, TaskExecutorLostError
+from penstock.rpc.client import dial
+from penstock.rpc.collect_client import CollectClient
+from penstock.rpc.connection import Connection
+from penstock.rpc.frames import write_frame
+from penstock.rpc.heartbeat import HeartbeatResponder
+from penstock.rpc.messages import (
+    ROLE_CONTROL,
+    ROLE_HEARTBEAT,
+    AcceptSlots,
+    CancelTask,
+    CodeChunk,
+    FatalError,
+    FreeSlot,
+    HeartbeatHello,
+    Message,
+    OfferSlots,
+    RegisterTaskExecutor,
+    RegistrationAccepted,
+    RegistrationRefused,
+    ReleaseCode,
+    ReportAccumulators,
+    RequestSlot,
+    Shutdown,
+    SlotFreed,
+    SlotOffer,
+    SlotRefused,
+    SubmitTask,
+    TaskDeploymentDescriptor,
+    TaskFailure,
+    UpdateTaskState,
+    encode_message,
+    task_executor_decoder,
+)
+from penstock.taskexecutor.launch import LaunchSpec
+from penstock.taskexecutor.task import Task
+from penstock.taskexecutor.task_failure import describe_failure
+from penstock.taskexecutor.task_slot_table import (
+    SlotNotActiveError,
+    SlotOccupiedError,
+    TaskSlotTable,
+)
+
+if TYPE_CHECKING:
+    from penstock.network import NetworkEnvironment
+
+logger = logging.getLogger(__name__)
+
+TASK_END_TIMEOUT_S = 5.0
+"""How long the end of the worker waits for its tasks, all together."""
+MAX_CODE_BYTES = 1024 * 1024 * 1024
+
+
+class TaskExecutor:
+    """Runs the tasks of one worker; see the module's text."""
+
+    def __init__(self, launch: LaunchSpec) -> None:
+        self._launch = launch
+        self._lock = threading.RLock()
+        self._slots = TaskSlotTable(
+            launch.slots, _seconds(launch.config, "taskmanager.slot.timeout", 10_000)
+        )
+        self._tasks: dict[bytes, Task] = {}
+        self._code: dict[str, bytes] = {}
+        self._code_parts: dict[str, list[bytes]] = {}
+        self._network: NetworkEnvironment | None = None
+        self._connection: Connection | None = None
+        self._heartbeat: HeartbeatResponder | None = None
+        self._changed = threading.Condition()
+        self._end_reason: str | None = None
+        self._clean_end = False
+        self._handlers: dict[type[Message], Any] = {
+            RegistrationAccepted: self._registered,
+            RegistrationRefused: lambda message: self.stop(f"refused: {message.reason}"),
+            RequestSlot: self._request_slot,
+            AcceptSlots: self._accept_slots,
+            FreeSlot: self._free_slot,
+            CodeChunk: self._receive_code,
+            ReleaseCode: self._release_code,
+            SubmitTask: self._submit_task,
+            CancelTask: self._cancel_task,
+            Shutdown: lambda message: self.stop(message.reason, clean=True),
+        }
+
+    def run(self) -> bool:
+        """Serves until the end.
+
+        Returns:
+            Whether the driver ended it; False after a loss of contact or a fatal error.
+
+        Raises:
+            AuthenticationError, OSError: the driver could not be reached.
+        """
+        launch = self._launch
+        sock = dial(launch.driver, launch.token_bytes, ROLE_CONTROL)
+        try:
+            self._network = network = create_network_environment(launch)
+        except BaseException:
+            sock.close()
+            raise
+        self._connection = Connection(
+            sock, task_executor_decoder(), self._handle, self._disconnected, "driver connection"
+        )
+        self._connection.start()
+        host, port = network.address
+        self._send(
+            RegisterTaskExecutor(
+                launch.executor_id, launch.epoch, host, port, launch.slots, os.getpid()
+            )
+        )
+        try:
+            self._wait_for_end()
+        finally:
+            self._tear_down()
+        return self._clean_end
+
+    def stop(self, reason: str, clean: bool = False) -> None:
+        """Makes `run` return; any thread, the first reason counts."""
+        with self._changed:
+            if self._end_reason is None:
+                self._end_reason = reason
+                self._clean_end = clean
+                if not clean:
+                    logger.error("TaskExecutor %s ends: %s", self._launch.executor_id, reason)
+            self._changed.notify_all()
+
+    # ---- life --------------------------------------------------------------------------------
+
+    def _wait_for_end(self) -> None:
+        """Waits for `stop`, and meanwhile frees slots that no JobMaster accepted in time."""
+        while True:
+            with self._changed:
+                if self._end_reason is not None:
+                    return
+                with self._lock:
+                    deadline_s = self._slots.next_deadline_s()
+                now_s = time.monotonic()
+                self._changed.wait(None if deadline_s is None else max(0.0, deadline_s - now_s))
+                if self._end_reason is not None:
+                    return
+            with self._lock:
+                for slot in self._slots.expired(time.monotonic()):
+                    self._free_slot(FreeSlot(slot.allocation_id, "the offer was not accepted"))
+
+    def _tear_down(self) -> None:
+        reason = self._end_reason or "the worker ended"
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+        with self._lock:
+            tasks = list(self._tasks.values())
+        error = TaskExecutorLostError(reason)
+        for task in tasks:
+            task.fail_externally(error)
+        deadline_s = time.monotonic() + TASK_END_TIMEOUT_S
+        for task in tasks:
+            if not task.wait_ended(max(0.0, deadline_s - time.monotonic())):
+                logger.error("%s did not end with its worker", task.name)
+        if self._connection is not None:
+            self._connection.close_after_flush(reason)
+            self._connection.join(1.0)
+        if self._network is not None:
+            self._network.close()
+
+    def _send(self, message: Message) -> None:
+        if self._connection is not None:
+            self._connection.send(message)
+
+    def _handle(self, message: Message) -> None:
+        self._handlers[type(message)](message)
+
+    def _disconnected(self, reason: str) -> None:
+        self.stop(f"lost contact with the driver: {reason}")
+
+    def _registered(self, message: RegistrationAccepted) -> None:
+        launch = self._launch
+        sock = dial(launch.driver, launch.token_bytes, ROLE_HEARTBEAT)
+        write_frame(sock, encode_message(HeartbeatHello(launch.executor_id, launch.epoch)))
+        self._heartbeat = HeartbeatResponder(sock, message.heartbeat_timeout_ms, self.stop)
+        self._heartbeat.start()
+
+    # ---- slots -------------------------------------------------------------------------------
+
+    def _request_slot(self, message: RequestSlot) -> None:
+        try:
+            with self._lock:
+                slot = self._slots.allocate(
+                    message.slot, message.job_id, message.allocation_id, time.monotonic()
+                )
+        except SlotOccupiedError as error:
+            self._send(SlotRefused(message.job_id, message.allocation_id, str(error)))
+            return
+        with self._changed:
+            self._changed.notify_all()
+        self._send(OfferSlots(message.job_id, (SlotOffer(slot.index, slot.allocation_id),)))
+
+    def _accept_slots(self, message: AcceptSlots) -> None:
+        for allocation_id in message.allocation_ids:
+            try:
+                with self._lock:
+                    self._slots.mark_active(message.job_id, allocation_id)
+            except SlotNotActiveError as error:
+                self._send(SlotRefused(message.job_id, allocation_id, str(error)))
+
+    def _free_slot(self, message: FreeSlot) -> None:
+        with self._lock:
+            freed, attempts = self._slots.release(message.allocation_id)
+            tasks = [self._tasks[attempt] for attempt in attempts if attempt in self._tasks]
+        if freed is not None:
+            self._send(SlotFreed(freed.index, freed.allocation_id))
+        for task in tasks:
+            task.fail_externally(PenstockError(f"the slot was released: {message.cause}"))
+
+    # ---- tasks -------------------------------------------------------------------------------
+
+    def _receive_code(self, message: CodeChunk) -> None:
+        parts = self._code_parts.setdefault(message.code_id, [])
+        parts.append(message.data)
+        if sum(map(len, parts)) > MAX_CODE_BYTES:
+            raise PenstockError(f"job code {message.code_id} is larger than {MAX_CODE_BYTES} bytes")
+        if message.last:
+            self._code[message.code_id] = b"".join(self._code_parts.pop(message.code_id))
+
+    def _release_code(self, message: ReleaseCode) -> None:
+        for code_id in message.code_ids:
+            self._code.pop(code_id, None)
+            self._code_parts.pop(code_id, None)
+
+    def _submit_task(self, message: SubmitTask) -> None:
+        descriptor = message.descriptor
+        try:
+            task = self._create_task(descriptor)
+        except Exception as error:
+            logger.exception("task %s could not be submitted", descriptor.task_name)
+            self._send(
+                UpdateTaskState(
+                    descriptor.job_id,
+                    descriptor.attempt_id,
+                    "FAILED",
+                    describe_failure(error, descriptor.task_name, descriptor.subtask),
+                )
+            )
+            return
+        task.start()
+
+    def _create_task(self, descriptor: TaskDeploymentDescriptor) -> Task:
+        assert self._network is not None
+        config = self._launch.config | descriptor.configuration
+        code = self._code.get(descriptor.code_id)
+        if code is None:
+            raise PenstockError(f"the job code {descriptor.code_id} of the task was not sent")
+        temp_dirs = self._launch.temp_dirs
+        task = Task(
+            descriptor,
+            code,
+            self._network,
+            self._launch.executor_id,
+            self._open_collect_channel,
+            self,
+            temp_dir=temp_dirs[descriptor.subtask % len(temp_dirs)] if temp_dirs else None,
+            cancellation_interval_s=_seconds(config, "task.cancellation.interval", 30_000),
+            cancellation_timeout_s=_seconds(config, "task.cancellation.timeout", 180_000),
+        )
+        with self._lock:
+            if descriptor.attempt_id in self._tasks:
+                raise PenstockError(f"{task.name} runs already")
+            self._slots.add_task(
+                descriptor.job_id, descriptor.allocation_id, descriptor.attempt_id
+            )
+            self._tasks[descriptor.attempt_id] = task
+        return task
+
+    def _cancel_task(self, message: CancelTask) -> None:
+        with self._lock:
+            task = self._tasks.get(message.attempt_id)
+        if task is not None:
+            task.cancel()
+
+    def _open_collect_channel(
+        self, descriptor: TaskDeploymentDescriptor, collect_id: str
+    ) -> CollectClient:
+        return CollectClient(
+            self._launch.driver,
+            self._launch.token_bytes,
+            job_id=descriptor.job_id,
+            collect_id=collect_id,
+            subtask=descriptor.subtask,
+            attempt_number=descriptor.attempt_number,
+        )
+
+    # ---- TaskListener ------------------------------------------------------------------------
+
+    def task_state_changed(
+        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
+    ) -> None:
+        """Reports a state to the driver."""
+        if failure is not None:
+            logger.error("%s failed: %s: %s", task.name, failure.qualname, failure.message)
+        descriptor = task.descriptor
+        self._send(
+            UpdateTaskState(
+                descriptor.job_id, descriptor.attempt_id, state, failure, accumulators
+            )
+        )
+
+    def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
+        """Reports accumulator values to the driver."""
+        descriptor = task.descriptor
+        self._send(ReportAccumulators(descriptor.job_id, descriptor.attempt_id, accumulators))
+
+    def task_ended(self, task: Task) -> None:
+        """Takes an ended task out of its slot."""
+        attempt_id = task.descriptor.attempt_id
+        with self._lock:
+            self._tasks.pop(attempt_id, None)
+            freed = self._slots.remove_task(attempt_id)
+        if freed is not None:
+            self._send(SlotFreed(freed.index, freed.allocation_id))
+
+    def fatal_error(self, reason: str) -> None:
+        """Reports that this worker is beyond repair, and ends it."""
+        self._send(FatalError(reason))
+        self.stop(reason)
+
+
+def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
+    """Builds the worker's network stack from the launch specification."""
+    from penstock.network import NetworkEnvironment
+
+    config = launch.config
+
+    def integer(key: str, default: int) -> int:
+        return _integer(config, key, default)
+
+    return NetworkEnvironment(
+        executor_id=launch.executor_id,
+        token=launch.token_bytes,
+        bind_host=launch.bind_host,
+        num_segments=integer("taskmanager.memory.network.segments", 2048),
+        segment_size=integer("taskmanager.memory.segment-size", 32768),
+        exclusive_buffers_per_channel=integer(
+            "taskmanager.network.memory.buffers-per-channel", 2
+        ),
+        floating_buffers_per_gate=integer(
+            "taskmanager.network.memory.floating-buffers-per-gate", 8
+        ),
+    )
+
+
+def _integer(config: dict[str, str], key: str, default: int) -> int:
+    value = config.get(key)
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigurationError(f"{key} must be a whole number, not {value!r}") from None
+
+
+def _seconds(config: dict[str, str], key: str, default_ms: int) -> float:
+    """Reads a duration that the driver has already normalised to milliseconds."""
+    return _integer(config, key, default_ms) / 1000

@@ -1,0 +1,78 @@
+"""How the exception of a task becomes data for the driver."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import traceback
+from types import TracebackType
+
+from penstock.rpc.messages import TaskFailure
+
+MAX_MESSAGE_CHARACTERS = 16 * 1024
+MAX_TRACEBACK_CHARACTERS = 64 * 1024
+MAX_PICKLED_BYTES = 1024 * 1024
+
+OPERATOR_ATTRIBUTE = "__penstock_operator__"
+"""Set on an exception by the operator that was running user code: the operator's name."""
+
+_PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
+    """Describes an exception by class, text, traceback and, where it can be, its pickle."""
+    operator = getattr(error, OPERATOR_ATTRIBUTE, None) or task_name
+    return TaskFailure(
+        module=type(error).__module__,
+        qualname=type(error).__qualname__,
+        message=_message(error),
+        traceback=user_traceback(error)[-MAX_TRACEBACK_CHARACTERS:],
+        operator=str(operator),
+        subtask=subtask,
+        pickled=_pickle(error),
+    )
+
+
+def user_traceback(error: BaseException) -> str:
+    """Formats a traceback with the frames of user code only.
+
+    All frames are kept when the error never left penstock itself: then they are what is needed.
+    """
+    described = traceback.TracebackException.from_exception(error)
+    pending: list[traceback.TracebackException | None] = [described]
+    while pending:
+        one = pending.pop()
+        if one is None:
+            continue
+        own = [frame for frame in one.stack if not frame.filename.startswith(_PACKAGE_DIRECTORY)]
+        if own:
+            one.stack = traceback.StackSummary.from_list(own)
+        pending += [one.__cause__, one.__context__]
+    return "".join(described.format())
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)[:MAX_MESSAGE_CHARACTERS]
+    except Exception as nested:
+        return f"<the exception's text cannot be had: {type(nested).__name__}>"
+
+
+def _pickle(error: BaseException) -> bytes | None:
+    """Pickles the exception without its traceback; None if it cannot be pickled and read back.
+
+    Reading back here keeps a class whose ``__init__`` does not fit its ``args`` from failing on
+    the driver, where it would hide the real failure.
+    """
+    import cloudpickle
+
+    kept: TracebackType | None = error.__traceback__
+    try:
+        data: bytes = cloudpickle.dumps(error)
+        if len(data) > MAX_PICKLED_BYTES or not isinstance(pickle.loads(data), BaseException):
+            return None
+    except Exception:
+        return None
+    finally:
+        error.__traceback__ = kept
+    return data

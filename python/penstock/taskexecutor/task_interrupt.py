@@ -1,0 +1,66 @@
+"""Interrupting user code: the counterpart of interrupting a Java thread.
+
+Python can raise an exception in another thread between two bytecodes.  That reaches endless
+loops, not a call into C that never returns; the watchdog of `Task` covers those.  The section
+makes sure that no such exception arrives once the task has begun to clean up.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from penstock.errors import CancelTaskError
+
+
+class InterruptibleSection:
+    """A region of one thread in which `interrupt` may raise `CancelTaskError`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread_id: int | None = None
+        self._raised = False
+
+    def __enter__(self) -> InterruptibleSection:
+        with self._lock:
+            self._thread_id = threading.get_ident()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # An exception raised meanwhile may arrive anywhere in here; the second round cannot be
+        # interrupted any more, because the first one has left the section or never will.
+        for _ in range(2):
+            try:
+                self._leave()
+                return
+            except CancelTaskError:
+                continue
+
+    def interrupt(self) -> bool:
+        """Raises `CancelTaskError` in the thread; returns whether it is in the section."""
+        with self._lock:
+            if self._thread_id is None:
+                return False
+            self._raised = True
+            _raise_in(self._thread_id, CancelTaskError)
+            return True
+
+    def _leave(self) -> None:
+        with self._lock:
+            thread_id, self._thread_id = self._thread_id, None
+            if self._raised and thread_id is not None:
+                _raise_in(thread_id, None)
+
+
+def _raise_in(thread_id: int, kind: type[BaseException] | None) -> None:
+    """Raises in another thread; None takes back what has not been raised yet."""
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread_id), None if kind is None else ctypes.py_object(kind)
+    )
