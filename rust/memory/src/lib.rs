@@ -22,7 +22,10 @@ mod buffer_consumer;
 mod data_type;
 mod error;
 mod local_buffer_pool;
+mod local_pool_inner;
+mod local_pool_options;
 mod network_buffer_pool;
+mod pooled_segment;
 mod redistribution;
 mod short_lock;
 mod slot;
@@ -35,9 +38,9 @@ pub use buffer_builder::BufferBuilder;
 pub use buffer_consumer::{BufferConsumer, BufferConsumerWithPartialRecordLength};
 pub use data_type::{DataType, UnknownDataType};
 pub use error::{BufferError, PoolError, SegmentError};
-pub use local_buffer_pool::{BufferListener, LocalBufferPool, LocalPoolOptions};
-pub use network_buffer_pool::{
-    BufferRecycler, DEFAULT_REQUEST_TIMEOUT, NetworkBufferPool, PooledSegment,
-};
+pub use local_buffer_pool::{BufferListener, LocalBufferPool};
+pub use local_pool_options::LocalPoolOptions;
+pub use network_buffer_pool::{DEFAULT_REQUEST_TIMEOUT, NetworkBufferPool};
+pub use pooled_segment::{BufferRecycler, PooledSegment};
 pub use redistribution::{PoolBounds, redistribute};
 pub use unique_buffer::UniqueBuffer;

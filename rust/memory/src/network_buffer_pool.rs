@@ -14,76 +14,20 @@ use std::time::Duration;
 
 use crate::availability::{AvailabilityFuture, AvailabilityHelper, Wakeups};
 use crate::error::PoolError;
-use crate::local_buffer_pool::{LocalBufferPool, LocalPoolInner, LocalPoolOptions};
+use crate::local_buffer_pool::LocalBufferPool;
+use crate::local_pool_inner::LocalPoolInner;
+use crate::local_pool_options::LocalPoolOptions;
+use crate::pooled_segment::PooledSegment;
 use crate::redistribution::{PoolBounds, redistribute};
 use crate::short_lock::ShortLock;
-use crate::slot::{NO_CHANNEL, Recycler, SegmentSlot, SlotRef};
+use crate::slot::{Recycler, SegmentSlot, SlotRef};
 use crate::sync::{Arc, Deadline, Mutex, lock};
-use crate::unique_buffer::UniqueBuffer;
 
 /// The longest single wait of a blocking request.
 const WAIT_SLICE: Duration = Duration::from_secs(2);
 
 /// How long a request for exclusive segments waits unless told otherwise.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
-
-/// Gets segments back that it handed out as buffers.
-pub trait BufferRecycler: Send + Sync {
-    /// Takes back a segment whose last buffer was dropped, on the thread that dropped it.
-    fn recycle(&self, segment: PooledSegment);
-}
-
-/// A segment of a [`NetworkBufferPool`] outside of every local pool.  Dropping it returns it.
-pub struct PooledSegment {
-    /// Owned alone; no handle exists.
-    slot: SlotRef,
-    /// Keeps the slot alive.
-    pool: Arc<NetworkBufferPool>,
-}
-
-impl PooledSegment {
-    pub(crate) fn new(slot: SlotRef, pool: Arc<NetworkBufferPool>) -> Self {
-        Self { slot, pool }
-    }
-
-    /// How many bytes fit.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.slot.capacity() as usize
-    }
-
-    /// Makes a writable buffer; `recycler` gets the segment back when its last handle is dropped.
-    #[must_use]
-    pub fn into_buffer(self, recycler: Arc<dyn BufferRecycler>) -> UniqueBuffer {
-        let (slot, pool) = self.into_parts();
-        // SAFETY: a pooled segment owns its slot alone.
-        drop(unsafe { slot.replace_recycler(Recycler::Exclusive(recycler, pool)) });
-        // SAFETY: as above.
-        unsafe { slot.start_counting(NO_CHANNEL) };
-        UniqueBuffer::from_slot(slot)
-    }
-
-    fn into_parts(self) -> (SlotRef, Arc<NetworkBufferPool>) {
-        let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: `this` is never used nor dropped again, so the reference is moved, not doubled.
-        let pool = unsafe { std::ptr::read(&raw const this.pool) };
-        (this.slot, pool)
-    }
-}
-
-impl Drop for PooledSegment {
-    fn drop(&mut self) {
-        self.pool.return_unpooled(&[self.slot]);
-    }
-}
-
-impl fmt::Debug for PooledSegment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PooledSegment")
-            .field("slot", &self.slot)
-            .finish_non_exhaustive()
-    }
-}
 
 /// The network memory of a worker: `n` segments of one size, allocated at once.
 pub struct NetworkBufferPool {
@@ -462,7 +406,7 @@ impl NetworkBufferPool {
         }
     }
 
-    fn return_unpooled(&self, slots: &[SlotRef]) {
+    pub(crate) fn return_unpooled(&self, slots: &[SlotRef]) {
         if !slots.is_empty() {
             self.give_back(slots, slots.len());
         }

@@ -25,7 +25,7 @@ impl Position {
     #[must_use]
     pub const fn open(bytes: u32) -> Self {
         debug_assert!(bytes <= i32::MAX as u32);
-        Self(bytes.cast_signed())
+        Self(bytes as i32)
     }
 
     /// A finished buffer of `bytes` bytes.
@@ -34,7 +34,7 @@ impl Position {
         if bytes == 0 {
             Self(FINISHED_EMPTY)
         } else {
-            Self(-bytes.cast_signed())
+            Self(-(bytes as i32))
         }
     }
 

@@ -17,8 +17,9 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
 
-use crate::local_buffer_pool::LocalPoolInner;
-use crate::network_buffer_pool::{BufferRecycler, NetworkBufferPool, PooledSegment};
+use crate::local_pool_inner::LocalPoolInner;
+use crate::network_buffer_pool::NetworkBufferPool;
+use crate::pooled_segment::{BufferRecycler, PooledSegment};
 use crate::position_marker::PositionMarker;
 use crate::sync::{Arc, AtomicU32, Ordering, fence};
 
