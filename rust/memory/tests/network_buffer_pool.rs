@@ -9,6 +9,9 @@ use penstock_memory::{
 
 const NO_LIMIT: usize = usize::MAX;
 
+/// Minimum and maximum of a pool.
+type Bounds = (usize, usize);
+
 fn network_pool(segments: usize) -> Arc<NetworkBufferPool> {
     NetworkBufferPool::new(segments, 128, DEFAULT_REQUEST_TIMEOUT).unwrap()
 }
@@ -25,7 +28,7 @@ fn sizes(pools: &[&Arc<LocalBufferPool>]) -> Vec<usize> {
 /// the documented sizes of pools among 1024 segments.
 #[test]
 fn worked_sizes() {
-    let cases: [(&[(usize, usize)], &[usize]); 7] = [
+    let cases: [(&[Bounds], &[usize]); 7] = [
         (&[(1, 1)], &[1]),
         (&[(1, 2)], &[2]),
         (&[(1, NO_LIMIT)], &[1024]),
