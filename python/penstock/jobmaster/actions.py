@@ -48,7 +48,7 @@ class AcceptSlot:
     """Answers an offer: the slot belongs to the job now."""
 
     executor_id: str
-    allocation_id: str
+    allocation_id: bytes
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RejectSlot:
     """Answers an offer: the job does not need the slot."""
 
     executor_id: str
-    allocation_id: str
+    allocation_id: bytes
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class ReleaseSlot:
     """Gives an accepted slot back to its TaskExecutor."""
 
     executor_id: str
-    allocation_id: str
+    allocation_id: bytes
     reason: str
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.graph.ids import ResultPartitionID
+from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.jobmaster.execution_graph import ExecutionGraph
 
 
 class PartitionDescriptor(NamedTuple):
@@ -74,9 +81,89 @@ class TaskDeployment:
     parallelism: int
     max_parallelism: int
     attempt_number: int
-    allocation_id: str
+    allocation_id: bytes
     executor_id: str
     code: bytes
     configuration: Mapping[str, str]
     partitions: tuple[PartitionDescriptor, ...]
     gates: tuple[GateDescriptor, ...]
+
+
+def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDeployment:
+    """Returns the deployment of a subtask's current attempt.
+
+    The producers of everything it reads must have a slot already, because the channels name it.
+
+    Raises:
+        IllegalExecutionStateError: If the attempt or one of its producers has no slot.
+    """
+    execution = subtask.current
+    job_vertex = subtask.job_vertex
+    if execution.slot is None:
+        raise IllegalExecutionStateError(f"{subtask.task_name} has no slot")
+    return TaskDeployment(
+        job_id=graph.job.job_id,
+        job_name=graph.job.name,
+        attempt_id=execution.attempt_id.to_bytes(),
+        vertex_id=job_vertex.id,
+        task_name=job_vertex.name,
+        subtask=subtask.subtask,
+        parallelism=job_vertex.parallelism,
+        max_parallelism=job_vertex.max_parallelism,
+        attempt_number=execution.attempt_id.attempt,
+        allocation_id=execution.slot.allocation_id,
+        executor_id=execution.slot.executor_id,
+        code=job_vertex.code,
+        configuration=graph.job.configuration,
+        partitions=produced_partitions(graph, subtask),
+        gates=_gates(graph, subtask),
+    )
+
+
+def produced_partitions(
+    graph: ExecutionGraph, subtask: ExecutionVertex
+) -> tuple[PartitionDescriptor, ...]:
+    """Returns the partitions that a subtask's current attempt writes, one per data set."""
+    partitions = []
+    for result in graph.vertices[subtask.job_vertex.id].results:
+        consumers = result.consumers_of_partition(subtask.subtask)
+        partition_id = ResultPartitionID(
+            result.dataset_id, subtask.subtask, subtask.current.attempt_id
+        )
+        partitions.append(
+            PartitionDescriptor(
+                partition_id=partition_id.to_bytes(),
+                num_subpartitions=len(consumers),
+                type=result.type,
+                flush_timeout_ms=result.buffer_timeout_ms,
+                max_parallelism=(
+                    0 if result.consumer is None else result.consumer.job_vertex.max_parallelism
+                ),
+            )
+        )
+    return tuple(partitions)
+
+
+def _gates(graph: ExecutionGraph, subtask: ExecutionVertex) -> tuple[GateDescriptor, ...]:
+    vertex = graph.vertices[subtask.job_vertex.id]
+    gates = []
+    for index, (edge, result) in enumerate(vertex.inputs):
+        channels = []
+        for partition, subpartition in vertex.consumed(index, subtask.subtask):
+            producer = result.producer.subtasks[partition].current
+            if producer.slot is None:
+                raise IllegalExecutionStateError(
+                    f"{subtask.task_name} reads from {producer.task_name}, which has no slot"
+                )
+            partition_id = ResultPartitionID(result.dataset_id, partition, producer.attempt_id)
+            channels.append(
+                ChannelDescriptor(
+                    partition_id.to_bytes(),
+                    subpartition,
+                    producer.slot.executor_id,
+                    producer.slot.host,
+                    producer.slot.port,
+                )
+            )
+        gates.append(GateDescriptor(result.dataset_id, edge.input_number, tuple(channels)))
+    return tuple(gates)

@@ -17,7 +17,7 @@ class SlotOffer:
         index: Number of the slot on its TaskExecutor.
     """
 
-    allocation_id: str
+    allocation_id: bytes
     executor_id: str
     host: str
     port: int

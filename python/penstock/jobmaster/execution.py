@@ -1,0 +1,233 @@
+"""One subtask and its attempts: the state machine of an `Execution`.
+
+The machine decides what a report or a request means in the state it is in and says what moved;
+`Scheduler` turns moves into actions.  Terminal states never change: whatever comes later is late
+and is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final
+
+from penstock.graph.ids import ExecutionAttemptID
+from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.states import EXECUTION_TRANSITIONS, ExecutionState
+
+if TYPE_CHECKING:
+    from penstock.graph.job_graph import JobVertex
+    from penstock.jobmaster.slots import SlotOffer
+
+#: Ended attempts that are remembered per subtask.
+MAX_PRIOR_ATTEMPTS: Final = 16
+
+_PROGRESS: Final = (
+    ExecutionState.CREATED,
+    ExecutionState.SCHEDULED,
+    ExecutionState.DEPLOYING,
+    ExecutionState.INITIALIZING,
+    ExecutionState.RUNNING,
+)
+_ON_WORKER: Final = frozenset(
+    {ExecutionState.DEPLOYING, ExecutionState.INITIALIZING, ExecutionState.RUNNING}
+)
+
+
+class IllegalExecutionStateError(RuntimeError):
+    """An execution was asked for a move that its state does not have; a defect of the caller."""
+
+
+class Cancellation(Enum):
+    """What a request to cancel did."""
+
+    IGNORED = auto()
+    """The attempt has ended, or is being cancelled already."""
+    IMMEDIATE = auto()
+    """It never reached a worker and is CANCELED."""
+    REQUESTED = auto()
+    """It is CANCELING; its worker must be told."""
+
+
+@dataclass
+class Execution:
+    """One attempt.
+
+    Attributes:
+        attempt_id: Its identity.
+        state: Where it is.
+        timestamps: Time at which each state was entered, ms.
+        slot: Where it runs or ran, once assigned.
+        failure: Why it failed, if it did.
+    """
+
+    attempt_id: ExecutionAttemptID
+    task_name: str
+    created_ms: int
+    state: ExecutionState = ExecutionState.CREATED
+    timestamps: dict[ExecutionState, int] = field(default_factory=dict)
+    slot: SlotOffer | None = None
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        self.timestamps[self.state] = self.created_ms
+
+    def schedule(self, now_ms: int) -> None:
+        """Begins to wait for a slot."""
+        self._move(ExecutionState.SCHEDULED, now_ms)
+
+    def assign_slot(self, slot: SlotOffer) -> bool:
+        """Ties the attempt to a slot; False when it already has one or has ended."""
+        if self.slot is not None or self.state not in (
+            ExecutionState.CREATED,
+            ExecutionState.SCHEDULED,
+        ):
+            return False
+        self.slot = slot
+        return True
+
+    def deploy(self, now_ms: int) -> None:
+        """Goes to its worker.
+
+        Raises:
+            IllegalExecutionStateError: If it has no slot or is past that point.
+        """
+        if self.slot is None:
+            raise IllegalExecutionStateError(f"{self.task_name} has no slot to be deployed to")
+        self._move(ExecutionState.DEPLOYING, now_ms)
+
+    def cancel(self, now_ms: int) -> Cancellation:
+        """Asks the attempt to end."""
+        if self.state in (ExecutionState.CREATED, ExecutionState.SCHEDULED):
+            self._move(ExecutionState.CANCELED, now_ms)
+            return Cancellation.IMMEDIATE
+        if self.state in _ON_WORKER:
+            self._move(ExecutionState.CANCELING, now_ms)
+            return Cancellation.REQUESTED
+        return Cancellation.IGNORED
+
+    def report(
+        self, state: ExecutionState, now_ms: int, failure: Failure | None = None
+    ) -> ExecutionState | None:
+        """Takes a report of the worker; returns the state entered, or None if it was late.
+
+        An attempt that reports CANCELED though nobody asked it to has failed.
+        """
+        if self.state.is_terminal:
+            return None
+        if self.state is ExecutionState.CANCELING:
+            if state.is_terminal:
+                return self._move(ExecutionState.CANCELED, now_ms)
+            return None
+        if state is ExecutionState.FAILED:
+            return self.fail(failure or _unexplained(self.task_name), now_ms)
+        if state is ExecutionState.CANCELED:
+            return self.fail(
+                Failure(
+                    "penstock.errors.JobExecutionError",
+                    f"{self.task_name} was cancelled on its worker without having been asked to",
+                    task_name=self.task_name,
+                ),
+                now_ms,
+            )
+        if state is ExecutionState.FINISHED:
+            if self.state in _ON_WORKER:
+                return self._move(ExecutionState.FINISHED, now_ms)
+            return None
+        if (
+            state in (ExecutionState.INITIALIZING, ExecutionState.RUNNING)
+            and self.state in _ON_WORKER
+            and _PROGRESS.index(state) > _PROGRESS.index(self.state)
+        ):
+            return self._move(state, now_ms)
+        return None
+
+    def fail(self, failure: Failure, now_ms: int) -> ExecutionState | None:
+        """Fails the attempt; one that is being cancelled ends CANCELED instead.
+
+        Returns the state entered, or None if it had ended before.
+        """
+        if self.state.is_terminal:
+            return None
+        if self.state is ExecutionState.CANCELING:
+            return self._move(ExecutionState.CANCELED, now_ms)
+        self.failure = failure
+        return self._move(ExecutionState.FAILED, now_ms)
+
+    def end_cancellation(self, now_ms: int) -> bool:
+        """Ends a CANCELING attempt without a report; False when it was not CANCELING."""
+        if self.state is not ExecutionState.CANCELING:
+            return False
+        self._move(ExecutionState.CANCELED, now_ms)
+        return True
+
+    def _move(self, new: ExecutionState, now_ms: int) -> ExecutionState:
+        if new not in EXECUTION_TRANSITIONS[self.state]:
+            raise IllegalExecutionStateError(
+                f"{self.task_name} cannot go from {self.state.name} to {new.name}"
+            )
+        self.state = new
+        self.timestamps[new] = now_ms
+        return new
+
+
+class ExecutionVertex:
+    """One subtask: its current attempt and the ended ones before it.
+
+    Attributes:
+        job_vertex: The vertex it is a subtask of.
+        subtask: Its index.
+        current: The current attempt.
+        prior: The last ended attempts, oldest first.
+        version: Raised by each event that makes an allocation or restart under way stale.
+    """
+
+    def __init__(self, job_vertex: JobVertex, subtask: int, graph_id: bytes, now_ms: int) -> None:
+        self.job_vertex = job_vertex
+        self.subtask = subtask
+        self.version = 0
+        self.prior: deque[Execution] = deque(maxlen=MAX_PRIOR_ATTEMPTS)
+        self._graph_id = graph_id
+        self.current = self._new_attempt(0, now_ms)
+
+    @property
+    def id(self) -> tuple[bytes, int]:
+        """JobVertexID and subtask index."""
+        return self.job_vertex.id, self.subtask
+
+    @property
+    def task_name(self) -> str:
+        """Name of the vertex with the subtask's number from 1: "Map (2/4)"."""
+        return f"{self.job_vertex.name} ({self.subtask + 1}/{self.job_vertex.parallelism})"
+
+    @property
+    def state(self) -> ExecutionState:
+        """State of the current attempt."""
+        return self.current.state
+
+    def reset(self, now_ms: int) -> Execution:
+        """Begins a new attempt.
+
+        Raises:
+            IllegalExecutionStateError: If the current one has not ended.
+        """
+        if not self.current.state.is_terminal:
+            raise IllegalExecutionStateError(
+                f"{self.task_name} cannot be reset while it is {self.current.state.name}"
+            )
+        self.prior.append(self.current)
+        self.current = self._new_attempt(self.current.attempt_id.attempt + 1, now_ms)
+        return self.current
+
+    def _new_attempt(self, attempt: int, now_ms: int) -> Execution:
+        attempt_id = ExecutionAttemptID(self._graph_id, self.job_vertex.id, self.subtask, attempt)
+        return Execution(attempt_id, self.task_name, now_ms)
+
+
+def _unexplained(task_name: str) -> Failure:
+    return Failure(
+        "penstock.errors.JobExecutionError",
+        f"{task_name} failed and its worker gave no reason",
+        task_name=task_name,
+    )

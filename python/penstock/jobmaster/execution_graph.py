@@ -1,0 +1,236 @@
+"""The ExecutionGraph: every subtask of a job, and the status of the job as a whole.
+
+It keeps the vertices in topological order, answers who feeds whom, and guards the moves of the
+job's status.  What to do when something happens is the `Scheduler`'s business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import JobExecutionError
+from penstock.graph.wiring import ConsumedSubpartition, consumed_partitions, consumers_of
+from penstock.jobmaster.execution import Execution, ExecutionVertex
+from penstock.jobmaster.states import JOB_TRANSITIONS, ExecutionState, JobStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.graph.ids import ExecutionAttemptID
+    from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
+
+SubtaskID = tuple[bytes, int]
+
+
+class JobError(JobExecutionError):
+    """A JobGraph cannot become an ExecutionGraph; names the vertex."""
+
+
+class IllegalJobStateError(RuntimeError):
+    """A job was asked for a move that its status does not have; a defect of the caller."""
+
+
+class IntermediateResult:
+    """A data set at run time: one partition per subtask of its producer.
+
+    Attributes:
+        dataset_id: IntermediateDataSetID.
+        producer: The vertex that writes it.
+        index: Position among the producer's data sets.
+        type: `PIPELINED_BOUNDED` or `BLOCKING`.
+        buffer_timeout_ms: Flush interval.
+        edge: The consuming edge, once attached.
+        consumer: The vertex that reads it, once attached.
+    """
+
+    def __init__(self, producer: ExecutionJobVertex, index: int) -> None:
+        dataset = producer.job_vertex.produced[index]
+        self.dataset_id = dataset.id
+        self.producer = producer
+        self.index = index
+        self.type = dataset.type
+        self.buffer_timeout_ms = dataset.buffer_timeout_ms
+        self.edge: JobEdge | None = None
+        self.consumer: ExecutionJobVertex | None = None
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it can be read only after its producer has finished."""
+        return self.type == "BLOCKING"
+
+    def consumers_of_partition(self, partition: int) -> range:
+        """Returns the consumer subtasks that read one partition."""
+        if self.edge is None or self.consumer is None:
+            return range(0)
+        return consumers_of(
+            self.edge.distribution,
+            self.producer.parallelism,
+            self.consumer.parallelism,
+            partition,
+        )
+
+
+class ExecutionJobVertex:
+    """One vertex of the JobGraph with all its subtasks."""
+
+    def __init__(self, job_vertex: JobVertex, graph_id: bytes, now_ms: int) -> None:
+        self.job_vertex = job_vertex
+        self.subtasks = [
+            ExecutionVertex(job_vertex, i, graph_id, now_ms) for i in range(job_vertex.parallelism)
+        ]
+        self.results = [IntermediateResult(self, i) for i in range(len(job_vertex.produced))]
+        self.inputs: list[tuple[JobEdge, IntermediateResult]] = []
+
+    @property
+    def id(self) -> bytes:
+        """JobVertexID."""
+        return self.job_vertex.id
+
+    @property
+    def parallelism(self) -> int:
+        """Number of subtasks."""
+        return self.job_vertex.parallelism
+
+    @property
+    def state(self) -> ExecutionState:
+        """One state for all subtasks, the most alarming first."""
+        return aggregate_state([subtask.state for subtask in self.subtasks])
+
+    def consumed(self, input_index: int, subtask: int) -> list[ConsumedSubpartition]:
+        """Returns what one subtask reads through one of its gates."""
+        edge, result = self.inputs[input_index]
+        return consumed_partitions(
+            edge.distribution, result.producer.parallelism, self.parallelism, subtask
+        )
+
+
+def aggregate_state(states: list[ExecutionState]) -> ExecutionState:
+    """Returns the state of a vertex, given those of its subtasks."""
+    present = set(states)
+    for state in (
+        ExecutionState.FAILED,
+        ExecutionState.CANCELING,
+        ExecutionState.CANCELED,
+        ExecutionState.INITIALIZING,
+        ExecutionState.RUNNING,
+    ):
+        if state in present:
+            return state
+    if ExecutionState.FINISHED in present:
+        # Some have finished and the others have not begun: the vertex as a whole is at work.
+        return ExecutionState.FINISHED if len(present) == 1 else ExecutionState.RUNNING
+    return ExecutionState.CREATED
+
+
+class ExecutionGraph:
+    """Every subtask of a job.
+
+    Args:
+        job: The job; its vertices must be in topological order.
+        now_ms: Time of creation.
+        graph_id: First part of the attempts' ids; the job's id unless given.
+
+    Raises:
+        JobError: If a vertex or data set appears twice, or an input has no producer before it.
+    """
+
+    def __init__(self, job: JobGraph, now_ms: int, *, graph_id: bytes | None = None) -> None:
+        self.job = job
+        self.graph_id = job.job_id if graph_id is None else graph_id
+        self.status = JobStatus.INITIALIZING
+        self.status_timestamps: dict[JobStatus, int] = {JobStatus.INITIALIZING: now_ms}
+        self.vertices: dict[bytes, ExecutionJobVertex] = {}
+        self.results: dict[bytes, IntermediateResult] = {}
+        self.num_restarts = 0
+        self._live: dict[ExecutionAttemptID, ExecutionVertex] = {}
+        for vertex in job.vertices.values():
+            self._attach(vertex, now_ms)
+
+    def _attach(self, job_vertex: JobVertex, now_ms: int) -> None:
+        if job_vertex.id in self.vertices:
+            raise JobError(f"the job has two vertices with id {job_vertex.id.hex()}")
+        if job_vertex.parallelism < 1:
+            raise JobError(f"vertex {job_vertex.name!r} has parallelism {job_vertex.parallelism}")
+        vertex = ExecutionJobVertex(job_vertex, self.graph_id, now_ms)
+        for edge in job_vertex.inputs:
+            result = self.results.get(edge.dataset_id)
+            if result is None:
+                raise JobError(
+                    f"vertex {job_vertex.name!r} reads data set {edge.dataset_id.hex()}, which no "
+                    "vertex before it produces"
+                )
+            if result.consumer is not None:
+                raise JobError(
+                    f"data set {edge.dataset_id.hex()} has two consumers: "
+                    f"{result.consumer.job_vertex.name!r} and {job_vertex.name!r}"
+                )
+            result.edge = edge
+            result.consumer = vertex
+            vertex.inputs.append((edge, result))
+        for result in vertex.results:
+            if result.dataset_id in self.results:
+                raise JobError(f"the job has two data sets with id {result.dataset_id.hex()}")
+            self.results[result.dataset_id] = result
+        self.vertices[job_vertex.id] = vertex
+        for subtask in vertex.subtasks:
+            self._live[subtask.current.attempt_id] = subtask
+
+    def subtasks(self) -> Iterator[ExecutionVertex]:
+        """All subtasks in topological order."""
+        for vertex in self.vertices.values():
+            yield from vertex.subtasks
+
+    def subtask(self, subtask_id: SubtaskID) -> ExecutionVertex:
+        """Returns one subtask."""
+        vertex_id, index = subtask_id
+        return self.vertices[vertex_id].subtasks[index]
+
+    def find_attempt(self, attempt_id: ExecutionAttemptID) -> ExecutionVertex | None:
+        """Returns the subtask whose current attempt has this id, or None."""
+        return self._live.get(attempt_id)
+
+    def reset(self, subtask: ExecutionVertex, now_ms: int) -> Execution:
+        """Begins a new attempt of a subtask; the ended one is unknown from now on."""
+        ended = subtask.current.attempt_id
+        execution = subtask.reset(now_ms)
+        del self._live[ended]
+        self._live[execution.attempt_id] = subtask
+        return execution
+
+    def blocking_inputs(self, subtask: ExecutionVertex) -> Iterator[tuple[ExecutionVertex, int]]:
+        """Yields each producer subtask whose finished data a subtask reads, with the gate."""
+        vertex = self.vertices[subtask.job_vertex.id]
+        for gate, (_, result) in enumerate(vertex.inputs):
+            if result.is_blocking:
+                for partition, _ in vertex.consumed(gate, subtask.subtask):
+                    yield result.producer.subtasks[partition], gate
+
+    def blocking_consumers(self, subtask: ExecutionVertex) -> Iterator[ExecutionVertex]:
+        """Yields each consumer subtask that reads a subtask's data once it has finished."""
+        for result in self.vertices[subtask.job_vertex.id].results:
+            if result.is_blocking and result.consumer is not None:
+                for index in result.consumers_of_partition(subtask.subtask):
+                    yield result.consumer.subtasks[index]
+
+    def all_in(self, *states: ExecutionState) -> bool:
+        """Whether every subtask is in one of the states."""
+        return all(subtask.state in states for subtask in self.subtasks())
+
+    def all_terminal(self) -> bool:
+        """Whether every subtask's current attempt has ended."""
+        return all(subtask.state.is_terminal for subtask in self.subtasks())
+
+    def move(self, new: JobStatus, now_ms: int) -> JobStatus:
+        """Changes the status of the job; returns the old one.
+
+        Raises:
+            IllegalJobStateError: If there is no such move, or FINISHED is asked for too early.
+        """
+        old = self.status
+        if new not in JOB_TRANSITIONS[old]:
+            raise IllegalJobStateError(f"a job cannot go from {old.name} to {new.name}")
+        if new is JobStatus.FINISHED and not self.all_in(ExecutionState.FINISHED):
+            raise IllegalJobStateError("a job cannot finish before all of its subtasks have")
+        self.status = new
+        self.status_timestamps[new] = now_ms
+        return old

@@ -1,0 +1,286 @@
+"""Whether a failed job may restart, and after how long.
+
+A strategy is told of each failure and then asked; it holds no clock.  Configuration keys are
+Flink's: `restart-strategy.type` and `restart-strategy.<type>.*`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+from penstock.errors import ConfigurationError
+from penstock.jobmaster.durations import parse_duration_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UNLIMITED: Final = (1 << 31) - 1
+
+
+class RestartBackoffTimeStrategy(Protocol):
+    """Decides on restarts; all times are monotonic ms."""
+
+    def notify_failure(self, now_ms: int) -> bool:
+        """Counts a failure; False when it belongs to the restart that is under way already."""
+
+    def can_restart(self) -> bool:
+        """Whether the failure last counted may be answered by a restart."""
+
+    def backoff_ms(self, now_ms: int) -> int:
+        """Returns how long to wait before that restart."""
+
+    def __str__(self) -> str:
+        """Returns the strategy and its parameters, for the cause of a job's failure."""
+
+
+class NoRestartStrategy:
+    """Never restarts."""
+
+    def notify_failure(self, now_ms: int) -> bool:
+        """Every failure is new."""
+        del now_ms
+        return True
+
+    def can_restart(self) -> bool:
+        """Never."""
+        return False
+
+    def backoff_ms(self, now_ms: int) -> int:
+        """No wait."""
+        del now_ms
+        return 0
+
+    def __str__(self) -> str:
+        return "NoRestartStrategy"
+
+
+class FixedDelayRestartStrategy:
+    """Restarts a fixed number of times, each after the same delay."""
+
+    def __init__(self, attempts: int, delay_ms: int) -> None:
+        self._attempts = attempts
+        self._delay_ms = delay_ms
+        self._count = 0
+
+    def notify_failure(self, now_ms: int) -> bool:
+        """Counts the failure."""
+        del now_ms
+        self._count += 1
+        return True
+
+    def can_restart(self) -> bool:
+        """As long as there were no more failures than attempts."""
+        return self._count <= self._attempts
+
+    def backoff_ms(self, now_ms: int) -> int:
+        """The fixed delay."""
+        del now_ms
+        return self._delay_ms
+
+    def __str__(self) -> str:
+        return f"FixedDelayRestartStrategy(attempts={self._attempts}, delay={self._delay_ms} ms)"
+
+
+class FailureRateRestartStrategy:
+    """Restarts unless there were more failures within an interval than allowed."""
+
+    def __init__(self, max_failures_per_interval: int, interval_ms: int, delay_ms: int) -> None:
+        self._max_failures = max_failures_per_interval
+        self._interval_ms = interval_ms
+        self._delay_ms = delay_ms
+        self._failures: deque[int] = deque(maxlen=max_failures_per_interval + 1)
+
+    def notify_failure(self, now_ms: int) -> bool:
+        """Remembers the time of the failure, forgetting the oldest beyond max + 1."""
+        self._failures.append(now_ms)
+        return True
+
+    def can_restart(self) -> bool:
+        """Refuses when the last max + 1 failures all lie within the interval."""
+        if len(self._failures) <= self._max_failures:
+            return True
+        return self._failures[-1] - self._failures[0] > self._interval_ms
+
+    def backoff_ms(self, now_ms: int) -> int:
+        """The fixed delay."""
+        del now_ms
+        return self._delay_ms
+
+    def __str__(self) -> str:
+        return (
+            f"FailureRateRestartStrategy(max-failures-per-interval={self._max_failures}, "
+            f"interval={self._interval_ms} ms, delay={self._delay_ms} ms)"
+        )
+
+
+class ExponentialDelayRestartStrategy:
+    """Restarts after delays that grow with each failure and shrink back after a quiet time.
+
+    Failures that come before the restart which an earlier one has scheduled count as the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        initial_backoff_ms: int = 1_000,
+        max_backoff_ms: int = 60_000,
+        multiplier: float = 1.5,
+        reset_threshold_ms: int = 3_600_000,
+        jitter_factor: float = 0.1,
+        attempts_before_reset: int = _UNLIMITED,
+        rng: random.Random | None = None,
+    ) -> None:
+        if initial_backoff_ms < 1:
+            raise ConfigurationError("the initial backoff must be at least 1 ms")
+        if max_backoff_ms < initial_backoff_ms:
+            raise ConfigurationError("the max backoff must not be below the initial backoff")
+        if multiplier < 1:
+            raise ConfigurationError("the backoff multiplier must be at least 1")
+        if reset_threshold_ms < 1:
+            raise ConfigurationError("the reset backoff threshold must be at least 1 ms")
+        if not 0 <= jitter_factor <= 1:
+            raise ConfigurationError("the jitter factor must be between 0 and 1")
+        if attempts_before_reset < 1:
+            raise ConfigurationError("the attempts before reset must be at least 1")
+        self._initial_ms = initial_backoff_ms
+        self._max_ms = max_backoff_ms
+        self._multiplier = multiplier
+        self._reset_ms = reset_threshold_ms
+        self._jitter = jitter_factor
+        self._attempts_before_reset = attempts_before_reset
+        self._rng = rng or random.Random()
+        self._attempt = 0
+        self._next_restart_ms: int | None = None
+
+    def notify_failure(self, now_ms: int) -> bool:
+        """Counts the failure, or merges it into the restart that is still to come."""
+        if self._next_restart_ms is not None:
+            if now_ms <= self._next_restart_ms:
+                return False
+            if now_ms - self._next_restart_ms >= self._reset_ms:
+                self._attempt = 0
+        self._next_restart_ms = now_ms + self._delay_ms()
+        self._attempt += 1
+        return True
+
+    def can_restart(self) -> bool:
+        """As long as there were no more attempts since the last reset than allowed."""
+        return self._attempt <= self._attempts_before_reset
+
+    def backoff_ms(self, now_ms: int) -> int:
+        """What is left until the next restart."""
+        if self._next_restart_ms is None:
+            return 0
+        return max(0, self._next_restart_ms - now_ms)
+
+    def _delay_ms(self) -> int:
+        # Compared in logarithms' stead with an early stop, because multiplier ** attempt overflows
+        # a float after a few thousand failures.
+        backoff = float(self._initial_ms)
+        for _ in range(self._attempt):
+            backoff *= self._multiplier
+            if backoff >= self._max_ms or self._multiplier == 1:
+                break
+        offset = int(backoff * self._jitter)
+        jittered = backoff + self._rng.randint(-offset, offset) if offset else backoff
+        return max(self._initial_ms, min(int(jittered), self._max_ms))
+
+    def __str__(self) -> str:
+        return (
+            f"ExponentialDelayRestartStrategy(initial-backoff={self._initial_ms} ms, "
+            f"max-backoff={self._max_ms} ms, backoff-multiplier={self._multiplier}, "
+            f"reset-backoff-threshold={self._reset_ms} ms, jitter-factor={self._jitter}, "
+            f"attempts-before-reset-backoff={self._attempts_before_reset}, "
+            f"attempt={self._attempt})"
+        )
+
+
+_PREFIX: Final = "restart-strategy"
+_NONE_NAMES: Final = frozenset({"none", "off", "disable"})
+
+
+def restart_strategy_from_configuration(
+    configuration: Mapping[str, str],
+    *,
+    checkpointing: bool,
+    rng: random.Random | None = None,
+) -> RestartBackoffTimeStrategy:
+    """Returns the strategy that the configuration asks for.
+
+    Args:
+        configuration: Flat keys and values.
+        checkpointing: Whether checkpoints are on: decides what an absent key means.
+        rng: Source of the jitter.
+
+    Raises:
+        ConfigurationError: If the type is unknown or a value is malformed.
+    """
+    kind = configuration.get(f"{_PREFIX}.type", configuration.get(_PREFIX))
+    if kind is None:
+        kind = "exponential-delay" if checkpointing else "none"
+    kind = kind.strip().lower().replace("_", "-").replace("fixeddelay", "fixed-delay")
+    kind = kind.replace("failurerate", "failure-rate").replace(
+        "exponentialdelay", "exponential-delay"
+    )
+    if kind in _NONE_NAMES:
+        return NoRestartStrategy()
+    read = _Reader(configuration, f"{_PREFIX}.{kind}.")
+    if kind == "fixed-delay":
+        return FixedDelayRestartStrategy(
+            read.integer("attempts", 1), read.duration_ms("delay", 1_000)
+        )
+    if kind == "failure-rate":
+        return FailureRateRestartStrategy(
+            read.integer("max-failures-per-interval", 1),
+            read.duration_ms("failure-rate-interval", 60_000),
+            read.duration_ms("delay", 1_000),
+        )
+    if kind == "exponential-delay":
+        return ExponentialDelayRestartStrategy(
+            initial_backoff_ms=read.duration_ms("initial-backoff", 1_000),
+            max_backoff_ms=read.duration_ms("max-backoff", 60_000),
+            multiplier=read.number("backoff-multiplier", 1.5),
+            reset_threshold_ms=read.duration_ms("reset-backoff-threshold", 3_600_000),
+            jitter_factor=read.number("jitter-factor", 0.1),
+            attempts_before_reset=read.integer("attempts-before-reset-backoff", _UNLIMITED),
+            rng=rng,
+        )
+    raise ConfigurationError(
+        f"{_PREFIX}.type is {kind!r}; known are none, fixed-delay, failure-rate and "
+        "exponential-delay"
+    )
+
+
+class _Reader:
+    def __init__(self, configuration: Mapping[str, str], prefix: str) -> None:
+        self._configuration = configuration
+        self._prefix = prefix
+
+    def integer(self, name: str, default: int) -> int:
+        text = self._configuration.get(self._prefix + name)
+        if text is None or text == "infinite":
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise ConfigurationError(
+                f"{self._prefix}{name} is not a whole number: {text!r}"
+            ) from None
+        if value < 0:
+            raise ConfigurationError(f"{self._prefix}{name} must not be negative: {value}")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        text = self._configuration.get(self._prefix + name)
+        if text is None:
+            return default
+        try:
+            return float(text)
+        except ValueError:
+            raise ConfigurationError(f"{self._prefix}{name} is not a number: {text!r}") from None
+
+    def duration_ms(self, name: str, default_ms: int) -> int:
+        text = self._configuration.get(self._prefix + name)
+        return default_ms if text is None else parse_duration_ms(text, self._prefix + name)

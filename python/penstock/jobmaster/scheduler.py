@@ -1,0 +1,490 @@
+"""The scheduler of one job: events and the time in, actions out.
+
+It holds the ExecutionGraph, the slots and the restart strategy, and it is the only one that moves
+them.  It opens no socket, reads no clock and starts no thread, so the same code runs in production
+and in a seeded simulation.  The events and actions are listed in `actions`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import NoResourceAvailableError
+from penstock.jobmaster import actions as a
+from penstock.jobmaster.deployment import produced_partitions, task_deployment
+from penstock.jobmaster.exception_history import DEFAULT_HISTORY_SIZE, ExceptionHistory
+from penstock.jobmaster.execution import Cancellation, ExecutionVertex
+from penstock.jobmaster.execution_graph import ExecutionGraph, SubtaskID
+from penstock.jobmaster.failover import (
+    FailoverStrategy,
+    RestartAllFailoverStrategy,
+    RestartPipelinedRegionFailoverStrategy,
+)
+from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.regions import PipelinedRegion, PipelinedRegions
+from penstock.jobmaster.slot_allocator import SlotAllocator, SlotRequestBulk
+from penstock.jobmaster.slot_pool import SlotPool
+from penstock.jobmaster.states import ExecutionState, JobStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.graph.ids import ExecutionAttemptID
+    from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.restart_strategies import RestartBackoffTimeStrategy
+    from penstock.jobmaster.slots import SlotOffer
+
+_RESTARTABLE: Final = frozenset({JobStatus.RUNNING, JobStatus.RESTARTING})
+
+
+@dataclass(frozen=True)
+class SchedulerSettings:
+    """Limits of the scheduler, with Flink's defaults.
+
+    Attributes:
+        slot_request_timeout_ms: `slot.request.timeout`.
+        slot_idle_timeout_ms: `slot.idle.timeout`.
+        failover_strategy: `jobmanager.execution.failover-strategy`: "region" or "full".
+        max_exception_history: `web.exception-history-size`.
+    """
+
+    slot_request_timeout_ms: int = 300_000
+    slot_idle_timeout_ms: int = 50_000
+    failover_strategy: str = "region"
+    max_exception_history: int = DEFAULT_HISTORY_SIZE
+
+
+@dataclass
+class _PendingRestart:
+    subtasks: dict[SubtaskID, int]
+    at_ms: int
+    is_global: bool
+
+
+class Scheduler:
+    """Runs one job from its start to a terminal status.
+
+    Args:
+        job: The job, topologically sorted.
+        restart_strategy: Whether and when to restart after a failure.
+        now_ms: Time of creation.
+        settings: Limits.
+
+    Raises:
+        JobError: If the job cannot become an ExecutionGraph.
+    """
+
+    def __init__(
+        self,
+        job: JobGraph,
+        restart_strategy: RestartBackoffTimeStrategy,
+        now_ms: int,
+        settings: SchedulerSettings | None = None,
+    ) -> None:
+        settings = settings or SchedulerSettings()
+        self.graph = ExecutionGraph(job, now_ms)
+        self.exceptions = ExceptionHistory(settings.max_exception_history)
+        self.pool = SlotPool(idle_timeout_ms=settings.slot_idle_timeout_ms)
+        self.regions = PipelinedRegions(self.graph)
+        self._allocator = SlotAllocator(
+            self.graph, self.pool, request_timeout_ms=settings.slot_request_timeout_ms
+        )
+        self._slot_request_timeout_ms = settings.slot_request_timeout_ms
+        self._restart_strategy = restart_strategy
+        self._failover: FailoverStrategy
+        if settings.failover_strategy == "full":
+            self._failover = RestartAllFailoverStrategy(self.graph)
+        else:
+            self._failover = RestartPipelinedRegionFailoverStrategy(self.graph, self.regions)
+        self._restarts: list[_PendingRestart] = []
+        self._failure: Failure | None = None
+        self._declared: tuple[int, int] = (0, 0)
+        self._out: list[a.Action] = []
+
+    @property
+    def status(self) -> JobStatus:
+        """Status of the job."""
+        return self.graph.status
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why the job is failing, has failed, or was suspended."""
+        return self._failure
+
+    # Events ---------------------------------------------------------------------------------
+
+    def start(self, now_ms: int) -> list[a.Action]:
+        """Begins to schedule the job."""
+        self._move(JobStatus.CREATED, now_ms)
+        self._move(JobStatus.RUNNING, now_ms)
+        self._schedule(self.regions.regions, now_ms)
+        return self._settle(now_ms)
+
+    def slots_offered(self, offers: Sequence[SlotOffer], now_ms: int) -> list[a.Action]:
+        """Takes the slots that the job needs and rejects the others."""
+        for offer in offers:
+            accepted = not self.status.is_terminal and self.pool.offer(offer, now_ms)
+            answer = a.AcceptSlot if accepted else a.RejectSlot
+            self._out.append(answer(offer.executor_id, offer.allocation_id))
+        return self._settle(now_ms)
+
+    def executor_lost(self, executor_id: str, failure: Failure, now_ms: int) -> list[a.Action]:
+        """Fails what ran on a TaskExecutor; its slots are gone.  Idempotent."""
+        self._lose_slots(self.pool.remove_executor(executor_id), failure, now_ms)
+        return self._settle(now_ms)
+
+    def slot_failed(self, allocation_id: bytes, failure: Failure, now_ms: int) -> list[a.Action]:
+        """Fails what ran in a slot that its TaskExecutor takes back."""
+        slot = self.pool.remove(allocation_id)
+        if slot is not None:
+            self._lose_slots([slot], failure, now_ms)
+        return self._settle(now_ms)
+
+    def task_state_changed(
+        self,
+        attempt_id: ExecutionAttemptID,
+        state: ExecutionState,
+        executor_id: str,
+        now_ms: int,
+        failure: Failure | None = None,
+    ) -> list[a.Action]:
+        """Takes a report of a TaskExecutor; a late one is dropped.
+
+        An attempt that is not a current one must not go on: its worker is told to cancel it.
+        """
+        subtask = self.graph.find_attempt(attempt_id)
+        if subtask is None:
+            if not state.is_terminal:
+                self._out.append(a.CancelTask(attempt_id, executor_id))
+            return self._settle(now_ms)
+        execution = subtask.current
+        old = execution.state
+        entered = execution.report(state, now_ms, failure)
+        if entered is not None:
+            self._task_moved(subtask, old, now_ms)
+            if entered is ExecutionState.FAILED:
+                self._handle_failures([subtask], now_ms)
+            elif entered is ExecutionState.FINISHED:
+                self._schedule_consumers(subtask, now_ms)
+        return self._settle(now_ms)
+
+    def deployment_failed(
+        self, attempt_id: ExecutionAttemptID, failure: Failure, now_ms: int
+    ) -> list[a.Action]:
+        """Fails an attempt whose deployment was refused or not acknowledged in time."""
+        subtask = self.graph.find_attempt(attempt_id)
+        if subtask is not None:
+            slot = subtask.current.slot
+            if slot is not None and not subtask.state.is_terminal:
+                # Nobody knows whether the worker has it; one that does not ignores this.
+                self._out.append(a.CancelTask(attempt_id, slot.executor_id))
+            if self._fail_execution(subtask, failure, now_ms):
+                self._handle_failures([subtask], now_ms)
+        return self._settle(now_ms)
+
+    def cancellation_failed(self, attempt_id: ExecutionAttemptID, now_ms: int) -> list[a.Action]:
+        """Ends an attempt whose worker could not be told to cancel it."""
+        subtask = self.graph.find_attempt(attempt_id)
+        if subtask is not None:
+            old = subtask.state
+            if subtask.current.end_cancellation(now_ms):
+                self._task_moved(subtask, old, now_ms)
+        return self._settle(now_ms)
+
+    def cancel(self, now_ms: int) -> list[a.Action]:
+        """Cancels the job; without effect once it is cancelling or has ended."""
+        if self.status is JobStatus.INITIALIZING:
+            self._move(JobStatus.CREATED, now_ms)
+        if self.status in (
+            JobStatus.CREATED,
+            JobStatus.RUNNING,
+            JobStatus.RESTARTING,
+            JobStatus.FAILING,
+        ):
+            self._restarts.clear()
+            self._move(JobStatus.CANCELLING, now_ms)
+            self._cancel_tasks(self.graph.subtasks(), now_ms)
+        return self._settle(now_ms)
+
+    def fail(self, failure: Failure, now_ms: int) -> list[a.Action]:
+        """Takes a failure of the job as a whole: all of it restarts, or it fails."""
+        if self.status is JobStatus.INITIALIZING:
+            self._move(JobStatus.CREATED, now_ms)
+        if self.status is JobStatus.CREATED:
+            self.exceptions.add_root(failure, now_ms, is_global=True)
+            self._fail_job(failure, now_ms)
+        elif self.status in _RESTARTABLE:
+            scheduled = frozenset(
+                s.id for s in self.graph.subtasks() if s.state is not ExecutionState.CREATED
+            )
+            self._restart_or_fail(scheduled, failure, now_ms, is_global=True)
+        return self._settle(now_ms)
+
+    def suspend(self, failure: Failure, now_ms: int) -> list[a.Action]:
+        """Lets go of the job without ending it: another JobMaster may take it up."""
+        if self.status.is_terminal:
+            return self._settle(now_ms)
+        self._restarts.clear()
+        self._failure = failure
+        for subtask in self.graph.subtasks():
+            if subtask.state is ExecutionState.FINISHED:
+                self._release_partitions(subtask, blocking_only=False)
+        self._cancel_tasks(self.graph.subtasks(), now_ms)
+        for subtask in self.graph.subtasks():
+            old = subtask.state
+            if subtask.current.end_cancellation(now_ms):
+                self._task_moved(subtask, old, now_ms)
+        self._move(JobStatus.SUSPENDED, now_ms, failure)
+        self._release_slots("the job was suspended")
+        return self._settle(now_ms)
+
+    def tick(self, now_ms: int) -> list[a.Action]:
+        """Does what the time has come for: restarts, requests given up, idle slots released."""
+        for bulk in self._allocator.timed_out(now_ms):
+            self._slots_not_available(bulk, now_ms)
+        self._out.extend(
+            a.ReleaseSlot(slot.executor_id, slot.allocation_id, "the slot is idle")
+            for slot in self.pool.remove_idle(now_ms)
+        )
+        return self._settle(now_ms)
+
+    def next_deadline_ms(self, now_ms: int) -> int | None:
+        """Returns when `tick` is wanted at the latest, or None; a past time means at once."""
+        times = [restart.at_ms for restart in self._restarts if self._has_terminated(restart)]
+        for time in (self._allocator.next_deadline_ms(now_ms), self.pool.next_idle_ms()):
+            if time is not None:
+                times.append(time)
+        return min(times, default=None)
+
+    # Scheduling -----------------------------------------------------------------------------
+
+    def _schedule(self, regions: Iterable[PipelinedRegion], now_ms: int) -> None:
+        """Asks for the slots of each region that is new and whose inputs can be read."""
+        for region in regions:
+            subtasks = [self.graph.subtask(id_) for id_ in region.subtasks]
+            if any(s.state is not ExecutionState.CREATED for s in subtasks):
+                continue
+            if not all(self._inputs_consumable(s, region) for s in subtasks):
+                continue
+            for subtask in subtasks:
+                old = subtask.state
+                subtask.current.schedule(now_ms)
+                self._task_moved(subtask, old, now_ms)
+            self._allocator.request(region.subtasks, now_ms)
+
+    def _inputs_consumable(self, subtask: ExecutionVertex, region: PipelinedRegion) -> bool:
+        return all(
+            producer.id in region.members or producer.state is ExecutionState.FINISHED
+            for producer, _ in self.graph.blocking_inputs(subtask)
+        )
+
+    def _schedule_consumers(self, subtask: ExecutionVertex, now_ms: int) -> None:
+        consumers = [consumer.id for consumer in self.graph.blocking_consumers(subtask)]
+        if self.status in _RESTARTABLE and consumers:
+            self._schedule(self.regions.covering(consumers), now_ms)
+
+    def _deploy_ready(self, now_ms: int) -> None:
+        for bulk, slots in self._allocator.fulfil():
+            for subtask_id, slot in slots.items():
+                if not self.graph.subtask(subtask_id).current.assign_slot(slot):
+                    raise RuntimeError(f"{subtask_id} was given a slot that it cannot take")
+            for subtask_id, _ in bulk.subtasks:
+                self._deploy(self.graph.subtask(subtask_id), now_ms)
+
+    def _deploy(self, subtask: ExecutionVertex, now_ms: int) -> None:
+        old = subtask.state
+        subtask.current.deploy(now_ms)
+        self._task_moved(subtask, old, now_ms)
+        deployment = task_deployment(self.graph, subtask)
+        self._out.append(a.Deploy(subtask.current.attempt_id, deployment.executor_id, deployment))
+
+    def _slots_not_available(self, bulk: SlotRequestBulk, now_ms: int) -> None:
+        error = NoResourceAvailableError(
+            f"the job needs {self._allocator.slots_needed(bulk)} slots to go on and "
+            f"{len(self.pool.free_slots())} were free after "
+            f"{self._slot_request_timeout_ms / 1000:g} s: {self.pool.required} are required in "
+            f"all, the TaskExecutors have given {len(self.pool)}"
+        )
+        failure = Failure.of(error)
+        self._fail_all((id_ for id_, _ in bulk.subtasks), failure, now_ms)
+
+    # Failures -------------------------------------------------------------------------------
+
+    def _lose_slots(self, slots: list[SlotOffer], failure: Failure, now_ms: int) -> None:
+        self._fail_all(self._allocator.lose(slots), failure, now_ms)
+
+    def _fail_all(self, subtask_ids: Iterable[SubtaskID], failure: Failure, now_ms: int) -> None:
+        """Fails several attempts for one reason, before any of the failures is answered."""
+        subtasks = [self.graph.subtask(id_) for id_ in subtask_ids]
+        failed = [s for s in subtasks if self._fail_execution(s, failure, now_ms)]
+        self._handle_failures(failed, now_ms)
+
+    def _fail_execution(self, subtask: ExecutionVertex, failure: Failure, now_ms: int) -> bool:
+        """Fails the current attempt; True when that is a failure to be handled."""
+        old = subtask.state
+        named = failure
+        if failure.task_name is None:
+            named = replace(failure, task_name=subtask.task_name)
+        entered = subtask.current.fail(named, now_ms)
+        if entered is None:
+            return False
+        self._task_moved(subtask, old, now_ms)
+        return entered is ExecutionState.FAILED
+
+    def _handle_failures(self, failed: list[ExecutionVertex], now_ms: int) -> None:
+        """Answers failures that came together; the first one decides for all it drags along."""
+        answered: set[SubtaskID] = set()
+        for subtask in failed:
+            failure = subtask.current.failure
+            if failure is None:
+                raise RuntimeError(f"{subtask.task_name} has failed without a failure")
+            if subtask.id in answered or self.status not in _RESTARTABLE:
+                self.exceptions.add_concurrent(failure, now_ms)
+                continue
+            tasks = self._failover.tasks_to_restart(subtask, failure)
+            answered |= tasks
+            self._restart_or_fail(tasks, failure, now_ms, is_global=False)
+
+    def _restart_or_fail(
+        self, tasks: frozenset[SubtaskID], failure: Failure, now_ms: int, *, is_global: bool
+    ) -> None:
+        self._out.append(a.AbortCheckpoints(failure))
+        if not failure.recoverable:
+            self.exceptions.add_root(failure, now_ms, is_global=is_global)
+            self._fail_job(failure, now_ms)
+            return
+        if self._restart_strategy.notify_failure(now_ms):
+            self.exceptions.add_root(failure, now_ms, is_global=is_global)
+        else:
+            self.exceptions.add_concurrent(failure, now_ms)
+        if not self._restart_strategy.can_restart():
+            self._fail_job(failure, now_ms)
+            return
+        at_ms = now_ms + self._restart_strategy.backoff_ms(now_ms)
+        subtasks = [self.graph.subtask(id_) for id_ in sorted(tasks)]
+        self._cancel_tasks(subtasks, now_ms)
+        # What this restart takes over, the earlier ones need not do any more.
+        self._restarts = [r for r in self._restarts if self._current_members(r)]
+        self._restarts.append(
+            _PendingRestart({s.id: s.version for s in subtasks}, at_ms, is_global)
+        )
+        self.graph.num_restarts += 1
+        if self.status is JobStatus.RUNNING:
+            self._move(JobStatus.RESTARTING, now_ms, failure)
+        self._out.append(a.ScheduleRestart(at_ms, tasks, is_global, failure))
+
+    def _fail_job(self, failure: Failure, now_ms: int) -> None:
+        self._restarts.clear()
+        self._failure = failure
+        self._move(JobStatus.FAILING, now_ms, failure)
+        self._cancel_tasks(self.graph.subtasks(), now_ms)
+
+    def _cancel_tasks(self, subtasks: Iterable[ExecutionVertex], now_ms: int) -> None:
+        for subtask in subtasks:
+            subtask.version += 1
+            execution = subtask.current
+            old = execution.state
+            outcome = execution.cancel(now_ms)
+            if outcome is Cancellation.IGNORED:
+                continue
+            self._task_moved(subtask, old, now_ms)
+            if outcome is Cancellation.REQUESTED and execution.slot is not None:
+                self._out.append(a.CancelTask(execution.attempt_id, execution.slot.executor_id))
+        self._allocator.drop_stale_bulks()
+
+    # Restarts -------------------------------------------------------------------------------
+
+    def _current_members(self, restart: _PendingRestart) -> list[ExecutionVertex]:
+        subtasks = ((self.graph.subtask(id_), v) for id_, v in restart.subtasks.items())
+        return [subtask for subtask, version in subtasks if subtask.version == version]
+
+    def _has_terminated(self, restart: _PendingRestart) -> bool:
+        return all(s.state.is_terminal for s in self._current_members(restart))
+
+    def _restart_due(self, now_ms: int) -> None:
+        due = [r for r in self._restarts if r.at_ms <= now_ms and self._has_terminated(r)]
+        for restart in due:
+            self._restarts.remove(restart)
+            subtasks = self._current_members(restart)
+            for subtask in subtasks:
+                if subtask.state is ExecutionState.FINISHED:
+                    self._release_partitions(subtask, blocking_only=False)
+                self.graph.reset(subtask, now_ms)
+            ids = frozenset(subtask.id for subtask in subtasks)
+            if not self._restarts and self.status is JobStatus.RESTARTING:
+                self._move(JobStatus.RUNNING, now_ms)
+            if ids:
+                self._out.append(a.RestoreState(ids, restart.is_global))
+                self._schedule(self.regions.covering(ids), now_ms)
+
+    # Bookkeeping ----------------------------------------------------------------------------
+
+    def _settle(self, now_ms: int) -> list[a.Action]:
+        """Follows up on an event and returns everything that is to be done because of it."""
+        self._restart_due(now_ms)
+        self._deploy_ready(now_ms)
+        self._end_job(now_ms)
+        if not self.status.is_terminal:
+            restarting = [s.id for r in self._restarts for s in self._current_members(r)]
+            self._declare_slots(self._allocator.declare(restarting))
+        out, self._out = self._out, []
+        return out
+
+    def _declare_slots(self, required: int) -> None:
+        declared = (required, self.pool.missing)
+        if declared != self._declared:
+            self._declared = declared
+            self._out.append(a.RequestSlots(*declared))
+
+    def _end_job(self, now_ms: int) -> None:
+        if self.status.is_terminal or not self.graph.all_terminal():
+            return
+        if self.status is JobStatus.CANCELLING:
+            self._move(JobStatus.CANCELED, now_ms)
+        elif self.status is JobStatus.FAILING:
+            self._move(JobStatus.FAILED, now_ms, self._failure)
+        elif self.status is JobStatus.RUNNING and self.graph.all_in(ExecutionState.FINISHED):
+            self._move(JobStatus.FINISHED, now_ms)
+        else:
+            return
+        for subtask in self.graph.subtasks():
+            if subtask.state is ExecutionState.FINISHED:
+                self._release_partitions(subtask, blocking_only=True)
+        self._release_slots("the job has ended")
+
+    def _release_slots(self, reason: str) -> None:
+        for slot in self.pool.slots():
+            self.pool.remove(slot.allocation_id)
+            self._out.append(a.ReleaseSlot(slot.executor_id, slot.allocation_id, reason))
+        self.pool.required = 0
+        self._declare_slots(0)
+
+    def _release_partitions(self, subtask: ExecutionVertex, *, blocking_only: bool) -> None:
+        slot = subtask.current.slot
+        ids = tuple(
+            partition.partition_id
+            for partition in produced_partitions(self.graph, subtask)
+            if partition.type == "BLOCKING" or not blocking_only
+        )
+        if slot is not None and ids:
+            self._out.append(a.ReleasePartitions(slot.executor_id, ids))
+
+    def _task_moved(self, subtask: ExecutionVertex, old: ExecutionState, now_ms: int) -> None:
+        execution = subtask.current
+        self._out.append(
+            a.TaskStateChanged(
+                execution.attempt_id,
+                execution.task_name,
+                old,
+                execution.state,
+                now_ms,
+                execution.failure,
+            )
+        )
+        if execution.state.is_terminal:
+            self._allocator.release(subtask.id, now_ms)
+
+    def _move(self, new: JobStatus, now_ms: int, failure: Failure | None = None) -> None:
+        old = self.graph.move(new, now_ms)
+        self._out.append(a.JobStatusChanged(old, new, now_ms, failure))

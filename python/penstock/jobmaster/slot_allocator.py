@@ -1,0 +1,198 @@
+"""From subtasks to slots: bulks of subtasks that wait for slots together and get them at once.
+
+A bulk is served when the pool has a free slot for each of its groups that has none yet, and never
+in part, so that two bulks cannot each hold what the other one needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.jobmaster.shared_slot import SharedSlot, SimpleSlot
+from penstock.jobmaster.slot_sharing import (
+    ExecutionSlotSharingGroup,
+    LocalInputPreferredSlotSharingStrategy,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.jobmaster.execution_graph import ExecutionGraph, SubtaskID
+    from penstock.jobmaster.slot_pool import SlotPool
+    from penstock.jobmaster.slots import SlotOffer
+
+
+@dataclass(frozen=True)
+class SlotRequestBulk:
+    """Subtasks that are deployed together.
+
+    Attributes:
+        subtasks: In topological order, each with its version when the bulk was made.
+        requested_ms: When it began to wait.
+    """
+
+    subtasks: tuple[tuple[SubtaskID, int], ...]
+    requested_ms: int
+
+
+class SlotAllocator:
+    """Slots of one job's subtasks.
+
+    Args:
+        graph: The job.
+        pool: Its slots.
+        request_timeout_ms: How long a bulk waits.
+    """
+
+    def __init__(
+        self, graph: ExecutionGraph, pool: SlotPool, *, request_timeout_ms: int = 300_000
+    ) -> None:
+        self._graph = graph
+        self._pool = pool
+        self._request_timeout_ms = request_timeout_ms
+        self._sharing = LocalInputPreferredSlotSharingStrategy(graph)
+        self._roots: dict[int, SharedSlot] = {}
+        self._leaves: dict[SubtaskID, SimpleSlot] = {}
+        self._last_slot: dict[int, SlotOffer] = {}
+        self._bulks: list[SlotRequestBulk] = []
+        self._has_blocking = any(result.is_blocking for result in graph.results.values())
+
+    @property
+    def groups(self) -> list[ExecutionSlotSharingGroup]:
+        """All groups of the job: each needs one slot while any of its subtasks is active."""
+        return self._sharing.groups
+
+    def request(self, subtasks: Iterable[SubtaskID], now_ms: int) -> None:
+        """Adds a bulk that waits for slots."""
+        versions = tuple((id_, self._graph.subtask(id_).version) for id_ in subtasks)
+        self._bulks.append(SlotRequestBulk(versions, now_ms))
+
+    def drop_stale_bulks(self) -> None:
+        """Forgets the bulks of which a subtask was cancelled, failed or restarted meanwhile."""
+        self._bulks = [bulk for bulk in self._bulks if self._is_current(bulk)]
+
+    def declare(self, restarting: Iterable[SubtaskID]) -> int:
+        """Tells the pool how many slots are needed and returns the number.
+
+        Args:
+            restarting: Subtasks that will ask for slots again soon; theirs are kept.
+        """
+        needed = set(self._roots)
+        for bulk in self._bulks:
+            needed.update(self._sharing.group_of(id_).index for id_, _ in bulk.subtasks)
+        needed.update(self._sharing.group_of(id_).index for id_ in restarting)
+        self._pool.required = len(needed)
+        return len(needed)
+
+    def fulfil(self) -> list[tuple[SlotRequestBulk, dict[SubtaskID, SlotOffer]]]:
+        """Serves the bulks that can be served; returns each with the slots of its subtasks."""
+        served = []
+        waiting = []
+        for bulk in self._bulks:
+            slots = self._serve(bulk)
+            if slots is None:
+                waiting.append(bulk)
+            else:
+                served.append((bulk, slots))
+        self._bulks = waiting
+        return served
+
+    def release(self, subtask_id: SubtaskID, now_ms: int) -> None:
+        """Gives back the place of a subtask; the last one gives the slot back to the pool."""
+        leaf = self._leaves.pop(subtask_id, None)
+        if leaf is None:
+            return
+        if leaf.release():
+            root = self._roots.pop(self._sharing.group_of(subtask_id).index)
+            self._pool.free(root.slot.allocation_id, now_ms)
+
+    def lose(self, lost: Iterable[SlotOffer]) -> list[SubtaskID]:
+        """Takes away slots that have left the pool; returns the subtasks that were in them."""
+        allocations = {offer.allocation_id for offer in lost}
+        subtasks: list[SubtaskID] = []
+        for index, root in list(self._roots.items()):
+            if root.slot.allocation_id not in allocations:
+                continue
+            del self._roots[index]
+            for leaf in root.leaves():
+                subtask_id = leaf.payload
+                if isinstance(subtask_id, tuple):
+                    del self._leaves[subtask_id]
+            subtasks.extend(p for p in root.release() if isinstance(p, tuple))
+        return subtasks
+
+    def timed_out(self, now_ms: int) -> list[SlotRequestBulk]:
+        """Removes and returns the bulks that have waited for too long."""
+        late = [b for b in self._bulks if now_ms >= self._deadline_ms(b, now_ms)]
+        self._bulks = [b for b in self._bulks if b not in late]
+        return late
+
+    def next_deadline_ms(self, now_ms: int) -> int | None:
+        """Returns when the next bulk will have waited for too long, or None."""
+        return min((self._deadline_ms(bulk, now_ms) for bulk in self._bulks), default=None)
+
+    def slots_needed(self, bulk: SlotRequestBulk) -> int:
+        """Returns how many slots the subtasks of a bulk need in all."""
+        return len({self._sharing.group_of(id_).index for id_, _ in bulk.subtasks})
+
+    def _deadline_ms(self, bulk: SlotRequestBulk, now_ms: int) -> int:
+        if self._has_blocking and self.slots_needed(bulk) <= len(self._pool):
+            # Regions that run now will finish and leave their slots to this one.
+            return max(bulk.requested_ms, now_ms) + self._request_timeout_ms
+        return bulk.requested_ms + self._request_timeout_ms
+
+    def _is_current(self, bulk: SlotRequestBulk) -> bool:
+        return all(self._graph.subtask(id_).version == version for id_, version in bulk.subtasks)
+
+    def _serve(self, bulk: SlotRequestBulk) -> dict[SubtaskID, SlotOffer] | None:
+        groups = {}
+        for id_, _ in bulk.subtasks:
+            group = self._sharing.group_of(id_)
+            groups[group.index] = group
+        chosen = self._choose([i for i in groups if i not in self._roots])
+        if chosen is None:
+            return None
+        for index, offer in chosen.items():
+            self._roots[index] = SharedSlot(self._pool.reserve(offer.allocation_id))
+            self._last_slot[index] = offer
+        slots = {}
+        for id_, _ in bulk.subtasks:
+            root = self._roots[self._sharing.group_of(id_).index]
+            self._leaves[id_] = self._allocate_leaf(root, id_)
+            slots[id_] = root.slot
+        return slots
+
+    def _choose(self, indices: list[int]) -> dict[int, SlotOffer] | None:
+        """Picks a free slot per group: the one it had, else one on the same TaskExecutor."""
+        free = {offer.allocation_id: offer for offer in self._pool.free_slots()}
+        if len(free) < len(indices):
+            return None
+        chosen: dict[int, SlotOffer] = {}
+        for index in indices:
+            last = self._last_slot.get(index)
+            if last is not None and last.allocation_id in free:
+                chosen[index] = free.pop(last.allocation_id)
+        for index in indices:
+            last = self._last_slot.get(index)
+            if index in chosen or last is None:
+                continue
+            near = next((o for o in free.values() if o.executor_id == last.executor_id), None)
+            if near is not None:
+                chosen[index] = free.pop(near.allocation_id)
+        for index in indices:
+            if index not in chosen:
+                chosen[index] = free.pop(next(iter(free)))
+        return chosen
+
+    def _allocate_leaf(self, root: SharedSlot, subtask_id: SubtaskID) -> SimpleSlot:
+        vertex_id, _ = subtask_id
+        key = self._graph.subtask(subtask_id).job_vertex.co_location_group
+        parent: SharedSlot | None = root
+        if key is not None:
+            inner = root.children.get(key)
+            parent = inner if isinstance(inner, SharedSlot) else root.allocate_shared(key)
+        leaf = None if parent is None else parent.allocate_simple(vertex_id)
+        if leaf is None or not leaf.set_payload(subtask_id):
+            raise RuntimeError(f"the slot has a subtask of vertex {vertex_id.hex()} already")
+        return leaf
