@@ -19,7 +19,7 @@ from penstock.network.pure.dynamic_codec import (
     read_big_int,
     write_big_int,
 )
-from penstock.network.pure.wire import (
+from penstock.network.pure.value_bytes import (
     F32,
     F64,
     I8,

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import CorruptStreamError, SerializationError
 from penstock.network.extended_values import rebuild_value, reduce_value
-from penstock.network.pure.wire import (
+from penstock.network.pure.value_bytes import (
     F64,
     I8,
     I16,

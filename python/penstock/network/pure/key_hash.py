@@ -28,7 +28,7 @@ from typing import Any, Final
 from penstock.common.types import Row
 from penstock.errors import SerializationError
 from penstock.network.pure.dynamic_codec import encode_dynamic
-from penstock.network.pure.wire import F32, F64, MAX_DEPTH
+from penstock.network.pure.value_bytes import F32, F64, MAX_DEPTH
 
 #: Named in checkpoints, so that a state written under another scheme is recognised.
 KEY_HASH_SCHEME: Final = "java-1"

@@ -1,0 +1,118 @@
+"""Native codecs: values of one type to bytes and back.
+
+Byte-identical with ``penstock.network.pure.codec``; docs/formats/codec.md has the byte tables.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free
+
+from penstock._native.basic_codecs cimport (
+    BigIntNode, BooleanNode, ByteNode, BytesNode, ConvertedNode, DoubleNode, FloatNode, IntNode,
+    LongNode, ShortNode, StringNode,
+)
+from penstock._native.composite_codecs cimport ListNode, MapNode, RowNode, TupleNode
+from penstock._native.dynamic_codec cimport DynamicNode
+from penstock._native.failure cimport fail_misfit
+
+from penstock.errors import CorruptStreamError, SerializationError
+from penstock.network.pure.codec import Codec as PureCodec
+
+cdef dict NODES = {
+    "ANY": DynamicNode,
+    "STRING": StringNode,
+    "BOOLEAN": BooleanNode,
+    "BYTE": ByteNode,
+    "SHORT": ShortNode,
+    "INT": IntNode,
+    "LONG": LongNode,
+    "BIG_INT": BigIntNode,
+    "FLOAT": FloatNode,
+    "DOUBLE": DoubleNode,
+    "BYTES": BytesNode,
+    "CONVERTED": ConvertedNode,
+    "TUPLE": TupleNode,
+    "ROW": RowNode,
+    "LIST": ListNode,
+    "ARRAY": ListNode,
+    "MAP": MapNode,
+}
+
+
+cdef CodecNode compile_node(object schema):
+    cdef list fields = [compile_node(field) for field in schema.fields]
+    return NODES[schema.kind](schema, *fields)
+
+
+cdef class Codec:
+    """Values of one type to bytes and back.
+
+    Stateless after construction, so that any thread may use it.
+    """
+
+    def __cinit__(self, schema):
+        self.schema = schema
+        self.root = compile_node(schema)
+        self.takes_none = schema.kind in ("ANY", "BOOLEAN")
+
+    cdef int encode_into(self, Writer *writer, object value) except -1:
+        """Writes a value; what was written before an error is void."""
+        try:
+            if value is None and not self.takes_none:
+                fail_misfit(self.schema.name)
+            return self.root.encode_into(writer, value)
+        except SerializationError as error:
+            self.explain(value, error)
+
+    def explain(self, value, error):
+        """Lets the pure codec refuse the value in a sentence that names it and the field."""
+        PureCodec(self.schema).encode(value)
+        # A value that changes while it is looked at can pass the second time.
+        raise error
+
+    cdef object decode_whole(self, const unsigned char *data, Py_ssize_t size):
+        """The value of exactly these bytes."""
+        cdef Reader reader
+        cdef object value
+        reader.position = data
+        reader.end = data + size
+        reader.depth = 0
+        value = self.root.decode_from(&reader)
+        if reader.position != reader.end:
+            raise CorruptStreamError(
+                f"{reader.end - reader.position} bytes are left after a {self.schema.name}"
+            )
+        return value
+
+    def encode(self, value):
+        """The bytes of a value.
+
+        Raises:
+            SerializationError: it is not one of the type; names value, type and field.
+        """
+        cdef uint8_t block[512]
+        cdef Writer writer
+        writer.data = block
+        writer.position = 0
+        writer.capacity = sizeof(block)
+        writer.scratch = NULL
+        writer.scratch_capacity = 0
+        try:
+            self.encode_into(&writer, value)
+            return PyBytes_FromStringAndSize(<const char *>writer.data, writer.position)
+        finally:
+            free(writer.scratch)
+
+    def decode(self, data):
+        """The value of exactly these bytes.
+
+        Raises:
+            CorruptStreamError: they are not the bytes of one value of the type.
+        """
+        cdef Py_buffer view
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            return self.decode_whole(<const uint8_t *>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)

@@ -1,0 +1,12 @@
+# The node of a compiled type: writes and reads the values of one field.
+
+from penstock._native.wire cimport Reader, Writer
+
+
+cdef class CodecNode:
+    cdef readonly object schema
+    cdef readonly str name
+
+    # The value is never None, save for nodes that say they take it.
+    cdef int encode_into(self, Writer *writer, object value) except -1
+    cdef object decode_from(self, Reader *reader)

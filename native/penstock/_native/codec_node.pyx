@@ -1,0 +1,15 @@
+"""The base of the native codec nodes."""
+
+
+cdef class CodecNode:
+    """Writes and reads the values of one declared type."""
+
+    def __cinit__(self, schema, *args):
+        self.schema = schema
+        self.name = schema.name
+
+    cdef int encode_into(self, Writer *writer, object value) except -1:
+        raise NotImplementedError(f"{type(self).__name__}.encode_into")
+
+    cdef object decode_from(self, Reader *reader):
+        raise NotImplementedError(f"{type(self).__name__}.decode_from")

@@ -1,0 +1,34 @@
+# Nodes of types that hold values of other types.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t
+
+from penstock._native.codec_node cimport CodecNode
+from penstock._native.wire cimport Reader, Writer
+
+
+cdef class FieldsNode(CodecNode):
+    cdef tuple fields           # owns the nodes
+    cdef Py_ssize_t count
+
+    cdef int encode_fields(self, Writer *writer, tuple values, int kind) except -1
+
+
+cdef class TupleNode(FieldsNode):
+    pass
+
+
+cdef class RowNode(FieldsNode):
+    cdef list field_names
+    cdef bint named
+    cdef list kinds
+
+
+cdef class ListNode(CodecNode):
+    cdef CodecNode element
+    cdef bint nullable
+
+
+cdef class MapNode(CodecNode):
+    cdef CodecNode key
+    cdef CodecNode value
