@@ -14,7 +14,9 @@
 //! another reads what was written before it.
 
 pub mod availability;
+pub mod debloat;
 pub mod position_marker;
+pub mod segment;
 
 mod buffer;
 mod buffer_builder;
@@ -43,4 +45,5 @@ pub use local_pool_options::LocalPoolOptions;
 pub use network_buffer_pool::{DEFAULT_REQUEST_TIMEOUT, NetworkBufferPool};
 pub use pooled_segment::{BufferRecycler, PooledSegment};
 pub use redistribution::{PoolBounds, redistribute};
+pub use segment::MemorySegment;
 pub use unique_buffer::UniqueBuffer;

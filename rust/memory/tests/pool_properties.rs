@@ -85,12 +85,10 @@ impl World {
             Step::Recycle(index) if index < self.buffers.len() => {
                 drop(self.buffers.swap_remove(index));
             }
-            Step::RequestUnpooled(count) => {
-                // Only what is free: the request would wait for the test itself otherwise.
-                if count <= self.network_pool.available_segments() {
-                    self.unpooled
-                        .extend(self.network_pool.request_unpooled_memory_segments(count));
-                }
+            // Only what is free: the request would wait for the test itself otherwise.
+            Step::RequestUnpooled(count) if count <= self.network_pool.available_segments() => {
+                self.unpooled
+                    .extend(self.network_pool.request_unpooled_memory_segments(count));
             }
             Step::RecycleUnpooled(index) if index < self.unpooled.len() => {
                 let segments = self.unpooled.swap_remove(index);

@@ -1,0 +1,302 @@
+//! A region of memory of fixed size with checked random access.
+//!
+//! Every access checks, in this order: the caller's own array range (bulk access only), whether the
+//! segment was freed, and the range inside of the segment.  The order matters to callers that tell
+//! "freed meanwhile" from "wrong index".
+
+mod access;
+mod bulk;
+
+use std::fmt;
+
+use crate::error::SegmentError;
+
+/// What runs once when a segment of foreign memory is freed.
+pub type Cleaner = Box<dyn FnOnce() + Send>;
+
+const THIS: &str = "this segment";
+const OTHER: &str = "the other segment";
+
+/// Where the bytes of a segment are.
+enum Backing {
+    /// On the heap: an array that callers may ask for.
+    Heap(Vec<u8>),
+    /// Off the heap, with what runs when it is freed.
+    OffHeap {
+        bytes: Box<[u8]>,
+        cleaner: Option<Cleaner>,
+        may_wrap: bool,
+    },
+}
+
+/// A memory segment, on the heap or off it.
+///
+/// `size` stays readable after [`free`](Self::free); everything else raises
+/// [`SegmentError::Freed`].
+pub struct MemorySegment {
+    backing: Option<Backing>,
+    size: usize,
+    owner: Option<u64>,
+    /// Whether a second `free` is an error, for tests of ownership.
+    strict_free: bool,
+}
+
+impl MemorySegment {
+    /// A segment over an array, without copying it.
+    #[must_use]
+    pub fn wrap_array(array: Vec<u8>) -> Self {
+        let size = array.len();
+        Self::with_backing(Backing::Heap(array), size)
+    }
+
+    /// A segment over a copy of `array[start..end]`.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::OutOfBounds`] unless `start <= end <= array.len()`.
+    pub fn wrap_copy(array: &[u8], start: usize, end: usize) -> Result<Self, SegmentError> {
+        match array.get(start..end) {
+            Some(part) => Ok(Self::wrap_array(part.to_vec())),
+            None => Err(out_of_bounds(start, end.saturating_sub(start), array.len())),
+        }
+    }
+
+    /// A segment of the four bytes of `value`, big endian.
+    #[must_use]
+    pub fn wrap_int(value: i32) -> Self {
+        Self::wrap_array(value.to_be_bytes().to_vec())
+    }
+
+    /// A new zeroed segment on the heap.
+    #[must_use]
+    pub fn allocate_heap(size: usize) -> Self {
+        Self::wrap_array(vec![0; size])
+    }
+
+    /// A new zeroed segment off the heap.
+    #[must_use]
+    pub fn allocate_off_heap(size: usize) -> Self {
+        let bytes = vec![0; size].into_boxed_slice();
+        Self::with_backing(
+            Backing::OffHeap {
+                bytes,
+                cleaner: None,
+                may_wrap: true,
+            },
+            size,
+        )
+    }
+
+    /// A new zeroed segment off the heap whose memory must not be viewed, with a cleaner that runs
+    /// once when it is freed.
+    #[must_use]
+    pub fn allocate_unsafe(size: usize, cleaner: Cleaner) -> Self {
+        let bytes = vec![0; size].into_boxed_slice();
+        let backing = Backing::OffHeap {
+            bytes,
+            cleaner: Some(cleaner),
+            may_wrap: false,
+        };
+        Self::with_backing(backing, size)
+    }
+
+    fn with_backing(backing: Backing, size: usize) -> Self {
+        Self {
+            backing: Some(backing),
+            size,
+            owner: None,
+            strict_free: false,
+        }
+    }
+
+    /// Attaches the number of an owner.
+    #[must_use]
+    pub fn with_owner(mut self, owner: u64) -> Self {
+        self.owner = Some(owner);
+        self
+    }
+
+    /// Makes a second [`free`](Self::free) an error instead of nothing.
+    #[must_use]
+    pub fn with_strict_free(mut self) -> Self {
+        self.strict_free = true;
+        self
+    }
+
+    /// The number of the owner, if one is attached.
+    #[must_use]
+    pub fn owner(&self) -> Option<u64> {
+        self.owner
+    }
+
+    /// Bytes of the segment, freed or not.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether [`free`](Self::free) was called.
+    #[must_use]
+    pub fn is_freed(&self) -> bool {
+        self.backing.is_none()
+    }
+
+    /// Whether the memory is off the heap.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::Freed`].
+    pub fn is_off_heap(&self) -> Result<bool, SegmentError> {
+        match &self.backing {
+            Some(backing) => Ok(matches!(backing, Backing::OffHeap { .. })),
+            None => Err(SegmentError::Freed { which: THIS }),
+        }
+    }
+
+    /// Frees the memory and runs the cleaner; a second call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::IllegalState`] at the second call, if it was asked for.
+    pub fn free(&mut self) -> Result<(), SegmentError> {
+        match self.backing.take() {
+            Some(Backing::OffHeap {
+                cleaner: Some(cleaner),
+                ..
+            }) => cleaner(),
+            None if self.strict_free => {
+                return Err(SegmentError::IllegalState(
+                    "a segment can be freed only once",
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The array of a segment on the heap.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::IllegalState`] off the heap; [`SegmentError::Freed`].
+    pub fn array(&self) -> Result<&[u8], SegmentError> {
+        match &self.backing {
+            Some(Backing::Heap(array)) => Ok(array),
+            Some(Backing::OffHeap { .. }) => Err(SegmentError::IllegalState(
+                "a segment off the heap has no array",
+            )),
+            None => Err(SegmentError::Freed { which: THIS }),
+        }
+    }
+
+    /// The memory of a segment off the heap.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::IllegalState`] on the heap; [`SegmentError::Freed`].
+    pub fn off_heap_buffer(&self) -> Result<&[u8], SegmentError> {
+        match &self.backing {
+            Some(Backing::OffHeap { bytes, .. }) => Ok(bytes),
+            Some(Backing::Heap(_)) => Err(SegmentError::IllegalState(
+                "a segment on the heap has no off-heap buffer",
+            )),
+            None => Err(SegmentError::Freed { which: THIS }),
+        }
+    }
+
+    /// A view of part of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::Unsupported`] for memory that must not be viewed;
+    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].
+    pub fn wrap(&mut self, offset: usize, length: usize) -> Result<&mut [u8], SegmentError> {
+        if matches!(
+            self.backing,
+            Some(Backing::OffHeap {
+                may_wrap: false,
+                ..
+            })
+        ) {
+            return Err(SegmentError::Unsupported("unsafe memory cannot be wrapped"));
+        }
+        self.range_mut(offset, length, THIS)
+    }
+
+    fn bytes(&self, which: &'static str) -> Result<&[u8], SegmentError> {
+        match &self.backing {
+            Some(Backing::Heap(array)) => Ok(array),
+            Some(Backing::OffHeap { bytes, .. }) => Ok(bytes),
+            None => Err(SegmentError::Freed { which }),
+        }
+    }
+
+    fn bytes_mut(&mut self, which: &'static str) -> Result<&mut [u8], SegmentError> {
+        match &mut self.backing {
+            Some(Backing::Heap(array)) => Ok(array),
+            Some(Backing::OffHeap { bytes, .. }) => Ok(bytes),
+            None => Err(SegmentError::Freed { which }),
+        }
+    }
+
+    fn range(
+        &self,
+        index: usize,
+        length: usize,
+        which: &'static str,
+    ) -> Result<&[u8], SegmentError> {
+        let bytes = self.bytes(which)?;
+        let end = end_of(index, length, bytes.len())?;
+        Ok(&bytes[index..end])
+    }
+
+    fn range_mut(
+        &mut self,
+        index: usize,
+        length: usize,
+        which: &'static str,
+    ) -> Result<&mut [u8], SegmentError> {
+        let bytes = self.bytes_mut(which)?;
+        let end = end_of(index, length, bytes.len())?;
+        Ok(&mut bytes[index..end])
+    }
+}
+
+impl Drop for MemorySegment {
+    fn drop(&mut self) {
+        if let Some(Backing::OffHeap {
+            cleaner: Some(cleaner),
+            ..
+        }) = self.backing.take()
+        {
+            cleaner();
+        }
+    }
+}
+
+impl fmt::Debug for MemorySegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemorySegment")
+            .field("size", &self.size)
+            .field("freed", &self.is_freed())
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The end of `index..+length`, if it lies in `size` bytes; never wraps around.
+fn end_of(index: usize, length: usize, size: usize) -> Result<usize, SegmentError> {
+    match index.checked_add(length) {
+        Some(end) if end <= size => Ok(end),
+        _ => Err(out_of_bounds(index, length, size)),
+    }
+}
+
+fn out_of_bounds(index: usize, length: usize, size: usize) -> SegmentError {
+    let show = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    SegmentError::OutOfBounds {
+        index: show(index),
+        length: show(length),
+        size: show(size),
+    }
+}
