@@ -1,6 +1,8 @@
 # C declarations for python/penstock/taskexecutor/operator_loop.py, which Cython compiles as
 # penstock._native.operator_loop.  RecordWriter cimports Output, StreamInputProcessor cimports Input.
 
+cimport cython
+
 
 cdef class Output:
     cpdef collect(self, object value, long long timestamp)
@@ -27,3 +29,132 @@ cdef class StreamOperator(Input):
     cdef public Output output
     cdef public object failed_with
     cdef public object context
+
+
+cdef class BroadcastOutput(Output):
+    cdef list outputs
+    cdef dict sides
+    cdef object choose
+    cdef list everyone
+
+    @cython.locals(output=Output)
+    cpdef collect(self, object value, long long timestamp)
+    @cython.locals(output=Output)
+    cpdef collect_side(self, str tag_id, object value, long long timestamp)
+    @cython.locals(output=Output)
+    cpdef emit_watermark(self, long long timestamp)
+    @cython.locals(output=Output)
+    cpdef emit_status(self, bint idle)
+    @cython.locals(output=Output)
+    cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
+                              long long operator_id_upper, int subtask)
+
+
+cdef class SideOutputs(Output):
+    cdef Output main
+    cdef BroadcastOutput rest
+
+
+cdef class DiscardingOutput(Output):
+    pass
+
+
+cdef class FunctionOperator(StreamOperator):
+    cdef public object user_function
+    cdef public object function
+    cdef bint opened
+
+
+cdef class MapOperator(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FilterOperator(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FlatMapOperator(FunctionOperator):
+    @cython.locals(output=Output)
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class KeyedReduceOperator(FunctionOperator):
+    cdef public object key_selector
+    cdef public dict table
+
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class SumTupleOperator(KeyedReduceOperator):
+    cdef Py_ssize_t position
+
+    @cython.locals(position=Py_ssize_t, fold=tuple)
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class SumValueOperator(KeyedReduceOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FinalReduceOperator(KeyedReduceOperator):
+    cpdef process(self, object value, long long timestamp)
+    cpdef process_watermark(self, long long timestamp)
+
+
+cdef class ElementContext:
+    cdef public long long current_timestamp
+    cdef public object timers
+
+    cpdef long long timestamp(self) except? -1
+    cpdef timer_service(self)
+
+
+cdef class KeyedElementContext(ElementContext):
+    cdef public object state
+    cdef public object domain
+
+    cpdef get_current_key(self)
+
+
+cdef class ProcessOperator(FunctionOperator):
+    cdef public ElementContext element_context
+    cdef public object tag_class
+
+    cpdef process(self, object value, long long timestamp)
+    @cython.locals(output=Output, pair=tuple)
+    cpdef emit(self, object result, long long timestamp)
+
+
+cdef class KeyedProcessOperator(ProcessOperator):
+    cdef public object key_selector
+    cdef public object state
+
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class DiscardingSink(StreamOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FunctionSink(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class SourceOperator(StreamOperator):
+    cpdef int emit_next(self, int limit) except -1
+
+
+cdef class NumberSequenceSource(SourceOperator):
+    cdef public long long next
+    cdef public long long end
+
+    @cython.locals(output=Output, none=cython.longlong, number=cython.longlong,
+                   remaining=cython.longlong)
+    cpdef int emit_next(self, int limit) except -1
+
+
+cdef class IteratorSource(SourceOperator):
+    cdef public object iterator
+
+    @cython.locals(output=Output, none=cython.longlong, remaining=int)
+    cpdef int emit_next(self, int limit) except -1

@@ -9,16 +9,8 @@ from typing import TYPE_CHECKING
 from penstock.network import runtime
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor import operator_loop as implementation
+    from penstock.taskexecutor.operator_loop import *
 elif runtime() == "native":
-    from penstock._native import operator_loop as implementation
+    from penstock._native.operator_loop import *
 else:
-    from penstock.taskexecutor import operator_loop as implementation
-
-MIN_TIMESTAMP = implementation.MIN_TIMESTAMP
-MAX_TIMESTAMP = implementation.MAX_TIMESTAMP
-
-ChainingOutput = implementation.ChainingOutput
-Input = implementation.Input
-Output = implementation.Output
-StreamOperator = implementation.StreamOperator
+    from penstock.taskexecutor.operator_loop import *

@@ -14,7 +14,10 @@ partition.  Values are not copied between chained operators.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 #: The timestamp of an element that has none, and the watermark before the first one.
 MIN_TIMESTAMP: int = -(2**63)
@@ -37,7 +40,7 @@ class Output:
         """Tells every receiver that event time has reached ``timestamp``."""
         raise NotImplementedError(type(self).__name__ + ".emit_watermark")
 
-    def emit_status(self, idle: bool) -> None:  # noqa: FBT001
+    def emit_status(self, idle: bool) -> None:
         """Tells every receiver that this stream became idle or active."""
         raise NotImplementedError(type(self).__name__ + ".emit_status")
 
@@ -59,7 +62,7 @@ class Input:
         """Event time of this input has reached ``timestamp``."""
         raise NotImplementedError(type(self).__name__ + ".process_watermark")
 
-    def process_status(self, idle: bool) -> None:  # noqa: FBT001
+    def process_status(self, idle: bool) -> None:
         """This input became idle or active."""
         raise NotImplementedError(type(self).__name__ + ".process_status")
 
@@ -82,7 +85,7 @@ class ChainingOutput(Output):
     def emit_watermark(self, timestamp: int) -> None:
         self.target.process_watermark(timestamp)
 
-    def emit_status(self, idle: bool) -> None:  # noqa: FBT001
+    def emit_status(self, idle: bool) -> None:
         self.target.process_status(idle)
 
     def emit_latency_marker(
@@ -136,10 +139,501 @@ class StreamOperator(Input):
     def process_watermark(self, timestamp: int) -> None:
         self.output.emit_watermark(timestamp)
 
-    def process_status(self, idle: bool) -> None:  # noqa: FBT001
+    def process_status(self, idle: bool) -> None:
         self.output.emit_status(idle)
 
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
         self.output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
+
+
+class BroadcastOutput(Output):
+    """Several outputs that all take the main elements, and side outputs by tag.
+
+    Watermarks and statuses go to all of them; a latency marker goes to one at random.
+    """
+
+    def __init__(
+        self, outputs: list[Output], sides: dict[str, list[Output]], choose: Callable[[int], int]
+    ) -> None:
+        """Joins outputs.
+
+        Args:
+            outputs: The receivers of main elements.
+            sides: The receivers of side outputs, by tag id.
+            choose: Picks the receiver of a latency marker: ``choose(n)`` is in ``[0, n)``.
+        """
+        self.outputs = outputs
+        self.sides = sides
+        self.choose = choose
+        self.everyone = [*outputs, *(output for group in sides.values() for output in group)]
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        output: Output
+        for output in self.outputs:
+            output.collect(value, timestamp)
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+        output: Output
+        for output in self.sides.get(tag_id, ()):
+            output.collect(value, timestamp)
+
+    def emit_watermark(self, timestamp: int) -> None:
+        output: Output
+        for output in self.everyone:
+            output.emit_watermark(timestamp)
+
+    def emit_status(self, idle: bool) -> None:
+        output: Output
+        for output in self.everyone:
+            output.emit_status(idle)
+
+    def emit_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        output: Output
+        if self.everyone:
+            output = self.everyone[self.choose(len(self.everyone))]
+            output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
+
+
+class SideOutputs(Output):
+    """One main output, and side outputs by tag."""
+
+    def __init__(self, main: Output, rest: BroadcastOutput) -> None:
+        """Joins ``main`` with the side outputs of ``rest``, whose ``outputs`` are ``[main]``."""
+        self.main = main
+        self.rest = rest
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        self.main.collect(value, timestamp)
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+        self.rest.collect_side(tag_id, value, timestamp)
+
+    def emit_watermark(self, timestamp: int) -> None:
+        self.rest.emit_watermark(timestamp)
+
+    def emit_status(self, idle: bool) -> None:
+        self.rest.emit_status(idle)
+
+    def emit_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        self.rest.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
+
+
+class DiscardingOutput(Output):
+    """The end of a chain without receivers."""
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Drops the element."""
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Drops the watermark."""
+
+    def emit_status(self, idle: bool) -> None:
+        """Drops the status."""
+
+    def emit_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        """Drops the marker."""
+
+
+class FunctionOperator(StreamOperator):
+    """Base of the operators around one user function with ``open`` and ``close``.
+
+    ``function`` is what is called per element: a plain callable, or the bound method of a
+    Function object.
+    """
+
+    def __init__(self, user_function: Any, function: Callable[..., Any]) -> None:
+        """Keeps the function.
+
+        Args:
+            user_function: The object whose ``open(runtime_context)`` and ``close()`` are called.
+            function: What is called for each element.
+        """
+        StreamOperator.__init__(self)
+        self.user_function = user_function
+        self.function = function
+        self.opened = False
+
+    def open(self) -> None:
+        opener = getattr(self.user_function, "open", None)
+        self.opened = True
+        if opener is not None:
+            try:
+                opener(self.context.runtime_context)
+            except BaseException as error:
+                self.failed_with = error
+                raise
+
+    def close(self) -> None:
+        closer = getattr(self.user_function, "close", None)
+        if self.opened and closer is not None:
+            self.opened = False
+            try:
+                closer()
+            except BaseException as error:
+                self.failed_with = error
+                raise
+
+
+class MapOperator(FunctionOperator):
+    """One element for each element."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            self.output.collect(self.function(value), timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FilterOperator(FunctionOperator):
+    """The elements for which the function is true."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            if self.function(value):
+                self.output.collect(value, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FlatMapOperator(FunctionOperator):
+    """Any number of elements for each element: whatever the function's result iterates over."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        output: Output = self.output
+        try:
+            for element in self.function(value):
+                output.collect(element, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class KeyedReduceOperator(FunctionOperator):
+    """Folds the elements of each key and emits the running result.
+
+    The fold of a key is one dictionary entry; None means that there is none yet.
+    """
+
+    def __init__(
+        self,
+        user_function: Any,
+        function: Callable[..., Any],
+        key_selector: Callable[[Any], Any],
+        table: dict[Any, Any],
+    ) -> None:
+        """Keeps the fold.
+
+        Args:
+            user_function: The object whose ``open`` and ``close`` are called.
+            function: ``function(fold, element)`` gives the next fold.
+            key_selector: Gives the hashable key of an element.
+            table: Key to fold; owned by the keyed state backend.
+        """
+        FunctionOperator.__init__(self, user_function, function)
+        self.key_selector = key_selector
+        self.table = table
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            key = self.key_selector(value)
+            fold = self.table.get(key)
+            if fold is not None:
+                value = self.function(fold, value)
+            self.table[key] = value
+            self.output.collect(value, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class SumTupleOperator(KeyedReduceOperator):
+    """The running sum of one field of tuples; the other fields are the first element's."""
+
+    def __init__(
+        self, position: int, key_selector: Callable[[Any], Any], table: dict[Any, Any]
+    ) -> None:
+        KeyedReduceOperator.__init__(self, None, None, key_selector, table)
+        self.position = position
+
+    def process(self, value: Any, timestamp: int) -> None:
+        position = self.position
+        try:
+            key = self.key_selector(value)
+            fold: tuple[Any, ...] = self.table.get(key)
+            if fold is not None:
+                total = fold[position] + value[position]
+                if position == 1 and len(fold) == 2:
+                    value = (fold[0], total)
+                else:
+                    value = (*fold[:position], total, *fold[position + 1 :])
+            self.table[key] = value
+            self.output.collect(value, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class SumValueOperator(KeyedReduceOperator):
+    """The running sum of elements that are summed as they are."""
+
+    def __init__(self, key_selector: Callable[[Any], Any], table: dict[Any, Any]) -> None:
+        KeyedReduceOperator.__init__(self, None, None, key_selector, table)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            key = self.key_selector(value)
+            fold = self.table.get(key)
+            if fold is not None:
+                value = fold + value
+            self.table[key] = value
+            self.output.collect(value, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FinalReduceOperator(KeyedReduceOperator):
+    """The fold of bounded input: one element for each key, when the input has ended."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            key = self.key_selector(value)
+            fold = self.table.get(key)
+            self.table[key] = value if fold is None else self.function(fold, value)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def process_watermark(self, timestamp: int) -> None:
+        if timestamp == MAX_TIMESTAMP:
+            for value in self.table.values():
+                self.output.collect(value, timestamp)
+            self.table.clear()
+        self.output.emit_watermark(timestamp)
+
+
+class ElementContext:
+    """What process functions see of the current element; one object for all elements.
+
+    Attributes:
+        current_timestamp: The timestamp of the element or timer, in ms.
+    """
+
+    def __init__(self, timers: Any) -> None:
+        """Creates the context around a timer service."""
+        self.current_timestamp = MIN_TIMESTAMP
+        self.timers = timers
+
+    def timestamp(self) -> int:
+        """The element's timestamp in ms, -2**63 when it has none."""
+        return self.current_timestamp
+
+    def timer_service(self) -> Any:
+        """Time and timers."""
+        return self.timers
+
+
+class KeyedElementContext(ElementContext):
+    """What keyed process functions see of the current element or timer."""
+
+    def __init__(self, timers: Any, state: Any) -> None:
+        """Creates the context around a timer service and a keyed state backend."""
+        ElementContext.__init__(self, timers)
+        self.state = state
+        self.domain = None
+
+    def get_current_key(self) -> Any:
+        """The key of the element or timer."""
+        return self.state.current_key
+
+    def time_domain(self) -> Any:
+        """The clock of the timer that fires."""
+        return self.domain
+
+
+class ProcessOperator(FunctionOperator):
+    """Any number of elements and side outputs for each element."""
+
+    def __init__(
+        self,
+        user_function: Any,
+        function: Callable[..., Any],
+        element_context: ElementContext,
+        tag_class: type,
+    ) -> None:
+        """Keeps the function.
+
+        Args:
+            user_function: The object whose ``open`` and ``close`` are called.
+            function: ``function(element, context)`` gives an iterable or None.
+            element_context: The context that it is called with.
+            tag_class: A pair that starts with an instance of it goes to a side output.
+        """
+        FunctionOperator.__init__(self, user_function, function)
+        self.element_context = element_context
+        self.tag_class = tag_class
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            self.element_context.current_timestamp = timestamp
+            result = self.function(value, self.element_context)
+            if result is not None:
+                self.emit(result, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def emit(self, result: Any, timestamp: int) -> None:
+        """Emits what a function returned."""
+        output: Output = self.output
+        for element in result:
+            if type(element) is tuple and len(element) == 2:
+                pair: tuple[Any, ...] = element
+                if isinstance(pair[0], self.tag_class):
+                    output.collect_side(pair[0].tag_id, pair[1], timestamp)
+                    continue
+            output.collect(element, timestamp)
+
+
+class KeyedProcessOperator(ProcessOperator):
+    """As ``ProcessOperator``, with the element's key as the current key of the state."""
+
+    def __init__(
+        self,
+        user_function: Any,
+        function: Callable[..., Any],
+        element_context: ElementContext,
+        tag_class: type,
+        key_selector: Callable[[Any], Any],
+        state: Any,
+    ) -> None:
+        """Keeps the function.
+
+        Args:
+            user_function: The object whose ``open`` and ``close`` are called.
+            function: ``function(element, context)`` gives an iterable or None.
+            element_context: The context that it is called with.
+            tag_class: A pair that starts with an instance of it goes to a side output.
+            key_selector: Gives the hashable key of an element.
+            state: The keyed state backend, whose ``current_key`` is set.
+        """
+        ProcessOperator.__init__(self, user_function, function, element_context, tag_class)
+        self.key_selector = key_selector
+        self.state = state
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            self.state.current_key = self.key_selector(value)
+            self.element_context.current_timestamp = timestamp
+            result = self.function(value, self.element_context)
+            if result is not None:
+                self.emit(result, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class DiscardingSink(StreamOperator):
+    """Takes every element and drops it."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Drops the element."""
+
+
+class FunctionSink(FunctionOperator):
+    """Calls a function with every element."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            self.function(value)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+#: What ``SourceOperator.emit_next`` returns: call again at once, call again after
+#: ``wait_available``, or never again.
+MORE_AVAILABLE = 0
+NOTHING_AVAILABLE = 1
+END_OF_DATA = 2
+
+
+class SourceOperator(StreamOperator):
+    """The head of a source task: emits elements whenever the task asks for a step."""
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking.
+
+        Returns:
+            ``MORE_AVAILABLE``, ``NOTHING_AVAILABLE`` or ``END_OF_DATA``.
+        """
+        raise NotImplementedError(type(self).__name__ + ".emit_next")
+
+    def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, ``wakeup`` was called, or the time is over."""
+
+    def wakeup(self) -> None:
+        """Ends ``wait_available`` from another thread; sticky until it returned once."""
+
+    def cancel(self) -> None:
+        """Ends the source early, from any thread."""
+
+
+class NumberSequenceSource(SourceOperator):
+    """The integers from ``start`` to ``end``, both included."""
+
+    def __init__(self, start: int, end: int) -> None:
+        SourceOperator.__init__(self)
+        self.next = start
+        self.end = end
+
+    def emit_next(self, limit: int) -> int:
+        output: Output = self.output
+        none = MIN_TIMESTAMP
+        number = self.next
+        remaining = self.end - number + 1
+        try:
+            if remaining > limit:
+                remaining = limit
+            while remaining > 0:
+                output.collect(number, none)
+                number += 1
+                remaining -= 1
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        self.next = number
+        return MORE_AVAILABLE if number <= self.end else END_OF_DATA
+
+
+class IteratorSource(SourceOperator):
+    """Whatever an iterator gives."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        SourceOperator.__init__(self)
+        self.iterator = iterator
+
+    def emit_next(self, limit: int) -> int:
+        output: Output = self.output
+        none = MIN_TIMESTAMP
+        remaining = limit
+        try:
+            for element in self.iterator:
+                output.collect(element, none)
+                remaining -= 1
+                if remaining <= 0:
+                    return MORE_AVAILABLE
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        return END_OF_DATA

@@ -1,0 +1,35 @@
+"""Sets the current key around plain functions on keyed streams that use keyed state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def keyed(
+    context: OperatorContext, user_function: object, function: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    """``function``, preceded by setting the current key where it could matter.
+
+    Only a Function object with an ``open`` of its own can have state, so lambdas and plain
+    functions are called directly.  A result that is a generator runs under the key as well.
+
+    Args:
+        context: Of the operator.
+        user_function: What the user gave.
+        function: What is called for each element.
+    """
+    select = context.key_selector()
+    if select is None or not hasattr(user_function, "open"):
+        return function
+    state = context.keyed_state
+
+    def with_key(value: Any) -> Any:
+        state.current_key = select(value)
+        return function(value)
+
+    return with_key

@@ -1,0 +1,128 @@
+"""Metrics that user functions register, as PyFlink's ``MetricGroup``."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+_DISTRIBUTION_WINDOW = 2048
+
+
+class Counter:
+    """A number that is counted up and down."""
+
+    def __init__(self) -> None:
+        """Starts at 0."""
+        self._count = 0
+
+    def inc(self, n: int = 1) -> None:
+        """Counts up."""
+        self._count += n
+
+    def dec(self, n: int = 1) -> None:
+        """Counts down."""
+        self._count -= n
+
+    def get_count(self) -> int:
+        """The number."""
+        return self._count
+
+
+class Meter:
+    """Events, and how many per second there were lately."""
+
+    def __init__(self, time_span_in_seconds: int = 60) -> None:
+        """Creates a meter whose rate is the mean over ``time_span_in_seconds``."""
+        self._span = time_span_in_seconds
+        self._count = 0
+        self._marks: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
+
+    def mark_event(self, value: int = 1) -> None:
+        """Counts events."""
+        self._count += value
+        now = time.monotonic()
+        if now - self._marks[-1][0] >= 1:
+            self._marks.append((now, self._count))
+            while len(self._marks) > 2 and self._marks[1][0] <= now - self._span:
+                self._marks.popleft()
+
+    def get_count(self) -> int:
+        """The number of events."""
+        return self._count
+
+    def get_rate(self) -> float:
+        """Events per second."""
+        since, count = self._marks[0]
+        elapsed = time.monotonic() - since
+        return (self._count - count) / elapsed if elapsed > 0 else 0.0
+
+
+class Distribution:
+    """Integer values of which count, sum, extremes and recent values are kept."""
+
+    def __init__(self) -> None:
+        """Creates an empty distribution."""
+        self.count = 0
+        self.sum = 0
+        self.minimum: int | None = None
+        self.maximum: int | None = None
+        self.recent: deque[int] = deque(maxlen=_DISTRIBUTION_WINDOW)
+
+    def update(self, value: int) -> None:
+        """Notes a value."""
+        self.count += 1
+        self.sum += value
+        self.minimum = value if self.minimum is None else min(self.minimum, value)
+        self.maximum = value if self.maximum is None else max(self.maximum, value)
+        self.recent.append(value)
+
+
+class OperatorMetricGroup:
+    """A scope of metrics; every metric is published under its dotted name."""
+
+    def __init__(self, registry: MutableMapping[str, Any], scope: tuple[str, ...]) -> None:
+        """Creates a group.
+
+        Args:
+            registry: Where metrics are published: full name to metric.
+            scope: The components of the names of this group.
+        """
+        self._registry = registry
+        self._scope = scope
+
+    def add_group(self, name: str, extra: str | None = None) -> OperatorMetricGroup:
+        """A group below this one; with ``extra`` a pair of key and value."""
+        names = (name,) if extra is None else (name, extra)
+        return OperatorMetricGroup(self._registry, self._scope + names)
+
+    def counter(self, name: str) -> Counter:
+        """Registers a counter."""
+        return self._register(name, Counter())
+
+    def gauge(self, name: str, obj: Callable[[], int]) -> None:
+        """Registers a function that gives the current value."""
+        self._register(name, obj)
+
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """Registers a meter."""
+        return self._register(name, Meter(time_span_in_seconds))
+
+    def distribution(self, name: str) -> Distribution:
+        """Registers a distribution."""
+        return self._register(name, Distribution())
+
+    def get_scope_components(self) -> list[str]:
+        """The components of the scope."""
+        return list(self._scope)
+
+    def get_metric_identifier(self, metric_name: str) -> str:
+        """The full name of a metric of this group."""
+        return ".".join((*self._scope, metric_name))
+
+    def _register(self, name: str, metric: Any) -> Any:
+        self._registry[self.get_metric_identifier(name)] = metric
+        return metric

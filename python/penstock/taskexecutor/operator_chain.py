@@ -1,0 +1,192 @@
+"""The operators of one task, built from the graph's description and wired to each other."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from penstock import network
+from penstock.network.codec import codec_for
+from penstock.network.events import Event, data_type_of, serialize_event
+from penstock.network.type_schema import schema_of
+from penstock.taskexecutor.loop import (
+    BroadcastOutput,
+    ChainingOutput,
+    DiscardingOutput,
+    Output,
+    SideOutputs,
+    StreamOperator,
+)
+from penstock.taskexecutor.operators.registry import create_operator
+from penstock.taskexecutor.split_output import SplitOutput
+from penstock.taskexecutor.user_functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
+    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+
+class OperatorChain:
+    """The operators of a chain in topological order; ``[0]`` is the head.
+
+    Attributes:
+        operators: The operators.
+        contexts: Their contexts, at the same indices.
+        writers: The record writers of all outputs that leave the chain.
+    """
+
+    def __init__(
+        self,
+        chain: ChainConfig,
+        environment: TaskEnvironment,
+        create_context: Callable[[OperatorConfig], OperatorContext],
+    ) -> None:
+        """Builds the operators tail first, so that each finds its targets ready.
+
+        Args:
+            chain: The chain as the graph describes it.
+            environment: The subtask.
+            create_context: Makes the context of an operator.
+        """
+        self._environment = environment
+        self.writers: list[Any] = []
+        self._initialized: list[StreamOperator] = []
+        self.contexts = [create_context(config) for config in chain.operators]
+        operators: list[StreamOperator | None] = [None] * len(chain.operators)
+        for index in range(len(chain.operators) - 1, -1, -1):
+            context = self.contexts[index]
+            operator = create_operator(context)
+            operator.setup(context, self._create_output(chain.operators[index], context, operators))
+            operators[index] = operator
+        self.operators: list[StreamOperator] = [op for op in operators if op is not None]
+
+    @property
+    def head(self) -> StreamOperator:
+        """The operator that gets the task's input, or the source."""
+        return self.operators[0]
+
+    def open(self) -> None:
+        """Initializes the state of and opens the operators, tail to head."""
+        for operator in reversed(self.operators):
+            self._initialized.append(operator)
+            operator.initialize_state()
+            operator.open()
+
+    def finish(self) -> None:
+        """Ends the chained inputs and flushes the operators, head to tail.
+
+        The inputs of the head end when the task's inputs do, not here.
+        """
+        for index, operator in enumerate(self.operators):
+            if index > 0:
+                operator.end_input(0)
+            operator.finish()
+
+    def broadcast_event(self, event: Event) -> None:
+        """Sends an event to every receiver of every output that leaves the chain."""
+        data, data_type = serialize_event(event), int(data_type_of(event))
+        for writer in self.writers:
+            writer.broadcast_event(data, data_type)
+
+    def flush(self) -> None:
+        """Makes everything written visible to the receivers."""
+        for writer in self.writers:
+            writer.flush()
+
+    def close(self) -> BaseException | None:
+        """Closes the operators tail to head, whatever happens; the first error, if any."""
+        first: BaseException | None = None
+        while self._initialized:
+            operator = self._initialized.pop(0)
+            try:
+                operator.close()
+            except BaseException as error:
+                first = first or error
+        for context in reversed(self.contexts):
+            try:
+                context.close()
+            except BaseException as error:
+                first = first or error
+        return first
+
+    def failed_operator(self, error: BaseException) -> str | None:
+        """The name of the operator whose user function raised ``error``."""
+        for operator, context in zip(
+            reversed(self.operators), reversed(self.contexts), strict=True
+        ):
+            if operator.failed_with is error:
+                return context.name
+        return None
+
+    def _create_output(
+        self,
+        config: OperatorConfig,
+        context: OperatorContext,
+        operators: Sequence[StreamOperator | None],
+    ) -> Output:
+        mains: list[tuple[Output, tuple[str, ...]]] = []
+        sides: dict[str, list[Output]] = {}
+        for chained in config.chained_outputs:
+            target = operators[chained.target]
+            assert target is not None, "chains are in topological order"
+            output: Output = ChainingOutput(target.get_input(chained.input_number))
+            self._add(output, chained.tag, chained.selected_names, mains, sides)
+        for leaving in config.network_outputs:
+            writer = self._create_writer(leaving, context)
+            self._add(writer, leaving.tag, leaving.selected_names, mains, sides)
+        context.side_tags = frozenset(sides)
+        if any(names for _, names in mains):
+            selectors = [bound_function(s, "select") for s in config.output_selectors]
+            main: Output = SplitOutput(mains, selectors)
+        else:
+            main = _join([output for output, _ in mains])
+        if not sides:
+            return main
+        return SideOutputs(main, BroadcastOutput([main], sides, random.randrange))
+
+    @staticmethod
+    def _add(
+        output: Output,
+        tag: str | None,
+        names: tuple[str, ...],
+        mains: list[tuple[Output, tuple[str, ...]]],
+        sides: dict[str, list[Output]],
+    ) -> None:
+        if tag is None:
+            mains.append((output, names))
+        else:
+            sides.setdefault(tag, []).append(output)
+
+    def _create_writer(self, leaving: NetworkOutput, context: OperatorContext) -> Output:
+        partition = self._environment.partitions[leaving.partition]
+        spec = leaving.partitioner
+        key_selector = function = None
+        if spec.key_selector is not None:
+            context.open_with_operator(spec.key_selector)
+            key_selector = bound_function(spec.key_selector, "get_key")
+        if spec.function is not None:
+            context.open_with_operator(spec.function)
+            function = bound_function(spec.function, "partition")
+        selector = network.make_selector(
+            spec.kind,
+            partition.num_subpartitions,
+            key_selector=key_selector,
+            key_hash=None if spec.key_type is None else schema_of(spec.key_type).kind,
+            max_parallelism=spec.max_parallelism,
+            function=function,
+            subtask_index=self._environment.subtask,
+        )
+        writer = network.RecordWriter(partition, selector, codec_for(leaving.type))
+        self.writers.append(writer)
+        return writer
+
+
+def _join(outputs: list[Output]) -> Output:
+    if not outputs:
+        return DiscardingOutput()
+    if len(outputs) == 1:
+        return outputs[0]
+    return BroadcastOutput(outputs, {}, random.randrange)

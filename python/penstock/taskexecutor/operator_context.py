@@ -1,0 +1,134 @@
+"""What an operator gets from its task: configuration, time, state, and the way back to it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
+from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.timers import InternalTimerService, Triggerable
+from penstock.taskexecutor.user_functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.graph.job_graph import OperatorConfig
+    from penstock.graph.operators import OperatorDescriptor
+    from penstock.taskexecutor.mailbox import Mailbox
+    from penstock.taskexecutor.processing_time import ProcessingTimeService
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+
+class OperatorContext:
+    """The surroundings of one operator of one subtask.
+
+    Attributes:
+        config: The operator as the graph describes it.
+        environment: The subtask.
+        execution_config: The job's execution settings.
+        mailbox: Runs actions of other threads in the task's thread.
+        processing_time: The task's clock and timers.
+        is_batch: Whether the job runs in BATCH execution mode.
+        runtime_context: What user functions see.
+    """
+
+    def __init__(
+        self,
+        config: OperatorConfig,
+        environment: TaskEnvironment,
+        execution_config: ExecutionConfig,
+        mailbox: Mailbox,
+        processing_time: ProcessingTimeService,
+        *,
+        is_batch: bool = False,
+        run_until: Callable[[Callable[[], bool]], None] | None = None,
+    ) -> None:
+        """Creates the context of one operator.
+
+        Args:
+            config: The operator as the graph describes it.
+            environment: The subtask.
+            execution_config: The job's execution settings.
+            mailbox: The task's mailbox.
+            processing_time: The task's clock and timers.
+            is_batch: Whether the job runs in BATCH execution mode.
+            run_until: Runs mails and timers of the task until a condition holds.
+        """
+        self.config = config
+        self.environment = environment
+        self.execution_config = execution_config
+        self.mailbox = mailbox
+        self.processing_time = processing_time
+        self.is_batch = is_batch
+        self.runtime_context = StreamingRuntimeContext(self)
+        self._run_until = run_until
+        self._timer_services: list[InternalTimerService] = []
+        self._helpers: list[Any] = []
+        #: Tags of the side outputs that somebody reads.
+        self.side_tags: frozenset[str] = frozenset()
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+        return self.config.name
+
+    @property
+    def descriptor(self) -> OperatorDescriptor:
+        """What the operator does."""
+        return self.config.descriptor
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether an input of the operator is keyed."""
+        return any(selector is not None for selector in self.config.key_selectors)
+
+    @cached_property
+    def keyed_state(self) -> HeapKeyedStateBackend:
+        """The operator's keyed state and current key."""
+        return HeapKeyedStateBackend(self.processing_time.now)
+
+    @cached_property
+    def operator_state(self) -> OperatorStateBackend:
+        """The operator's state that belongs to no key."""
+        return OperatorStateBackend()
+
+    def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
+        """The key of the elements of an input, as a function; None when it is not keyed."""
+        selectors = self.config.key_selectors
+        if input_number >= len(selectors) or selectors[input_number] is None:
+            return None
+        self.open_with_operator(selectors[input_number])
+        return bound_function(selectors[input_number], "get_key")
+
+    def open_with_operator(self, helper: object) -> None:
+        """Opens a key selector or partitioner now and closes it with the operator."""
+        opener = getattr(helper, "open", None)
+        if opener is not None and helper not in self._helpers:
+            opener(self.runtime_context)
+            self._helpers.append(helper)
+
+    def close(self) -> None:
+        """Closes what ``open_with_operator`` opened."""
+        while self._helpers:
+            closer = getattr(self._helpers.pop(), "close", None)
+            if closer is not None:
+                closer()
+
+    def timer_service(self, target: Triggerable) -> InternalTimerService:
+        """A new timer service that calls ``target``."""
+        service = InternalTimerService(self.keyed_state, self.processing_time, target)
+        self._timer_services.append(service)
+        return service
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        """Runs the task's mails and timers until ``condition`` holds.
+
+        For operators that must wait for something that arrives as a mail.
+        """
+        if self._run_until is None:
+            msg = "this task cannot wait inside an operator"
+            raise RuntimeError(msg)
+        self._run_until(condition)

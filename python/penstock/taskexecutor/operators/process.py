@@ -1,0 +1,108 @@
+"""ProcessFunction and KeyedProcessFunction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.time_domain import TimeDomain
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.loop import (
+    MIN_TIMESTAMP,
+    ElementContext,
+    KeyedElementContext,
+    KeyedProcessOperator,
+    ProcessOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_process(context: OperatorContext) -> StreamOperator:
+    """A ProcessFunction on a stream without keys, or on a keyed one."""
+    if context.is_keyed:
+        return create_keyed_process(context)
+    return PlainProcessOperator(context)
+
+
+def create_keyed_process(context: OperatorContext) -> StreamOperator:
+    """A KeyedProcessFunction."""
+    selector = context.key_selector()
+    if selector is None:
+        msg = f"{context.name!r} is a keyed process function, but its input is not keyed"
+        raise InvalidProgramError(msg)
+    return TimedProcessOperator(context, selector)
+
+
+class PlainProcessOperator(ProcessOperator):
+    """A ProcessFunction on a stream without keys."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        self.watermark = MIN_TIMESTAMP
+        function = context.descriptor.function
+        timers = TimeOnlyService(context.processing_time.now, lambda: self.watermark)
+        super().__init__(function, _process_element(function), ElementContext(timers), OutputTag)
+
+    def process_watermark(self, timestamp: int) -> None:
+        self.watermark = timestamp
+        self.output.emit_watermark(timestamp)
+
+
+class TimedProcessOperator(KeyedProcessOperator):
+    """A KeyedProcessFunction with timers."""
+
+    def __init__(self, context: OperatorContext, selector: Any) -> None:
+        """Creates the operator."""
+        function = context.descriptor.function
+        self.timers = context.timer_service(self)
+        super().__init__(
+            function,
+            _process_element(function),
+            KeyedElementContext(KeyedTimerService(self.timers), context.keyed_state),
+            OutputTag,
+            selector,
+            context.keyed_state,
+        )
+        self.on_timer = getattr(function, "on_timer", None)
+
+    def process_watermark(self, timestamp: int) -> None:
+        self.timers.advance_watermark(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """An event-time timer fired."""
+        del key, namespace
+        self._on_timer(timestamp, TimeDomain.EVENT_TIME, timestamp)
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer fired; what it emits has no timestamp."""
+        del key, namespace
+        self._on_timer(timestamp, TimeDomain.PROCESSING_TIME, MIN_TIMESTAMP)
+
+    def _on_timer(self, timestamp: int, domain: TimeDomain, output_timestamp: int) -> None:
+        if self.on_timer is None:
+            return
+        context = self.element_context
+        context.current_timestamp = timestamp
+        context.domain = domain
+        try:
+            result = self.on_timer(timestamp, context)
+            if result is not None:
+                self.emit(result, output_timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        finally:
+            context.domain = None
+
+
+def _process_element(function: Any) -> Any:
+    process_element = getattr(function, "process_element", None)
+    if process_element is None:
+        msg = f"process() takes a function object with process_element, not {function!r}"
+        raise InvalidProgramError(msg)
+    return process_element

@@ -1,0 +1,114 @@
+"""Running folds of keyed streams: reduce, sum, min, max, min_by, max_by."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import TupleTypeInfo
+from penstock.common.types import Row
+from penstock.errors import InvalidProgramError
+from penstock.network.key_selection import field_of
+from penstock.taskexecutor.loop import (
+    FinalReduceOperator,
+    KeyedReduceOperator,
+    StreamOperator,
+    SumTupleOperator,
+    SumValueOperator,
+)
+from penstock.taskexecutor.user_functions import bound_function
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+Fold = Callable[[Any, Any], Any]
+
+
+def create_reduce(context: OperatorContext) -> StreamOperator:
+    """Folds with the user's function."""
+    function = context.descriptor.function
+    return _create(context, function, bound_function(function, "reduce"))
+
+
+def create_aggregate_field(context: OperatorContext) -> StreamOperator:
+    """Folds one field, or whole elements when there is no position."""
+    arguments = context.descriptor.arguments
+    operation, position = arguments["op"], arguments.get("position")
+    if operation == "sum" and not context.is_batch:
+        input_types = context.config.input_types
+        is_tuple = bool(input_types) and isinstance(input_types[0], TupleTypeInfo)
+        if is_tuple and isinstance(position, int):
+            return SumTupleOperator(position, *_key_and_table(context))
+    return _create(context, None, field_fold(operation, position))
+
+
+def _create(context: OperatorContext, user_function: object, fold: Fold) -> StreamOperator:
+    operator = FinalReduceOperator if context.is_batch else KeyedReduceOperator
+    return operator(user_function, fold, *_key_and_table(context))
+
+
+def _key_and_table(context: OperatorContext) -> tuple[Callable[[Any], Any], dict[Any, Any]]:
+    selector = context.key_selector()
+    if selector is None:
+        msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
+        raise InvalidProgramError(msg)
+    return selector, context.keyed_state.table("_reduce_state", "value").namespace(None)
+
+
+def field_fold(operation: str, position: int | str | None) -> Fold:
+    """The fold of a built-in aggregation.
+
+    Args:
+        operation: ``sum``, ``min``, ``max``, ``min_by`` or ``max_by``.
+        position: Index or name of the field; None folds the elements themselves.  Elements that
+            are no tuples, lists or rows are folded themselves in any case.
+    """
+    if operation in ("min_by", "max_by"):
+        return _pick_fold(operation == "min_by", position)
+    combine = {"sum": _add, "min": _smaller, "max": _larger}[operation]
+
+    def fold(first: Any, second: Any) -> Any:
+        if position is None or not isinstance(first, (tuple, list, Row)):
+            return combine(first, second)
+        return _replaced(first, position, combine(first[position], second[position]))
+
+    return fold
+
+
+def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
+    def fold(first: Any, second: Any) -> Any:
+        if position is None or not isinstance(first, (tuple, list, Row)):
+            one, other = first, second
+        else:
+            one, other = first[position], second[position]
+        better = other < one if smallest else other > one
+        return second if better else first
+
+    return fold
+
+
+def _add(first: Any, second: Any) -> Any:
+    return first + second
+
+
+def _smaller(first: Any, second: Any) -> Any:
+    return second if second < first else first
+
+
+def _larger(first: Any, second: Any) -> Any:
+    return second if second > first else first
+
+
+def _replaced(container: Any, position: int | str, value: Any) -> Any:
+    """A copy of a tuple, list or row with one field replaced."""
+    if isinstance(container, tuple):
+        assert isinstance(position, int)
+        fields = list(container)
+        fields[position] = value
+        return tuple(fields)
+    changed = copy.copy(container)
+    if isinstance(container, Row):
+        changed._values = list(container._values)
+    changed[position] = value
+    return changed

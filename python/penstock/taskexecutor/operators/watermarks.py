@@ -1,0 +1,138 @@
+"""Assigns timestamps and emits watermarks as a WatermarkStrategy says."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.watermark_generator import WatermarkOutput
+from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP, Output, StreamOperator
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_watermarks(context: OperatorContext) -> StreamOperator:
+    """The operator of ``assign_timestamps_and_watermarks``."""
+    descriptor = context.descriptor
+    strategy = descriptor.arguments.get("strategy", descriptor.function)
+    return WatermarksOperator(context, strategy)
+
+
+class WatermarkEmitter(WatermarkOutput):
+    """Passes on watermarks that advance, and changes of idleness."""
+
+    def __init__(self, output: Output) -> None:
+        """Emits to ``output``."""
+        self._output = output
+        self._watermark = MIN_TIMESTAMP
+        self.idle = False
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits a watermark unless it is not later than the last one."""
+        if timestamp <= self._watermark:
+            return
+        self._watermark = timestamp
+        self.mark_active()
+        self._output.emit_watermark(timestamp)
+
+    def mark_idle(self) -> None:
+        """Announces idleness once."""
+        if not self.idle:
+            self.idle = True
+            self._output.emit_status(True)
+
+    def mark_active(self) -> None:
+        """Announces activity once."""
+        if self.idle:
+            self.idle = False
+            self._output.emit_status(False)
+
+
+class WatermarksOperator(StreamOperator):
+    """Timestamps each element and lets the strategy's generator emit watermarks.
+
+    The generator is asked every auto-watermark interval and at the end of the input.  Watermarks
+    of the input are ignored, except the last one, which says that the input has ended.
+    """
+
+    def __init__(self, context: OperatorContext, strategy: Any) -> None:
+        """Creates the operator.
+
+        Args:
+            context: Of the operator.
+            strategy: A WatermarkStrategy.
+        """
+        super().__init__()
+        self.interval_ms = context.execution_config.get_auto_watermark_interval()
+        self.processing_time = context.processing_time
+        self.generator = strategy.create_watermark_generator()
+        self.assigner = strategy.timestamp_assigner
+        self.periodic = strategy.emits_periodically or strategy.idle_timeout_ms is not None
+        self.idle_timeout_ms = strategy.idle_timeout_ms
+        self.emitter: WatermarkEmitter | None = None
+        self.had_events = False
+        self.quiet_since = 0.0
+
+    def open(self) -> None:
+        self.emitter = WatermarkEmitter(self.output)
+        opener = getattr(self.assigner, "open", None)
+        if opener is not None:
+            opener(self.context.runtime_context)
+        self.extract = None if self.assigner is None else self.assigner.extract_timestamp
+        self.on_event = self.generator.on_event
+        self.quiet_since = time.monotonic()
+        if self.periodic and self.interval_ms > 0:
+            self._schedule()
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            if self.extract is not None:
+                timestamp = self.extract(value, timestamp)
+            # The generator comes after the element: a watermark it emits at once covers it.
+            self.output.collect(value, timestamp)
+            self.had_events = True
+            if self.emitter.idle:
+                self.emitter.mark_active()
+            self.on_event(value, timestamp, self.emitter)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def process_watermark(self, timestamp: int) -> None:
+        if timestamp == MAX_TIMESTAMP:
+            self.emitter.emit_watermark(timestamp)
+
+    def process_status(self, idle: bool) -> None:
+        """Ignored: idleness is what this operator's own strategy says."""
+
+    def finish(self) -> None:
+        if not self.context.is_batch:
+            self.generator.on_periodic_emit(self.emitter)
+
+    def _schedule(self) -> None:
+        self.processing_time.register(
+            self.processing_time.now() + self.interval_ms, self._on_interval
+        )
+
+    def _on_interval(self, timestamp: int) -> None:
+        del timestamp
+        try:
+            if self._is_idle():
+                self.emitter.mark_idle()
+            elif not self.context.is_batch:
+                self.generator.on_periodic_emit(self.emitter)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        self._schedule()
+
+    def _is_idle(self) -> bool:
+        if self.idle_timeout_ms is None:
+            return False
+        now = time.monotonic()
+        if self.had_events:
+            self.had_events = False
+            self.quiet_since = now
+            return False
+        return (now - self.quiet_since) * 1000 >= self.idle_timeout_ms

@@ -1,0 +1,99 @@
+"""What a user function may ask about where it runs, and its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.runtime_context import RuntimeContext
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.metric_group import OperatorMetricGroup
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+class StreamingRuntimeContext(RuntimeContext):
+    """The runtime context of one operator of one subtask."""
+
+    def __init__(self, operator: OperatorContext) -> None:
+        """Creates the context of ``operator``."""
+        self._operator = operator
+        self._metrics: OperatorMetricGroup | None = None
+        self._job_parameters: dict[str, str] | None = None
+
+    def get_task_name(self) -> str:
+        """The name of the task, as plans show it."""
+        return self._operator.environment.task_name
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The parallelism of the operator."""
+        return self._operator.environment.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The number of key groups of the operator."""
+        return self._operator.environment.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """The number of this subtask, from 0."""
+        return self._operator.environment.subtask
+
+    def get_attempt_number(self) -> int:
+        """How often the subtask was started before, from 0."""
+        return self._operator.environment.attempt_number
+
+    def get_task_name_with_subtasks(self) -> str:
+        """The name with subtask number (from 1), parallelism and attempt."""
+        environment = self._operator.environment
+        return (
+            f"{environment.task_name} ({environment.subtask + 1}/{environment.parallelism})"
+            f"#{environment.attempt_number}"
+        )
+
+    def get_job_parameters(self) -> dict[str, str]:
+        """All global job parameters."""
+        if self._job_parameters is None:
+            self._job_parameters = self._operator.execution_config.get_global_job_parameters()
+        return dict(self._job_parameters)
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A global job parameter, or the default."""
+        return self.get_job_parameters().get(key, default_value)
+
+    def get_metrics_group(self) -> OperatorMetricGroup:
+        """Where the function registers its metrics."""
+        if self._metrics is None:
+            operator = self._operator
+            self._metrics = OperatorMetricGroup(
+                operator.environment.metrics,
+                (operator.name, str(operator.environment.subtask)),
+            )
+        return self._metrics
+
+    def get_state(self, state_descriptor: Any) -> Any:
+        """One value of the current key."""
+        return self._keyed_state().value_state(state_descriptor)
+
+    def get_list_state(self, state_descriptor: Any) -> Any:
+        """A list of the current key."""
+        return self._keyed_state().list_state(state_descriptor)
+
+    def get_map_state(self, state_descriptor: Any) -> Any:
+        """A map of the current key."""
+        return self._keyed_state().map_state(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: Any) -> Any:
+        """One value of the current key into which others are folded."""
+        return self._keyed_state().reducing_state(state_descriptor)
+
+    def get_aggregating_state(self, state_descriptor: Any) -> Any:
+        """An accumulator of the current key with a view of its result."""
+        return self._keyed_state().aggregating_state(state_descriptor)
+
+    def _keyed_state(self) -> Any:
+        if not self._operator.is_keyed:
+            msg = (
+                f"operator {self._operator.name!r} asks for keyed state, which is only accessible "
+                "by functions executed on a KeyedStream: call key_by() before it"
+            )
+            raise InvalidProgramError(msg)
+        return self._operator.keyed_state

@@ -1,0 +1,80 @@
+"""SinkFunction, and the sink that drops everything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.source_sink import SinkFunction
+from penstock.taskexecutor.loop import (
+    MIN_TIMESTAMP,
+    DiscardingSink,
+    FunctionOperator,
+    FunctionSink,
+    StreamOperator,
+)
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_sink_function(context: OperatorContext) -> StreamOperator:
+    """Calls ``invoke(value, context)``, or a plain callable with each element."""
+    function = context.descriptor.function
+    if hasattr(function, "invoke"):
+        return InvokingSink(context)
+    return FunctionSink(function, function)  # type: ignore[arg-type]
+
+
+def create_discarding_sink(context: OperatorContext) -> StreamOperator:
+    """Drops every element."""
+    del context
+    return DiscardingSink()
+
+
+class SinkContext(SinkFunction.Context):
+    """What a sink function sees of the current element."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the context."""
+        self._now = context.processing_time.now
+        self.element_timestamp = MIN_TIMESTAMP
+        self.watermark = MIN_TIMESTAMP
+
+    def current_processing_time(self) -> int:
+        """The time of the machine's clock in ms."""
+        return self._now()
+
+    def current_watermark(self) -> int:
+        """The event time reached, in ms."""
+        return self.watermark
+
+    def timestamp(self) -> int | None:
+        """The element's timestamp in ms, None when it has none."""
+        return None if self.element_timestamp == MIN_TIMESTAMP else self.element_timestamp
+
+
+class InvokingSink(FunctionOperator):
+    """Calls a SinkFunction with every element and its context."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        function: Any = context.descriptor.function
+        super().__init__(function, function.invoke)
+        self.sink_context = SinkContext(context)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        self.sink_context.element_timestamp = timestamp
+        try:
+            self.function(value, self.sink_context)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def process_watermark(self, timestamp: int) -> None:
+        self.sink_context.watermark = timestamp
+        self.output.emit_watermark(timestamp)
+
+    def finish(self) -> None:
+        finish = getattr(self.user_function, "finish", None)
+        if finish is not None:
+            finish()

@@ -1,0 +1,93 @@
+"""The sink of ``print()``: one line for each element on standard output or error."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, TextIO
+
+from penstock.common.typeinfo import PickledBytesTypeInfo
+from penstock.common.types import Row
+from penstock.taskexecutor.loop import StreamOperator
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+#: How long lines may wait in the stream's buffer, in ms.
+_FLUSH_AFTER_MS = 100
+
+
+def create_print_sink(context: OperatorContext) -> StreamOperator:
+    """Prefix ``identifier:subtask> ``, with the parts that there are; subtasks count from 1."""
+    arguments = context.descriptor.arguments
+    identifier = arguments.get("sink_identifier", arguments.get("identifier")) or ""
+    parts = [identifier] if identifier else []
+    if context.environment.parallelism > 1:
+        parts.append(str(context.environment.subtask + 1))
+    prefix = ":".join(parts) + "> " if parts else ""
+    input_types = context.config.input_types
+    typed = bool(input_types) and not (
+        input_types[0] is None or isinstance(input_types[0], PickledBytesTypeInfo)
+    )
+    to_error = bool(arguments.get("to_std_err", arguments.get("std_err", False)))
+    return PrintSink(prefix, sys.stderr if to_error else sys.stdout, typed=typed)
+
+
+class PrintSink(StreamOperator):
+    """Writes elements as Flink prints values of declared types, or as Python prints others."""
+
+    def __init__(self, prefix: str, stream: TextIO, *, typed: bool) -> None:
+        """Creates the sink.
+
+        Args:
+            prefix: Put before every line.
+            stream: Where lines go.
+            typed: Whether the elements have a declared type.
+        """
+        super().__init__()
+        self.prefix = prefix
+        self.stream = stream
+        self.text = flink_text if typed else str
+        self.unflushed = False
+
+    def process(self, value: Any, timestamp: int) -> None:
+        del timestamp
+        try:
+            self.stream.write(f"{self.prefix}{self.text(value)}\n")
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        if not self.unflushed:
+            self.unflushed = True
+            timers = self.context.processing_time
+            timers.register(timers.now() + _FLUSH_AFTER_MS, self._flush)
+
+    def finish(self) -> None:
+        self._flush(0)
+
+    def close(self) -> None:
+        self._flush(0)
+
+    def _flush(self, timestamp: int) -> None:
+        del timestamp
+        self.unflushed = False
+        self.stream.flush()
+
+
+def flink_text(value: Any) -> str:
+    """A value as Flink's ``print`` shows it."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Row):
+        return f"{value.get_row_kind()}[{', '.join(map(flink_text, value))}]"
+    if isinstance(value, tuple):
+        return f"({','.join(map(flink_text, value))})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flink_text, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return str(value)

@@ -1,0 +1,1 @@
+"""The operators at the head of source tasks."""

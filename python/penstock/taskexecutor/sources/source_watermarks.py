@@ -1,0 +1,69 @@
+"""Timestamps and watermarks that a source's strategy adds to its elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.taskexecutor.loop import ChainingOutput, Output, SourceOperator
+from penstock.taskexecutor.operators.watermarks import WatermarksOperator
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def with_watermarks(context: OperatorContext, source: SourceOperator) -> SourceOperator:
+    """The source itself, or the source followed by what its watermark strategy asks for."""
+    strategy = context.descriptor.arguments.get("watermark_strategy")
+    if strategy is None or (
+        strategy.timestamp_assigner is None
+        and strategy.idle_timeout_ms is None
+        and not strategy.emits_periodically
+    ):
+        return source
+    return _SourceWithWatermarks(source, WatermarksOperator(context, strategy))
+
+
+class _SourceWithWatermarks(SourceOperator):
+    """Puts a watermarks operator between a source and its output."""
+
+    def __init__(self, source: SourceOperator, watermarks: WatermarksOperator) -> None:
+        super().__init__()
+        self.source = source
+        self.watermarks = watermarks
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Sets up both; the task sees the input of the watermarks as the source's output."""
+        self.watermarks.setup(context, output)
+        to_watermarks = ChainingOutput(self.watermarks)
+        self.source.setup(context, to_watermarks)
+        super().setup(context, to_watermarks)
+
+    def initialize_state(self) -> None:
+        self.source.initialize_state()
+
+    def open(self) -> None:
+        self.watermarks.open()
+        self.source.open()
+
+    def finish(self) -> None:
+        self.source.finish()
+        self.watermarks.finish()
+
+    def close(self) -> None:
+        self.source.close()
+        self.watermarks.close()
+
+    def emit_next(self, limit: int) -> int:
+        status = self.source.emit_next(limit)
+        if self.source.failed_with is not None:
+            self.failed_with = self.source.failed_with
+        return status
+
+    def wait_available(self, timeout_ms: int) -> None:
+        self.source.wait_available(timeout_ms)
+
+    def wakeup(self) -> None:
+        self.source.wakeup()
+
+    def cancel(self) -> None:
+        self.source.cancel()

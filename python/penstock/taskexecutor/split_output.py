@@ -1,0 +1,54 @@
+"""The outputs of a split: an element goes where one of its names was selected."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.loop import Output
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+
+class SplitOutput(Output):
+    """Sends each element to the outputs that selected one of the names it is given.
+
+    An output without selected names takes every element.  Watermarks go everywhere.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[tuple[Output, tuple[str, ...]]],
+        selectors: Sequence[Callable[[Any], Iterable[str]]],
+    ) -> None:
+        """Joins outputs.
+
+        Args:
+            outputs: Receivers and the names they selected.
+            selectors: Give the names of an element; those of all of them count.
+        """
+        self._outputs = [(output, frozenset(names)) for output, names in outputs]
+        self._selectors = list(selectors)
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        names: set[str] = set()
+        for select in self._selectors:
+            names.update(select(value))
+        for output, selected in self._outputs:
+            if not selected or not names.isdisjoint(selected):
+                output.collect(value, timestamp)
+
+    def emit_watermark(self, timestamp: int) -> None:
+        for output, _ in self._outputs:
+            output.emit_watermark(timestamp)
+
+    def emit_status(self, idle: bool) -> None:
+        for output, _ in self._outputs:
+            output.emit_status(idle)
+
+    def emit_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        output, _ = random.choice(self._outputs)
+        output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)

@@ -1,0 +1,259 @@
+"""Keyed states in memory: views of a state table for the current key and namespace.
+
+Values are the user's own objects, not copies: changing a value in place without writing it back
+changes the state, as with Flink's heap state backend with object reuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.state.table import StateTable
+
+
+class CurrentKey(Protocol):
+    """Where the current key is kept."""
+
+    current_key: Any
+
+
+class HeapState:
+    """The entry of the current key in the current namespace; the namespace starts as None."""
+
+    def __init__(
+        self, context: CurrentKey, table: StateTable, check: Callable[[Any], None] | None = None
+    ) -> None:
+        """Opens a view.
+
+        Args:
+            context: Gives the current key.
+            table: The entries.
+            check: Raises on a value that the declared type cannot hold; None checks nothing.
+        """
+        self._context = context
+        self._table = table
+        self._check = check
+        self._keys = table.namespace(None)
+
+    def set_current_namespace(self, namespace: Any) -> None:
+        """Switches to a namespace.
+
+        Must be called again before the next access once ``StateTable.drop_if_empty`` ran.
+        """
+        self._keys = self._table.namespace(namespace)
+
+    def clear(self) -> None:
+        """Removes the entry of the current key."""
+        self._keys.pop(self._context.current_key, None)
+
+
+class HeapValueState(HeapState):
+    """One value."""
+
+    def value(self) -> Any:
+        """The value, None when there is none."""
+        return self._keys.get(self._context.current_key)
+
+    def update(self, value: Any) -> None:
+        """Replaces the value; None removes it.
+
+        Raises:
+            SerializationError: The declared type cannot hold the value.
+        """
+        if value is None:
+            self.clear()
+            return
+        if self._check is not None:
+            self._check(value)
+        self._keys[self._context.current_key] = value
+
+
+class HeapListState(HeapState):
+    """A list of values."""
+
+    def get(self) -> list[Any]:
+        """The values; empty when there are none."""
+        return list(self._keys.get(self._context.current_key, ()))
+
+    def add(self, value: Any) -> None:
+        """Appends one value."""
+        if self._check is not None:
+            self._check(value)
+        values = self._keys.get(self._context.current_key)
+        if values is None:
+            self._keys[self._context.current_key] = [value]
+        else:
+            values.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Appends several values."""
+        for value in values:
+            self.add(value)
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replaces all values."""
+        values = list(values)
+        self.clear()
+        self.add_all(values)
+
+    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+        """Appends the current key's values of other namespaces to those of ``target``."""
+        key = self._context.current_key
+        merged = self._table.namespace(target)
+        for source in sources:
+            values = self._table.namespace(source).pop(key, None)
+            if values:
+                merged.setdefault(key, []).extend(values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.get())
+
+
+class HeapMapState(HeapState):
+    """A dictionary.
+
+    ``keys``, ``values`` and ``items`` are views: changing the map while one is iterated over
+    raises RuntimeError.
+    """
+
+    def _map(self) -> dict[Any, Any]:
+        return self._keys.get(self._context.current_key) or {}
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, None when there is none."""
+        return self._map().get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of a key."""
+        if self._check is not None:
+            self._check(value)
+        content = self._keys.get(self._context.current_key)
+        if content is None:
+            self._keys[self._context.current_key] = {key: value}
+        else:
+            content[key] = value
+
+    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        """Sets several: a dictionary, or pairs of key and value."""
+        for key, value in content.items() if isinstance(content, Mapping) else content:
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        """Removes a key; nothing happens when there is none."""
+        content = self._keys.get(self._context.current_key)
+        if content is not None:
+            content.pop(key, None)
+            if not content:
+                self.clear()
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is such a key."""
+        return key in self._map()
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """The pairs of key and value."""
+        return self._map().items()
+
+    def keys(self) -> Iterable[Any]:
+        """The keys."""
+        return self._map().keys()
+
+    def values(self) -> Iterable[Any]:
+        """The values."""
+        return self._map().values()
+
+    def is_empty(self) -> bool:
+        """Whether there is no key."""
+        return not self._map()
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self.remove(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+
+class HeapReducingState(HeapState):
+    """One value into which others are folded."""
+
+    def __init__(
+        self,
+        context: CurrentKey,
+        table: StateTable,
+        reduce: Callable[[Any, Any], Any],
+        check: Callable[[Any], None] | None = None,
+    ) -> None:
+        """Opens a view; ``reduce(fold, value)`` gives the next fold."""
+        super().__init__(context, table, check)
+        self._reduce = reduce
+
+    def get(self) -> Any:
+        """The fold, None when nothing was added."""
+        return self._keys.get(self._context.current_key)
+
+    def add(self, value: Any) -> None:
+        """Folds one value in."""
+        key = self._context.current_key
+        fold = self._keys.get(key)
+        if fold is not None:
+            value = self._reduce(fold, value)
+        if self._check is not None:
+            self._check(value)
+        self._keys[key] = value
+
+    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+        """Folds the current key's values of other namespaces into that of ``target``."""
+        key = self._context.current_key
+        merged = self._table.namespace(target)
+        for source in sources:
+            value = self._table.namespace(source).pop(key, None)
+            if value is not None:
+                fold = merged.get(key)
+                merged[key] = value if fold is None else self._reduce(fold, value)
+
+
+class HeapAggregatingState(HeapState):
+    """An accumulator into which values are added, seen through its result."""
+
+    def __init__(self, context: CurrentKey, table: StateTable, function: Any) -> None:
+        """Opens a view; ``function`` is an AggregateFunction."""
+        super().__init__(context, table)
+        self._function = function
+        self._add = function.add
+        self._get_result = function.get_result
+
+    def get(self) -> Any:
+        """The result of the accumulator, None when nothing was added."""
+        accumulator = self._keys.get(self._context.current_key)
+        return None if accumulator is None else self._get_result(accumulator)
+
+    def add(self, value: Any) -> None:
+        """Adds one value."""
+        key = self._context.current_key
+        accumulator = self._keys.get(key)
+        if accumulator is None:
+            accumulator = self._function.create_accumulator()
+        self._keys[key] = self._add(value, accumulator)
+
+    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+        """Merges the current key's accumulators of other namespaces into that of ``target``."""
+        key = self._context.current_key
+        merged = self._table.namespace(target)
+        for source in sources:
+            accumulator = self._table.namespace(source).pop(key, None)
+            if accumulator is not None:
+                fold = merged.get(key)
+                merged[key] = (
+                    accumulator if fold is None else self._function.merge(fold, accumulator)
+                )

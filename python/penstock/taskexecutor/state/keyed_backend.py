@@ -1,0 +1,165 @@
+"""The keyed state of one operator, in memory."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.processing_time import wall_clock_ms
+from penstock.taskexecutor.state.heap_states import (
+    HeapAggregatingState,
+    HeapListState,
+    HeapMapState,
+    HeapReducingState,
+    HeapState,
+    HeapValueState,
+)
+from penstock.taskexecutor.state.table import StateTable
+from penstock.taskexecutor.state.time_to_live import TimeToLive
+from penstock.taskexecutor.state.ttl_states import (
+    TtlAggregatingState,
+    TtlListState,
+    TtlMapState,
+    TtlReducingState,
+    TtlValueState,
+)
+from penstock.taskexecutor.state.type_check import value_check
+from penstock.taskexecutor.user_functions import bound_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class HeapKeyedStateBackend:
+    """All keyed states of one operator, and the current key that they are views for.
+
+    States are found by the name of their descriptor: two descriptors of one name give the same
+    state.  Key groups only matter when state is snapshotted or restored.
+    """
+
+    def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
+        """Creates a backend without states.
+
+        Args:
+            clock_ms: The clock of times to live.
+        """
+        self.current_key: Any = None
+        self._clock_ms = clock_ms
+        self._tables: dict[str, StateTable] = {}
+
+    def table(self, name: str, kind: str) -> StateTable:
+        """The entries of a state, created when missing.
+
+        Raises:
+            InvalidProgramError: The name is taken by a state of another kind.
+        """
+        table = self._tables.get(name)
+        if table is None:
+            table = self._tables[name] = StateTable(name, kind)
+        elif table.kind != kind:
+            msg = (
+                f"state {name!r} is a {table.kind} state of this operator; a {kind} state needs "
+                "another name"
+            )
+            raise InvalidProgramError(msg)
+        return table
+
+    def value_state(self, descriptor: Any) -> HeapState:
+        """The state of a ``ValueStateDescriptor``."""
+        table, ttl, check = self._open(descriptor, "value", "type_info")
+        if ttl is not None:
+            return TtlValueState(self, table, ttl, check)
+        return HeapValueState(self, table, check)
+
+    def list_state(self, descriptor: Any) -> HeapState:
+        """The state of a ``ListStateDescriptor``."""
+        table, ttl, check = self._open(descriptor, "list", "element_type")
+        if ttl is not None:
+            return TtlListState(self, table, ttl, check)
+        return HeapListState(self, table, check)
+
+    def map_state(self, descriptor: Any) -> HeapState:
+        """The state of a ``MapStateDescriptor``."""
+        table, ttl, check = self._open(descriptor, "map", "value_type")
+        if ttl is not None:
+            return TtlMapState(self, table, ttl, check)
+        return HeapMapState(self, table, check)
+
+    def reducing_state(self, descriptor: Any) -> HeapState:
+        """The state of a ``ReducingStateDescriptor``."""
+        table, ttl, check = self._open(descriptor, "reducing", "type_info")
+        reduce = bound_function(descriptor.get_reduce_function(), "reduce")
+        if ttl is not None:
+            return TtlReducingState(self, table, ttl, reduce, check)
+        return HeapReducingState(self, table, reduce, check)
+
+    def aggregating_state(self, descriptor: Any) -> HeapState:
+        """The state of an ``AggregatingStateDescriptor``."""
+        table, ttl, _ = self._open(descriptor, "aggregating", "type_info")
+        function = descriptor.get_agg_function()
+        if ttl is not None:
+            return TtlAggregatingState(self, table, ttl, function)
+        return HeapAggregatingState(self, table, function)
+
+    def partitioned_state(self, namespace: Any, descriptor: Any) -> HeapState:
+        """The state of any descriptor, set to a namespace."""
+        state = self.state(descriptor)
+        state.set_current_namespace(namespace)
+        return state
+
+    def state(self, descriptor: Any) -> HeapState:
+        """The state of any descriptor."""
+        kind = type(descriptor).__name__
+        for prefix, getter in (
+            ("Value", self.value_state),
+            ("List", self.list_state),
+            ("Map", self.map_state),
+            ("Reducing", self.reducing_state),
+            ("Aggregating", self.aggregating_state),
+        ):
+            if any(cls.__name__ == prefix + "StateDescriptor" for cls in type(descriptor).__mro__):
+                return getter(descriptor)
+        msg = f"{kind} is no state descriptor"
+        raise InvalidProgramError(msg)
+
+    def release_namespace(self, namespace: Any) -> None:
+        """Forgets a namespace in every state that holds no key in it."""
+        for table in self._tables.values():
+            table.drop_if_empty(namespace)
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries of all states."""
+        return sum(map(len, self._tables.values()))
+
+    def snapshot(
+        self, key_group_of: Callable[[Any], int]
+    ) -> dict[str, tuple[str, dict[int, list[tuple[Any, Any, Any]]]]]:
+        """All states: name to kind and entries by key group, independent of later changes."""
+        return {
+            name: (table.kind, table.snapshot(key_group_of, copy.deepcopy))
+            for name, table in self._tables.items()
+        }
+
+    def restore(
+        self,
+        snapshot: dict[str, tuple[str, dict[int, list[tuple[Any, Any, Any]]]]],
+        key_groups: range,
+    ) -> None:
+        """Adds the entries of those key groups that this subtask owns."""
+        for name, (kind, groups) in snapshot.items():
+            table = self.table(name, kind)
+            for group, entries in groups.items():
+                if group in key_groups:
+                    table.restore(entries)
+
+    def _open(
+        self, descriptor: Any, kind: str, type_attribute: str
+    ) -> tuple[StateTable, TimeToLive | None, Callable[[Any], None] | None]:
+        name = descriptor.get_name()
+        ttl = TimeToLive.of(getattr(descriptor, "_ttl_config", None), self._clock_ms)
+        type_info = descriptor.type_info
+        if kind in ("list", "map"):
+            type_info = getattr(type_info, type_attribute)
+        return self.table(name, kind), ttl, value_check(type_info, name)

@@ -1,0 +1,173 @@
+"""Operator state: lists, union lists and broadcast maps that belong to no key."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from penstock.taskexecutor.state.type_check import value_check
+
+
+class OperatorListState:
+    """A list of one subtask, spread over the new subtasks when the parallelism changes."""
+
+    def __init__(self, values: list[Any]) -> None:
+        """Opens a view of ``values``."""
+        self._values = values
+
+    def get(self) -> list[Any]:
+        """The values."""
+        return list(self._values)
+
+    def add(self, value: Any) -> None:
+        """Appends a value."""
+        self._values.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Appends values."""
+        self._values.extend(values)
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replaces all values."""
+        self._values[:] = values
+
+    def clear(self) -> None:
+        """Removes all values."""
+        self._values.clear()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.get())
+
+
+class ReadOnlyBroadcastStateView:
+    """What the side that is not broadcast sees of a broadcast state.
+
+    PyFlink's view has ``clear`` too, which is why it is not missing here; it is refused.
+    """
+
+    def __init__(self, content: dict[Any, Any]) -> None:
+        """Opens a view of ``content``."""
+        self._content = content
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, None when there is none."""
+        return self._content.get(key)
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is such a key."""
+        return key in self._content
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """The pairs of key and value."""
+        return self._content.items()
+
+    def keys(self) -> Iterable[Any]:
+        """The keys."""
+        return self._content.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The values."""
+        return self._content.values()
+
+    def is_empty(self) -> bool:
+        """Whether there is no key."""
+        return not self._content
+
+    def clear(self) -> None:
+        """Refused: only the broadcast side may change the state.
+
+        Raises:
+            TypeError: Always.
+        """
+        msg = "only process_broadcast_element may change a broadcast state"
+        raise TypeError(msg)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.get(key)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._content
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._content)
+
+
+class BroadcastStateView(ReadOnlyBroadcastStateView):
+    """A broadcast state: every subtask has the same content if its function is deterministic."""
+
+    def __init__(self, content: dict[Any, Any], descriptor: Any) -> None:
+        """Opens a view of ``content``."""
+        super().__init__(content)
+        name = descriptor.get_name()
+        self._check_key = value_check(getattr(descriptor.type_info, "key_type", None), name)
+        self._check_value = value_check(getattr(descriptor.type_info, "value_type", None), name)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of a key."""
+        if self._check_key is not None:
+            self._check_key(key)
+        if self._check_value is not None and value is not None:
+            self._check_value(value)
+        self._content[key] = value
+
+    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        """Sets several: a dictionary, or pairs of key and value."""
+        for key, value in content.items() if isinstance(content, Mapping) else content:
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        """Removes a key; nothing happens when there is none."""
+        self._content.pop(key, None)
+
+    def clear(self) -> None:
+        """Removes all keys."""
+        self._content.clear()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        self.remove(key)
+
+
+class OperatorStateBackend:
+    """The state of one operator of one subtask that belongs to no key."""
+
+    def __init__(self) -> None:
+        """Creates a backend without states."""
+        self._lists: dict[str, list[Any]] = {}
+        self._union_lists: dict[str, list[Any]] = {}
+        self._broadcast: dict[str, dict[Any, Any]] = {}
+
+    def list_state(self, descriptor: Any) -> OperatorListState:
+        """A list that is split when the parallelism changes."""
+        return OperatorListState(self._lists.setdefault(descriptor.get_name(), []))
+
+    def union_list_state(self, descriptor: Any) -> OperatorListState:
+        """A list of which every subtask gets all parts when it is restored."""
+        return OperatorListState(self._union_lists.setdefault(descriptor.get_name(), []))
+
+    def broadcast_state(self, descriptor: Any) -> BroadcastStateView:
+        """A map for the broadcast side."""
+        content = self._broadcast.setdefault(descriptor.get_name(), {})
+        return BroadcastStateView(content, descriptor)
+
+    def read_only_broadcast_state(self, descriptor: Any) -> ReadOnlyBroadcastStateView:
+        """The same map for the other side."""
+        return ReadOnlyBroadcastStateView(self._broadcast.setdefault(descriptor.get_name(), {}))
+
+    def snapshot(self) -> dict[str, dict[str, Any]]:
+        """All states, independent of later changes."""
+        return copy.deepcopy(
+            {"list": self._lists, "union": self._union_lists, "broadcast": self._broadcast}
+        )
+
+    def restore(self, snapshot: dict[str, dict[str, Any]]) -> None:
+        """Adds the content of a snapshot, or of several one after the other."""
+        for name, values in snapshot["list"].items():
+            self._lists.setdefault(name, []).extend(values)
+        for name, values in snapshot["union"].items():
+            self._union_lists.setdefault(name, []).extend(values)
+        for name, content in snapshot["broadcast"].items():
+            self._broadcast.setdefault(name, {}).update(content)

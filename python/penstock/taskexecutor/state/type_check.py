@@ -1,0 +1,74 @@
+"""Checks values against the declared type of a state when they are written.
+
+State in memory keeps the user's objects, so nothing else would notice a value that the declared
+type cannot hold before the next checkpoint.  Only the type itself is checked here, at the cost of
+one comparison; nested fields are checked by the codec that writes a snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import BasicType, BasicTypeInfo, RowTypeInfo, TupleTypeInfo
+from penstock.common.types import Row
+from penstock.errors import SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_RANGES = {BasicType.BYTE: 7, BasicType.SHORT: 15, BasicType.INT: 31, BasicType.LONG: 63}
+_CLASSES: dict[BasicType, tuple[type, ...]] = {
+    BasicType.STRING: (str,),
+    BasicType.CHAR: (str,),
+    BasicType.FLOAT: (float, int),
+    BasicType.DOUBLE: (float, int),
+    BasicType.BIG_INT: (int,),
+}
+
+
+def value_check(type_info: object, state_name: str) -> Callable[[Any], None] | None:
+    """A function that raises on values that ``type_info`` cannot hold; None when all pass."""
+    if isinstance(type_info, BasicTypeInfo):
+        basic_type = type_info.basic_type
+        bits = _RANGES.get(basic_type)
+        if bits is not None:
+            return _IntegerCheck(bits, type_info, state_name)
+        classes = _CLASSES.get(basic_type)
+    elif isinstance(type_info, TupleTypeInfo):
+        classes = (tuple, list)
+    elif isinstance(type_info, RowTypeInfo):
+        classes = (Row, tuple, list)
+    else:
+        classes = None
+    return None if classes is None else _ClassCheck(classes, type_info, state_name)
+
+
+class _IntegerCheck:
+    def __init__(self, bits: int, type_info: object, state_name: str) -> None:
+        self.limit = 1 << bits
+        self.type_info = type_info
+        self.state_name = state_name
+
+    def __call__(self, value: Any) -> None:
+        try:
+            fits = -self.limit <= value < self.limit and hasattr(value, "__index__")
+        except TypeError:
+            fits = False
+        if not fits:
+            _refuse(value, self.type_info, self.state_name)
+
+
+class _ClassCheck:
+    def __init__(self, classes: tuple[type, ...], type_info: object, state_name: str) -> None:
+        self.classes = classes
+        self.type_info = type_info
+        self.state_name = state_name
+
+    def __call__(self, value: Any) -> None:
+        if not isinstance(value, self.classes):
+            _refuse(value, self.type_info, self.state_name)
+
+
+def _refuse(value: Any, type_info: object, state_name: str) -> None:
+    msg = f"state {state_name!r} is declared as {type_info}, which cannot hold {value!r}"
+    raise SerializationError(msg)

@@ -1,0 +1,229 @@
+"""The invokable of every task: a chain of operators, driven by one thread.
+
+The thread repeats: run mails, fire processing-time timers that are due, process one buffer of
+input or take one step of the source.  It takes no new input while an output has no buffer.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.errors import CancelTaskError
+from penstock.network.events import EndOfData
+from penstock.taskexecutor.loop import (
+    END_OF_DATA,
+    MAX_TIMESTAMP,
+    NOTHING_AVAILABLE,
+    SourceOperator,
+)
+from penstock.taskexecutor.mailbox import Mailbox
+from penstock.taskexecutor.operator_chain import OperatorChain
+from penstock.taskexecutor.operator_context import OperatorContext
+from penstock.taskexecutor.processing_time import ProcessingTimeService
+from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
+from penstock.taskexecutor.task_input import TaskInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.graph.job_graph import ChainConfig, OperatorConfig
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+#: Longest wait for input; mails and timers end a wait earlier.
+_IDLE_WAIT_MS = 1000
+
+#: Longest wait for a free output buffer before mails and timers are looked after again.
+_OUTPUT_WAIT_MS = 10
+
+#: Elements per step of a source, between two looks at mails, timers and outputs.
+_SOURCE_STEP = 1024
+
+_RUNTIME_MODE = "execution.runtime-mode"
+
+
+class StreamTask:
+    """Runs one chain of operators from restore to the end of its input.
+
+    Attributes:
+        mailbox: Runs actions of other threads in the task's thread.
+    """
+
+    def __init__(self, chain: ChainConfig, environment: TaskEnvironment) -> None:
+        """Prepares a task; nothing runs before ``restore``.
+
+        Args:
+            chain: The operators.
+            environment: The subtask.
+        """
+        self._chain_config = chain
+        self._environment = environment
+        self._execution_config = ExecutionConfig(
+            Configuration.from_dict(dict(environment.configuration))
+        )
+        self._is_batch = environment.configuration.get(_RUNTIME_MODE, "").upper() == "BATCH"
+        self._cancelled = threading.Event()
+        self._waking = threading.Lock()
+        self._input: TaskInput | None = None
+        self._chain: OperatorChain | None = None
+        self.processing_time = ProcessingTimeService()
+        self.mailbox = Mailbox(self._wakeup)
+
+    def restore(self) -> None:
+        """Builds and opens the operators, tail to head, and asks for the inputs.
+
+        Raises:
+            Exception: What a user function raised.
+        """
+        try:
+            chain = OperatorChain(self._chain_config, self._environment, self._create_context)
+            self._chain = chain
+            if self._environment.gates:
+                gate_input = TaskInput(
+                    self._chain_config, self._environment, chain.head, self.processing_time
+                )
+                with self._waking:
+                    self._input = gate_input
+            chain.open()
+            if self._input is not None:
+                self._input.request_partitions()
+        except BaseException as error:
+            self._name_operator(error)
+            self._close_after(error)
+            raise
+
+    def invoke(self) -> None:
+        """Processes the input to its end, finishes the operators and closes them.
+
+        Raises:
+            Exception: What a user function raised.
+            CancelTaskError: The task was cancelled.
+        """
+        chain = self._opened_chain()
+        try:
+            if self._input is not None:
+                self._process_input(self._input)
+            else:
+                self._run_source(chain)
+            self._check_cancelled()
+            chain.finish()
+            self.processing_time.quiesce()
+            self.mailbox.drain()
+            chain.flush()
+            chain.broadcast_event(EndOfData())
+            if self._input is not None:
+                self._read_to_end(self._input)
+        except BaseException as error:
+            self._name_operator(error)
+            self._close_after(error)
+            raise
+        failure = chain.close()
+        self.mailbox.close()
+        if failure is not None:
+            self._name_operator(failure)
+            raise failure
+
+    def cancel(self) -> None:
+        """Ends the task soon, from any thread; may be called again."""
+        self._cancelled.set()
+        chain = self._chain
+        if chain is not None and isinstance(chain.head, SourceOperator):
+            chain.head.cancel()
+        self._wakeup()
+
+    def _create_context(self, config: OperatorConfig) -> OperatorContext:
+        return OperatorContext(
+            config,
+            self._environment,
+            self._execution_config,
+            self.mailbox,
+            self.processing_time,
+            is_batch=self._is_batch,
+            run_until=self._run_until,
+        )
+
+    def _process_input(self, task_input: TaskInput) -> None:
+        mailbox, timers = self.mailbox, self.processing_time
+        while not self._cancelled.is_set():
+            if mailbox.has_mail:
+                mailbox.run_pending()
+            timers.fire_due()
+            if not self._outputs_available():
+                continue
+            if not task_input.process_next(timers.wait_ms(_IDLE_WAIT_MS)):
+                return
+
+    def _read_to_end(self, task_input: TaskInput) -> None:
+        """Takes what follows the end of data, so that the producers can end."""
+        while not task_input.read_to_end(_IDLE_WAIT_MS):
+            self._check_cancelled()
+
+    def _run_source(self, chain: OperatorChain) -> None:
+        source = chain.head
+        if not isinstance(source, SourceOperator):
+            msg = f"{chain.contexts[0].name!r} has no input and is no source"
+            raise TypeError(msg)
+        mailbox, timers = self.mailbox, self.processing_time
+        while not self._cancelled.is_set():
+            if mailbox.has_mail:
+                mailbox.run_pending()
+            timers.fire_due()
+            if not self._outputs_available():
+                continue
+            status = source.emit_next(_SOURCE_STEP)
+            if status == END_OF_DATA:
+                source.output.emit_watermark(MAX_TIMESTAMP)
+                return
+            if status == NOTHING_AVAILABLE and not mailbox.has_mail:
+                source.wait_available(timers.wait_ms(_IDLE_WAIT_MS))
+
+    def _outputs_available(self) -> bool:
+        """Whether every partition has a buffer; waits a little for the first that has none."""
+        for partition in self._environment.partitions:
+            if not partition.is_available():
+                return bool(partition.wait_available(self.processing_time.wait_ms(_OUTPUT_WAIT_MS)))
+        return True
+
+    def _run_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._check_cancelled()
+            self.mailbox.wait(self.processing_time.wait_ms(_IDLE_WAIT_MS))
+            self.mailbox.run_pending()
+            self.processing_time.fire_due()
+
+    def _wakeup(self) -> None:
+        with self._waking:
+            task_input = self._input
+        if task_input is not None:
+            task_input.wakeup()
+        chain = self._chain
+        if chain is not None and isinstance(chain.head, SourceOperator):
+            chain.head.wakeup()
+
+    def _opened_chain(self) -> OperatorChain:
+        if self._chain is None:
+            msg = "restore() must run before invoke()"
+            raise RuntimeError(msg)
+        return self._chain
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            msg = f"{self._environment.task_name} was cancelled"
+            raise CancelTaskError(msg)
+
+    def _close_after(self, error: BaseException) -> None:
+        """Closes what is open after ``error``, which an error of closing must not hide."""
+        self.mailbox.close()
+        self.processing_time.quiesce()
+        if self._chain is not None:
+            secondary = self._chain.close()
+            if secondary is not None:
+                error.add_note(f"closing failed as well: {secondary!r}")
+
+    def _name_operator(self, error: BaseException) -> None:
+        """Notes on an exception of user code which operator it came from."""
+        name = None if self._chain is None else self._chain.failed_operator(error)
+        if name is not None:
+            setattr(error, OPERATOR_ATTRIBUTE, name)

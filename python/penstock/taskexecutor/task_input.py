@@ -1,0 +1,143 @@
+"""The network inputs of a task: gates, their watermarks, and when each input ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock import network
+from penstock.errors import CorruptStreamError
+from penstock.network.codec import codec_for
+from penstock.network.events import EndOfData, EndOfPartition, parse_event
+from penstock.taskexecutor.watermark_valve import StatusWatermarkValve
+
+if TYPE_CHECKING:
+    from penstock.graph.job_graph import ChainConfig
+    from penstock.taskexecutor.loop import Input, StreamOperator
+    from penstock.taskexecutor.processing_time import ProcessingTimeService
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+_END_OF_INPUT = 2
+
+
+class TaskInput:
+    """Reads all gates of a task as one, and calls the inputs of the head operator.
+
+    Several gates may feed one input: their channels share one watermark valve.
+    """
+
+    def __init__(
+        self,
+        chain: ChainConfig,
+        environment: TaskEnvironment,
+        head: StreamOperator,
+        processing_time: ProcessingTimeService,
+    ) -> None:
+        """Unites the gates.
+
+        Args:
+            chain: Gives the element type of each gate.
+            environment: Gives the gates.
+            head: Gets the elements.
+            processing_time: The task's clock.
+        """
+        self._head = head
+        self._processing_time = processing_time
+        self._ended = False
+        self._gates = [gate for _, gate in environment.gates]
+        self._inputs: dict[int, Input] = {}
+        self._input_of_channel: list[int] = []
+        self._index_in_input: list[int] = []
+        self._open_channels: dict[int, set[int]] = {}
+        codecs: list[Any] = []
+        inputs: list[Input] = []
+        for index, (input_number, gate) in enumerate(environment.gates):
+            codec = codec_for(chain.gates[index].type)
+            if input_number not in self._inputs:
+                self._inputs[input_number] = head.get_input(input_number)
+                self._open_channels[input_number] = set()
+            for _ in range(gate.num_channels):
+                channel = len(self._input_of_channel)
+                self._index_in_input.append(len(self._open_channels[input_number]))
+                self._open_channels[input_number].add(channel)
+                self._input_of_channel.append(input_number)
+                codecs.append(codec)
+                inputs.append(self._inputs[input_number])
+        self._valves = {
+            number: StatusWatermarkValve(
+                len(channels),
+                self._inputs[number].process_watermark,
+                self._inputs[number].process_status,
+            )
+            for number, channels in self._open_channels.items()
+        }
+        # One gate is read as it is: a union of one would only add a call per buffer.
+        self._gate = (
+            self._gates[0]
+            if len(self._gates) == 1
+            else environment.network.create_union_gate(self._gates)
+        )
+        self._processor = network.StreamInputProcessor(self._gate, codecs, inputs, self)
+
+    def request_partitions(self) -> None:
+        """Asks the producers for their data."""
+        for gate in self._gates:
+            gate.request_partitions()
+
+    def process_next(self, timeout_ms: int) -> bool:
+        """Processes at most one buffer; False when every input has ended.
+
+        Raises:
+            CorruptStreamError: A channel ended without saying that its data is complete.
+        """
+        if not any(self._open_channels.values()):
+            return False
+        result = self._processor.process_next(timeout_ms)
+        self._ended = result == _END_OF_INPUT
+        if self._ended and any(self._open_channels.values()):
+            missing = sorted(c for channels in self._open_channels.values() for c in channels)
+            msg = f"channels {missing} ended before their end of data"
+            raise CorruptStreamError(msg)
+        return True
+
+    def read_to_end(self, timeout_ms: int) -> bool:
+        """After the end of data: takes one more buffer; whether every channel has ended."""
+        self._ended = self._ended or self._processor.process_next(timeout_ms) == _END_OF_INPUT
+        return self._ended
+
+    def wakeup(self) -> None:
+        """Ends a wait in ``process_next`` from another thread."""
+        self._gate.wakeup()
+
+    def on_watermark(self, channel: int, timestamp: int) -> None:
+        """Called by the input processor: a watermark arrived."""
+        valve = self._valves[self._input_of_channel[channel]]
+        valve.watermark(self._index_in_input[channel], timestamp)
+
+    def on_status(self, channel: int, idle: bool) -> None:
+        """Called by the input processor: a channel became idle or active."""
+        valve = self._valves[self._input_of_channel[channel]]
+        valve.status(self._index_in_input[channel], idle)
+
+    def on_latency_marker(
+        self, channel: int, marked_time: int, lower: int, upper: int, subtask: int
+    ) -> None:
+        """Called by the input processor: a latency marker arrived."""
+        target = self._inputs[self._input_of_channel[channel]]
+        target.process_latency_marker(marked_time, lower, upper, subtask)
+
+    def on_event(self, channel: int, event_bytes: bytes, data_type: int) -> None:
+        """Called by the input processor: an event arrived.
+
+        Raises:
+            CorruptStreamError: The event has no meaning here.
+        """
+        event = parse_event(event_bytes)
+        if isinstance(event, EndOfData):
+            input_number = self._input_of_channel[channel]
+            open_channels = self._open_channels[input_number]
+            open_channels.discard(channel)
+            if not open_channels:
+                self._head.end_input(input_number)
+        elif not isinstance(event, EndOfPartition):
+            msg = f"unexpected event {event!r}"
+            raise CorruptStreamError(msg)

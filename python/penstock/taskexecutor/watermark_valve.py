@@ -1,0 +1,124 @@
+"""Combines the watermarks and idleness of several channels into those of one input."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.taskexecutor.loop import MIN_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class StatusWatermarkValve:
+    """The watermark of an input is the smallest of its aligned channels, and never decreases.
+
+    An idle channel holds nobody back.  A channel that becomes active again and lags behind what
+    was already announced is unaligned: it is ignored until it has caught up.
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        on_watermark: Callable[[int], object],
+        on_status: Callable[[bool], object],
+    ) -> None:
+        """Creates a valve whose channels are all active and have no watermark yet.
+
+        Args:
+            num_channels: Number of channels.
+            on_watermark: Called with each new watermark of the input.
+            on_status: Called with True when the input becomes idle, False when active again.
+        """
+        self._watermarks = [MIN_TIMESTAMP] * num_channels
+        self._active = [True] * num_channels
+        self._aligned = [True] * num_channels
+        self._last_watermark = MIN_TIMESTAMP
+        self._idle = False
+        self._on_watermark = on_watermark
+        self._on_status = on_status
+
+    def watermark(self, channel: int, timestamp: int) -> None:
+        """Channel ``channel`` announced watermark ``timestamp``."""
+        if self._idle or not self._active[channel] or timestamp <= self._watermarks[channel]:
+            return
+        self._watermarks[channel] = timestamp
+        if not self._aligned[channel] and timestamp >= self._last_watermark:
+            self._aligned[channel] = True
+        self._advance()
+
+    def status(self, channel: int, idle: bool) -> None:
+        """Channel ``channel`` became idle or active."""
+        if idle == (not self._active[channel]):
+            return
+        if idle:
+            self._become_idle(channel)
+        else:
+            self._active[channel] = True
+            self._aligned[channel] = self._watermarks[channel] >= self._last_watermark
+            if self._idle:
+                self._idle = False
+                self._on_status(False)
+
+    def _become_idle(self, channel: int) -> None:
+        self._active[channel] = False
+        self._aligned[channel] = False
+        held_back = self._watermarks[channel] == self._last_watermark
+        if any(self._active):
+            if held_back:
+                self._advance()
+            return
+        if held_back:
+            self._emit(max(self._watermarks))
+        self._idle = True
+        self._on_status(True)
+
+    def _advance(self) -> None:
+        aligned = [
+            watermark
+            for watermark, is_aligned in zip(self._watermarks, self._aligned, strict=True)
+            if is_aligned
+        ]
+        if aligned:
+            self._emit(min(aligned))
+
+    def _emit(self, timestamp: int) -> None:
+        if timestamp > self._last_watermark:
+            self._last_watermark = timestamp
+            self._on_watermark(timestamp)
+
+
+class CombinedWatermarkStatus:
+    """The smaller watermark of the inputs of one operator, idle ones left out."""
+
+    def __init__(self, num_inputs: int) -> None:
+        """Creates it for inputs that are active and have no watermark yet."""
+        self._watermarks = [MIN_TIMESTAMP] * num_inputs
+        self._idle = [False] * num_inputs
+        self.watermark = MIN_TIMESTAMP
+        self.all_idle = False
+
+    def update_watermark(self, input_number: int, timestamp: int) -> bool:
+        """Notes a watermark of one input; whether the combined one advanced."""
+        self._watermarks[input_number] = max(self._watermarks[input_number], timestamp)
+        self._idle[input_number] = False
+        return self._combine()
+
+    def update_status(self, input_number: int, idle: bool) -> bool:
+        """Notes the status of one input; whether the combined watermark advanced."""
+        self._idle[input_number] = idle
+        return self._combine()
+
+    def _combine(self) -> bool:
+        self.all_idle = all(self._idle)
+        if self.all_idle:
+            return False
+        smallest = min(
+            watermark
+            for watermark, idle in zip(self._watermarks, self._idle, strict=True)
+            if not idle
+        )
+        if smallest <= self.watermark:
+            return False
+        self.watermark = smallest
+        return True
