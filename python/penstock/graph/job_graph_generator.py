@@ -146,7 +146,10 @@ class JobGraphGenerator:
 
     def _vertex_without_edges(self, chain: _Chain) -> JobVertex:
         head = chain.head
-        configured = max((node.max_parallelism for node in chain.members), default=-1)
+        # The head reads the network, so its key groups are those that data is spread by.
+        configured = head.max_parallelism
+        if configured <= 0:
+            configured = max(node.max_parallelism for node in chain.members)
         resources: dict[str, float] = {}
         for node in chain.members:
             for name, amount in node.resources.items():

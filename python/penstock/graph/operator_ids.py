@@ -85,38 +85,44 @@ def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> 
         InvalidProgramError: If a uid or uid hash is used twice, or missing where it is required.
     """
     ids: dict[int, bytes] = {}
+    owners: dict[bytes, StreamNode] = {}
     pending: deque[int] = deque(sorted(graph.source_ids))
-    waiting = set(pending)
+    queued = set(pending)
     while pending:
         node = graph.nodes[pending.popleft()]
-        waiting.discard(node.id)
+        queued.discard(node.id)
         if any(edge.source_id not in ids for edge in node.in_edges):
             # Another input has not been reached yet; that input puts the node back in the queue.
             continue
-        if node.uid is not None:
-            operator_id = uid_to_operator_id(node.uid)
-            _require_unused(operator_id, ids, graph, node, f"uid {node.uid!r}")
-        elif not auto_generate and node.uid_hash is None:
+        operator_id = _operator_id(node, ids, graph, auto_generate=auto_generate)
+        owner = owners.setdefault(operator_id, node)
+        if owner is not node:
             raise InvalidProgramError(
-                f"pipeline.auto-generate-uids is off and operator {node.name!r} has no uid: give "
-                "it one with uid(...)"
+                f"Hash collision on user-specified ID: operators {owner.name!r} and {node.name!r} "
+                f"have the same id (uid {node.uid!r}); every uid must be unique in a job"
             )
-        else:
-            chained = sum(1 for edge in node.out_edges if is_chainable(edge, graph))
-            operator_id = _topology_id(node, ids, chained)
-            _require_unused(operator_id, ids, graph, node, "generated id")
         ids[node.id] = operator_id
         for edge in node.out_edges:
-            if edge.target_id not in ids and edge.target_id not in waiting:
+            if edge.target_id not in ids and edge.target_id not in queued:
                 pending.append(edge.target_id)
-                waiting.add(edge.target_id)
-    _check_uid_hashes(graph, ids)
+                queued.add(edge.target_id)
+    _check_uid_hashes(graph)
     return ids
 
 
-def _topology_id(node: StreamNode, ids: dict[int, bytes], chained_out_edges: int) -> bytes:
+def _operator_id(
+    node: StreamNode, ids: dict[int, bytes], graph: StreamGraph, *, auto_generate: bool
+) -> bytes:
+    if node.uid is not None:
+        return uid_to_operator_id(node.uid)
+    if not auto_generate and node.uid_hash is None:
+        raise InvalidProgramError(
+            f"pipeline.auto-generate-uids is off and operator {node.name!r} has no uid: give it "
+            "one with uid(...)"
+        )
+    chained = sum(1 for edge in node.out_edges if is_chainable(edge, graph))
     index = len(ids).to_bytes(4, "little")
-    digest = bytearray(murmur3_128(index * (1 + chained_out_edges)))
+    digest = bytearray(murmur3_128(index * (1 + chained)))
     for edge in node.in_edges:
         other = ids[edge.source_id]
         for j in range(16):
@@ -124,18 +130,7 @@ def _topology_id(node: StreamNode, ids: dict[int, bytes], chained_out_edges: int
     return bytes(digest)
 
 
-def _require_unused(
-    operator_id: bytes, ids: dict[int, bytes], graph: StreamGraph, node: StreamNode, what: str
-) -> None:
-    for other_id, other in ids.items():
-        if other == operator_id:
-            raise InvalidProgramError(
-                f"Hash collision on user-specified ID: the {what} of operator {node.name!r} is "
-                f"also that of {graph.nodes[other_id].name!r}; every uid must be unique in a job"
-            )
-
-
-def _check_uid_hashes(graph: StreamGraph, ids: dict[int, bytes]) -> None:
+def _check_uid_hashes(graph: StreamGraph) -> None:
     users: dict[str, StreamNode] = {}
     for node in graph.nodes.values():
         if node.uid_hash is None:

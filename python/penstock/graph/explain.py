@@ -1,0 +1,71 @@
+"""The plan of a program as text: what runs in one thread, what crosses between, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.graph.chaining import why_not_chainable
+
+if TYPE_CHECKING:
+    from penstock.graph.job_graph import JobGraph
+    from penstock.graph.stream_graph import StreamGraph, StreamNode
+
+
+def explain(graph: StreamGraph, job: JobGraph) -> str:
+    """Returns a description of a program for people.
+
+    Args:
+        graph: Its operators and edges.
+        job: The same program, chained.
+    """
+    lines = [
+        f"Job {job.name!r}: {len(graph.nodes)} operators in {len(job.vertices)} vertices, "
+        f"{job.slots_required} slots",
+        "",
+        "Operators",
+    ]
+    for node in graph.nodes.values():
+        lines.append(f"  [{node.id}] {node.name}  ({', '.join(_facts(node))})")
+        lines.extend(f"      {text}" for text in _inputs(node, graph))
+    lines += ["", "Vertices (one thread per subtask)"]
+    names = {d.id: v.name for v in job.vertices.values() for d in v.produced}
+    for number, vertex in enumerate(job.vertices.values(), 1):
+        max_parallelism = f"{vertex.max_parallelism}"
+        if not vertex.max_parallelism_configured:
+            max_parallelism += " (derived)"
+        lines += [
+            f"  {number}. {vertex.name}",
+            f"      id {vertex.id.hex()}, parallelism {vertex.parallelism}, max parallelism "
+            f"{max_parallelism}, slot sharing group {vertex.slot_sharing_group}",
+        ]
+        lines.extend(
+            f"      reads {names[edge.dataset_id]!r} by {edge.ship_strategy} "
+            f"({edge.distribution.value})"
+            for edge in vertex.inputs
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _facts(node: StreamNode) -> list[str]:
+    facts = [f"parallelism {node.parallelism}"]
+    if node.uid is not None:
+        facts.append(f"uid {node.uid}")
+    if node.output_type is None and not node.is_sink:
+        facts.append("type not declared: values are encoded with their Python types")
+    elif node.output_type is not None:
+        facts.append(f"type {node.output_type}")
+    return facts
+
+
+def _inputs(node: StreamNode, graph: StreamGraph) -> list[str]:
+    texts = []
+    for edge in node.in_edges:
+        source = graph.nodes[edge.source_id]
+        tag = "" if edge.tag is None else f" (side output {edge.tag!r})"
+        names = "" if not edge.selected_names else f" (selected {', '.join(edge.selected_names)})"
+        reason = why_not_chainable(edge, graph)
+        how = "chained" if reason is None else f"not chained: {reason}"
+        texts.append(
+            f"<- [{source.id}] {source.name}{tag}{names} {edge.partitioner.ship_strategy}, {how}"
+        )
+    return texts
