@@ -252,9 +252,8 @@ class Scheduler:
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """Returns when `tick` is wanted at the latest, or None; a past time means at once."""
         times = [restart.at_ms for restart in self._restarts if self._has_terminated(restart)]
-        for time in (self._allocator.next_deadline_ms(now_ms), self.pool.next_idle_ms()):
-            if time is not None:
-                times.append(time)
+        others = (self._allocator.next_deadline_ms(now_ms), self.pool.next_idle_ms())
+        times.extend(time for time in others if time is not None)
         return min(times, default=None)
 
     # Scheduling -----------------------------------------------------------------------------
