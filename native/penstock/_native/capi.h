@@ -1,0 +1,64 @@
+/* The function table that penstock._core offers to the Cython extensions.
+ *
+ * Mirrored by rust/py.  Append only; any other change bumps PS_CAPI_ABI_VERSION.  Every function
+ * returns a negative number for an error, whose text `last_error` gives to the same thread.
+ */
+#ifndef PENSTOCK_CAPI_H
+#define PENSTOCK_CAPI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PS_CAPI_ABI_VERSION 1
+
+/* Opaque, borrowed from the Python objects that own them: ResultPartition._handle and
+ * InputGate._handle are capsules named "penstock.partition" and "penstock.gate". */
+typedef struct PsPartition PsPartition;
+typedef struct PsGate PsGate;
+
+/* An open BufferBuilder that the writer fills in place: bytes go to data + position, then the
+ * position advances, then *marker = position is stored with release order and *dirty = 1.
+ * Capacity 0 means that none is open. */
+typedef struct {
+    uint8_t *data;
+    uint32_t position;
+    uint32_t capacity;
+    int32_t *marker;
+    uint8_t *dirty;
+} PsCursor;
+
+/* What one buffer of a gate holds; valid until the next call for the same gate. */
+typedef struct {
+    int32_t kind; /* 0 none (timeout, woken), 1 data, 2 event, 3 end of input (all channels) */
+    int32_t channel;
+    int32_t data_type;
+    const uint8_t *spanning; /* payload of a record completed by this buffer, or NULL */
+    size_t spanning_len;
+    const uint8_t *records; /* whole [length][payload] records in place; the bytes of an event */
+    size_t records_len;
+} PsBatch;
+
+typedef struct {
+    uint32_t abi_version;
+    uint32_t struct_size;
+    /* Writes "kind\0message", kind being a class name of penstock.errors; returns its size. */
+    size_t (*last_error)(uint8_t *out, size_t capacity);
+    /* Finishes the open builder with the position that its cursor says and requests the next one.
+     * Blocks: call without the GIL.  Subpartition -1 is the broadcast builder. */
+    int32_t (*partition_next_buffer)(PsPartition *, int32_t subpartition, PsCursor *);
+    /* As above, but returns 1 at once when no buffer is free. */
+    int32_t (*partition_try_next_buffer)(PsPartition *, int32_t subpartition, PsCursor *);
+    /* Appends over as many buffers as it takes, with the lengths of partial records; updates the
+     * cursor.  Blocks: call without the GIL. */
+    int32_t (*partition_append)(PsPartition *, int32_t subpartition, PsCursor *,
+                                const uint8_t *data, size_t len);
+    int32_t (*partition_flush)(PsPartition *, int32_t subpartition); /* -1 for all */
+    /* Broadcasts; finishes all builders, so that every cursor is void afterwards. */
+    int32_t (*partition_event)(PsPartition *, const uint8_t *data, size_t len, int32_t data_type);
+    /* Gives back the buffer of the previous batch.  Blocks: call without the GIL. */
+    int32_t (*gate_next)(PsGate *, int64_t timeout_ms, PsBatch *);
+    /* As above, but never blocks. */
+    int32_t (*gate_try_next)(PsGate *, PsBatch *);
+} CApi;
+
+#endif

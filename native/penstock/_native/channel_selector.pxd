@@ -1,0 +1,44 @@
+# Channel selectors: which subpartition an element goes to.
+
+from libc.stdint cimport int32_t, uint64_t
+
+from penstock._native.key_hash cimport HashKind
+
+cdef enum:
+    ALL_CHANNELS = -1
+
+
+cdef class ChannelSelector:
+    cdef readonly int num_channels
+    cdef readonly bint is_broadcast
+
+    # The channel of an element, or ALL_CHANNELS.
+    cdef int choose(self, object value) except -2
+
+
+cdef class BroadcastSelector(ChannelSelector):
+    pass
+
+
+cdef class RoundRobinSelector(ChannelSelector):
+    cdef int current
+
+
+cdef class ShuffleSelector(ChannelSelector):
+    cdef uint64_t state
+
+
+cdef class KeyGroupSelector(ChannelSelector):
+    cdef object key_selector
+    cdef object position_object
+    cdef Py_ssize_t position        # of the field that is the key, or -1 to call key_selector
+    cdef HashKind kind
+    cdef int32_t max_parallelism
+    cdef int32_t *channels          # of each key group
+
+    cdef object key_of(self, object value)
+
+
+cdef class CustomSelector(ChannelSelector):
+    cdef object key_selector
+    cdef object function

@@ -1,0 +1,145 @@
+"""Channel selectors, the native twin of ``penstock.network.pure.channel_selector``."""
+
+import random
+
+from cpython.object cimport PyObject_GetItem
+from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
+from libc.stdint cimport uint32_t
+from libc.stdlib cimport free, malloc
+
+from penstock._native.key_hash cimport hash_key, hash_kind, ps_murmur
+
+from penstock.graph.key_groups import operator_index
+from penstock.network.key_selection import field_of
+from penstock.network.pure.channel_selector import checked_channel, identity
+
+
+cdef class ChannelSelector:
+    """Chooses a channel for each element; this one always chooses channel 0."""
+
+    def __cinit__(self, int num_channels, *args):
+        self.num_channels = num_channels
+        self.is_broadcast = False
+
+    cdef int choose(self, object value) except -2:
+        return 0
+
+    def select(self, value):
+        """The channel of an element, or −1 for all."""
+        return self.choose(value)
+
+
+cdef class BroadcastSelector(ChannelSelector):
+    """BROADCAST: all channels."""
+
+    def __cinit__(self, int num_channels):
+        self.is_broadcast = True
+
+    cdef int choose(self, object value) except -2:
+        return ALL_CHANNELS
+
+
+cdef class RoundRobinSelector(ChannelSelector):
+    """REBALANCE and RESCALE: one channel after the other, from the one after ``start``."""
+
+    def __cinit__(self, int num_channels, int start):
+        self.current = start
+
+    cdef int choose(self, object value) except -2:
+        self.current += 1
+        if self.current >= self.num_channels:
+            self.current = 0
+        return self.current
+
+
+cdef class ShuffleSelector(ChannelSelector):
+    """SHUFFLE: any channel with equal probability."""
+
+    def __cinit__(self, int num_channels):
+        self.state = random.getrandbits(64) | 1
+
+    cdef int choose(self, object value) except -2:
+        # xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"),
+        # its high half scaled to the range.
+        self.state ^= self.state >> 12
+        self.state ^= self.state << 25
+        self.state ^= self.state >> 27
+        cdef uint64_t high = (self.state * <uint64_t>0x2545F4914F6CDD1D) >> 32
+        return <int>(high * <uint64_t>self.num_channels >> 32)
+
+
+cdef class KeyGroupSelector(ChannelSelector):
+    """KEY_GROUP: the subtask that owns the key group of the element's key."""
+
+    def __cinit__(self, int num_channels, key_selector, key_hash, int max_parallelism):
+        cdef int group
+        self.key_selector = key_selector
+        self.position_object = field_of(key_selector)
+        self.position = -1 if self.position_object is None else self.position_object
+        self.kind = hash_kind(key_hash)
+        self.max_parallelism = max_parallelism
+        self.channels = <int32_t *>malloc(max_parallelism * sizeof(int32_t))
+        if self.channels == NULL:
+            raise MemoryError
+        for group in range(max_parallelism):
+            self.channels[group] = operator_index(max_parallelism, num_channels, group)
+
+    def __dealloc__(self):
+        free(self.channels)
+
+    cdef object key_of(self, object value):
+        if self.position < 0:
+            return self.key_selector(value)
+        if PyTuple_CheckExact(value) and self.position < PyTuple_GET_SIZE(value):
+            return <object>(<tuple>value)[self.position]
+        try:
+            return PyObject_GetItem(value, self.position_object)
+        except Exception:
+            # Fails once more, now with the user's own line in the traceback.
+            return self.key_selector(value)
+
+    cdef int choose(self, object value) except -2:
+        cdef uint32_t hash = 0
+        hash_key(self.kind, self.key_of(value), &hash)
+        return self.channels[ps_murmur(hash) % self.max_parallelism]
+
+
+cdef class CustomSelector(ChannelSelector):
+    """CUSTOM: what the user's partitioner says of the element's key."""
+
+    def __cinit__(self, int num_channels, key_selector, function):
+        self.key_selector = key_selector
+        self.function = function
+
+    cdef int choose(self, object value) except -2:
+        cdef object channel = self.function(self.key_selector(value), self.num_channels)
+        return checked_channel(channel, self.num_channels)
+
+
+def make_selector(kind, int num_channels, *, key_selector=None, key_hash=None,
+                  int max_parallelism=0, function=None, int subtask_index=0):
+    """The selector of a partitioner; arguments and errors as of the pure twin."""
+    if num_channels < 1:
+        raise ValueError(f"{num_channels} channels")
+    if kind == "FORWARD" or kind == "GLOBAL":
+        return ChannelSelector(num_channels)
+    if kind == "REBALANCE":
+        return RoundRobinSelector(num_channels, random.randrange(num_channels))
+    if kind == "RESCALE":
+        return RoundRobinSelector(num_channels, -1)
+    if kind == "SHUFFLE":
+        return ShuffleSelector(num_channels)
+    if kind == "BROADCAST":
+        return BroadcastSelector(num_channels)
+    if kind == "KEY_GROUP":
+        if key_selector is None or max_parallelism < num_channels:
+            raise ValueError(
+                "KEY_GROUP needs a key selector and at least as many key groups as channels, "
+                f"not {max_parallelism} for {num_channels}"
+            )
+        return KeyGroupSelector(num_channels, key_selector, key_hash, max_parallelism)
+    if kind == "CUSTOM":
+        if function is None:
+            raise ValueError("CUSTOM needs a function")
+        return CustomSelector(num_channels, key_selector or identity, function)
+    raise ValueError(f"unknown partitioner kind {kind!r}")

@@ -1,0 +1,106 @@
+"""The reading loop of a task, in plain Python: buffers of a gate to elements of operators."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import CorruptStreamError
+from penstock.network.pure.codec import Codec
+from penstock.network.pure.input_gate import DATA, END_OF_INPUT, EVENT
+from penstock.network.pure.value_bytes import I64
+from penstock.network.stream_element import (
+    IDLE,
+    LATENCY_MARKER,
+    LATENCY_MARKER_FORM,
+    MIN_TIMESTAMP,
+    RECORD,
+    RECORD_WITH_TIMESTAMP,
+    WATERMARK,
+    WATERMARK_FORM,
+    WATERMARK_STATUS,
+    WATERMARK_STATUS_FORM,
+)
+from penstock.taskexecutor.operator_loop import Input
+
+if TYPE_CHECKING:
+    from penstock.network.pure.input_gate import InputGate
+
+#: Results of :meth:`StreamInputProcessor.process_next`.
+NOTHING_AVAILABLE = 0
+PROCESSED = 1
+END = 2
+
+
+class StreamInputProcessor:
+    """Reads one gate; used by the task's thread only.
+
+    Attributes:
+        records_in: Records handed to the inputs.
+        bytes_in: Bytes of elements and events read, lengths included.
+    """
+
+    def __init__(
+        self, gate: "InputGate", codecs: Sequence[Codec], inputs: Sequence[Input], handler: Any
+    ) -> None:
+        if len(codecs) != gate.num_channels or len(inputs) != gate.num_channels:
+            raise ValueError(
+                f"{len(codecs)} codecs and {len(inputs)} inputs for {gate.num_channels} channels"
+            )
+        self.gate = gate
+        self.codecs = list(codecs)
+        self.inputs = list(inputs)
+        self.handler = handler
+        self.records_in = 0
+        self.bytes_in = 0
+
+    def process_next(self, timeout_ms: int) -> int:
+        """Processes at most one buffer.
+
+        Returns:
+            0 when the time was over or the gate was woken, 1 when something was processed, 2 at
+            the end of all channels.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of elements.
+            NetworkError: a channel failed.
+            CancelTaskError: the gate was closed.
+        """
+        kind, channel, data_type, parts = self.gate.next_records(timeout_ms)
+        if kind == DATA:
+            codec, target = self.codecs[channel], self.inputs[channel]
+            for payload in parts:
+                self._process(payload, channel, codec, target)
+            return PROCESSED
+        if kind == EVENT:
+            event = bytes(parts[0])
+            self.bytes_in += len(event)
+            self.handler.on_event(channel, event, int(data_type))
+            return PROCESSED
+        return END if kind == END_OF_INPUT else NOTHING_AVAILABLE
+
+    def _process(
+        self, payload: bytes | memoryview, channel: int, codec: Codec, target: Input
+    ) -> None:
+        size = len(payload)
+        self.bytes_in += size + 4
+        if not size:
+            raise CorruptStreamError("an element of 0 bytes")
+        tag = payload[0]
+        if tag == RECORD:
+            value = codec.decode_at(payload, 1)
+            self.records_in += 1
+            target.process(value, MIN_TIMESTAMP)
+        elif tag == RECORD_WITH_TIMESTAMP:
+            if size < 9:
+                raise CorruptStreamError(f"a record with timestamp of {size} bytes")
+            timestamp = I64.unpack_from(payload, 1)[0]
+            value = codec.decode_at(payload, 9)
+            self.records_in += 1
+            target.process(value, timestamp)
+        elif tag == WATERMARK and size == WATERMARK_FORM.size:
+            self.handler.on_watermark(channel, WATERMARK_FORM.unpack(payload)[1])
+        elif tag == WATERMARK_STATUS and size == WATERMARK_STATUS_FORM.size:
+            self.handler.on_status(channel, WATERMARK_STATUS_FORM.unpack(payload)[1] == IDLE)
+        elif tag == LATENCY_MARKER and size == LATENCY_MARKER_FORM.size:
+            self.handler.on_latency_marker(channel, *LATENCY_MARKER_FORM.unpack(payload)[1:])
+        else:
+            raise CorruptStreamError(f"unknown element: tag {tag}, {size} bytes")

@@ -1,0 +1,104 @@
+"""Elements of an operator into the subpartitions of an exchange, in plain Python (B3, B6)."""
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import SerializationError
+from penstock.network.pure.channel_selector import ALL_CHANNELS, ChannelSelector
+from penstock.network.pure.codec import Codec
+from penstock.network.pure.value_bytes import I32, I64, MAX_RECORD_BYTES
+from penstock.network.stream_element import (
+    MIN_TIMESTAMP,
+    RECORD,
+    RECORD_WITH_TIMESTAMP,
+    encode_latency_marker,
+    encode_status,
+    encode_watermark,
+)
+from penstock.taskexecutor.operator_loop import Output
+
+if TYPE_CHECKING:
+    from penstock.network.pure.result_partition import ResultPartition
+
+_NO_LENGTH = bytes(4)
+
+
+class RecordWriter(Output):
+    """Writes to one partition; used by the task's thread only.
+
+    Attributes:
+        records_out: Records given to :meth:`collect`.
+        bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
+    """
+
+    def __init__(
+        self, partition: "ResultPartition", selector: ChannelSelector, codec: Codec
+    ) -> None:
+        if selector.num_channels != partition.num_subpartitions:
+            raise ValueError(
+                f"a selector of {selector.num_channels} channels for a partition of "
+                f"{partition.num_subpartitions}"
+            )
+        self.partition = partition
+        self.selector = selector
+        self.codec = codec
+        self.num_channels = partition.num_subpartitions
+        self.records_out = 0
+        self.bytes_out = 0
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Writes a record to the channel that the selector chooses.
+
+        Raises:
+            SerializationError: the value is not one of the declared type.
+            CancelTaskError: the partition was released.
+        """
+        channel = self.selector.select(value)
+        out = bytearray(_NO_LENGTH)
+        if timestamp == MIN_TIMESTAMP:
+            out.append(RECORD)
+        else:
+            out.append(RECORD_WITH_TIMESTAMP)
+            out += I64.pack(timestamp)
+        self.codec.encode_into(out, value)
+        if len(out) - 4 > MAX_RECORD_BYTES:
+            raise SerializationError(f"a record of more than {MAX_RECORD_BYTES} bytes")
+        I32.pack_into(out, 0, len(out) - 4)
+        self.partition.append(channel, out)
+        self.records_out += 1
+        self.bytes_out += len(out) * self.num_channels if channel == ALL_CHANNELS else len(out)
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Writes a watermark to every channel."""
+        self._broadcast(encode_watermark(timestamp))
+
+    def emit_status(self, idle: bool) -> None:
+        """Writes to every channel that this stream became idle or active."""
+        self._broadcast(encode_status(idle))
+
+    def emit_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        """Writes a latency marker to a channel chosen at random."""
+        payload = encode_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
+        framed = I32.pack(len(payload)) + payload
+        self.partition.append(random.randrange(self.num_channels), framed)
+        self.bytes_out += len(framed)
+
+    def broadcast_event(self, event: bytes, data_type: int) -> None:
+        """Sends a serialized event to every channel, behind what was written so far."""
+        self.partition.broadcast_event(event, data_type)
+
+    def flush(self) -> None:
+        """Makes everything that was written readable."""
+        self.partition.flush_all()
+
+    def _broadcast(self, payload: bytes) -> None:
+        framed = I32.pack(len(payload)) + payload
+        if self.selector.is_broadcast:
+            self.partition.append(ALL_CHANNELS, framed)
+        else:
+            # The open buffers of the channels are kept: a shared one would finish them all.
+            for channel in range(self.num_channels):
+                self.partition.append(channel, framed)
+        self.bytes_out += len(framed) * self.num_channels

@@ -1,0 +1,54 @@
+"""Tags of what travels in a record's payload (SEMANTICS B6).
+
+====  =======================  ==============================================================
+tag   element                  fields, big-endian
+====  =======================  ==============================================================
+0     record with timestamp    i64 timestamp in ms, then the value
+1     record without           the value
+2     watermark                i64 timestamp in ms
+3     latency marker           i64 marked time in ms, i64 and i64 operator id, i32 subtask
+4     watermark status         i32: 0 active, −1 idle
+5     record attributes        u8: whether the source works off a backlog
+6     watermark of a part      i32 subpartition, i64 timestamp in ms
+====  =======================  ==============================================================
+
+Tags 5 and 6 are reserved: no writer here sends them, and a reader refuses them.
+"""
+
+import struct
+from typing import Final
+
+RECORD_WITH_TIMESTAMP: Final = 0
+RECORD: Final = 1
+WATERMARK: Final = 2
+LATENCY_MARKER: Final = 3
+WATERMARK_STATUS: Final = 4
+
+ACTIVE: Final = 0
+IDLE: Final = -1
+
+#: The timestamp of a record that has none.
+MIN_TIMESTAMP: Final = -(2**63)
+
+WATERMARK_FORM: Final = struct.Struct(">Bq")
+LATENCY_MARKER_FORM: Final = struct.Struct(">Bqqqi")
+WATERMARK_STATUS_FORM: Final = struct.Struct(">Bi")
+
+
+def encode_watermark(timestamp: int) -> bytes:
+    """The payload of a watermark."""
+    return WATERMARK_FORM.pack(WATERMARK, timestamp)
+
+
+def encode_status(idle: bool) -> bytes:
+    """The payload of a watermark status."""
+    return WATERMARK_STATUS_FORM.pack(WATERMARK_STATUS, IDLE if idle else ACTIVE)
+
+
+def encode_latency_marker(
+    marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+) -> bytes:
+    """The payload of a latency marker."""
+    return LATENCY_MARKER_FORM.pack(
+        LATENCY_MARKER, marked_time, operator_id_lower, operator_id_upper, subtask
+    )
