@@ -72,3 +72,7 @@ class SerializationError(PenstockError, ValueError):
 
 class JvmOnlyError(PenstockError, NotImplementedError):
     """The call makes no sense without a JVM; the message says what to use instead."""
+
+
+class IllegalStateError(PenstockError, RuntimeError):
+    """A call that the object's present state forbids: a defect of the caller, not of the data."""
