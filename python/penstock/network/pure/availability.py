@@ -1,0 +1,81 @@
+"""A resource that is available or not, and those who wait for it to become so."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class AvailabilityFuture:
+    """Completed once, when the resource becomes available.
+
+    Complete it outside any lock: the callbacks run in the completing thread.
+    """
+
+    __slots__ = ("_callbacks", "_event", "_lock")
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._callbacks: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was completed."""
+        return self._event.is_set()
+
+    def wait(self, timeout_seconds: float | None = None) -> bool:
+        """Block until completed; return whether it is."""
+        return self._event.wait(timeout_seconds)
+
+    def add_callback(self, callback: Callable[[], None]) -> None:
+        """Run ``callback`` upon completion, at once if it is completed already."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def complete(self) -> None:
+        """Wake the waiters and run the callbacks; a second call does nothing."""
+        with self._lock:
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+
+class AvailabilityHelper:
+    """Holds the current future.
+
+    The owner calls the mutating methods under its own lock and completes what they return after
+    leaving it.
+    """
+
+    __slots__ = ("future",)
+
+    def __init__(self, *, available: bool) -> None:
+        self.future = AvailabilityFuture()
+        if available:
+            self.future.complete()
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the current future is completed."""
+        return self.future.is_done
+
+    def reset_unavailable(self) -> None:
+        """Start a new, incomplete future."""
+        if self.future.is_done:
+            self.future = AvailabilityFuture()
+
+    def reset_available(self) -> AvailabilityFuture | None:
+        """Install a completed future; return the old one if someone may be waiting for it."""
+        if self.future.is_done:
+            return None
+        old, self.future = self.future, AvailabilityFuture()
+        self.future.complete()
+        return old

@@ -1,0 +1,216 @@
+"""One writer appends to a segment while one reader takes slices of it (SEMANTICS A3).
+
+They share a single integer, the position marker.  A positive marker is the number of committed
+bytes of an open buffer, a negative one that of a finished buffer; ``FINISHED_EMPTY`` stands for
+"finished with 0 bytes", since -0 is 0.  The writer alone stores it and the reader alone caches
+it, so no lock is needed: a store of one attribute is atomic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import IllegalStateError
+from penstock.network.pure.buffer import Buffer, BufferRecycler, BufferSlice, event_buffer
+
+if TYPE_CHECKING:
+    from penstock.network.data_type import DataType
+    from penstock.network.pure.memory_segment import MemorySegment
+
+FINISHED_EMPTY = -(2**31)
+
+
+def absolute_position(marker: int) -> int:
+    """Return the committed bytes that a marker stands for."""
+    return 0 if marker == FINISHED_EMPTY else abs(marker)
+
+
+class PositionMarker:
+    """The published marker; only the builder writes it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int = 0) -> None:
+        self.value = value
+
+
+class BufferBuilder:
+    """The writing end; holds one reference of the buffer until ``close``."""
+
+    __slots__ = ("_buffer", "_closed", "_consumer_made", "_finished", "_marker", "_written")
+
+    def __init__(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
+        self._buffer = Buffer(segment, recycler)
+        self._marker = PositionMarker()
+        self._written = 0
+        self._finished = False
+        self._consumer_made = False
+        self._closed = False
+
+    @property
+    def max_capacity(self) -> int:
+        """Most bytes it takes."""
+        return self._buffer.capacity
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes appended, committed or not."""
+        return self._written
+
+    @property
+    def writable_bytes(self) -> int:
+        """Bytes that still fit."""
+        return self._buffer.capacity - self._written
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more fits."""
+        return self._written == self._buffer.capacity
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether ``finish`` was called."""
+        return self._finished
+
+    def append(self, data: bytes | bytearray | memoryview) -> int:
+        """Copy what fits, invisible until ``commit``; return the number of bytes taken."""
+        if self._finished:
+            raise IllegalStateError("the buffer builder is finished")
+        count = min(len(data), self._buffer.capacity - self._written)
+        if count:
+            start = self._written
+            self._buffer.segment.view[start : start + count] = data[:count]
+            self._written = start + count
+        return count
+
+    def commit(self) -> None:
+        """Publish what was appended."""
+        self._marker.value = self._written
+
+    def append_and_commit(self, data: bytes | bytearray | memoryview) -> int:
+        """Append and publish; return the number of bytes taken."""
+        count = self.append(data)
+        self.commit()
+        return count
+
+    def finish(self) -> int:
+        """Publish everything and close for writing, once; return the bytes written in all."""
+        if not self._finished:
+            self._finished = True
+            self._marker.value = -self._written if self._written else FINISHED_EMPTY
+        return self._written
+
+    def trim(self, size: int) -> None:
+        """Lower the capacity to ``size`` bytes, but not below what is written."""
+        self._buffer.capacity = min(max(size, self._written), self._buffer.segment.size)
+
+    def create_buffer_consumer(self) -> BufferConsumer:
+        """Make the reading end, starting where the writer stands now."""
+        return self._make_consumer(self._written)
+
+    def create_buffer_consumer_from_beginning(self) -> BufferConsumer:
+        """Make the reading end, starting at the first byte."""
+        return self._make_consumer(0)
+
+    def close(self) -> None:
+        """Drop the builder's reference; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._buffer.recycle()
+
+    def _make_consumer(self, position: int) -> BufferConsumer:
+        if self._consumer_made:
+            raise IllegalStateError("two consumers of one builder; copy the first")
+        self._consumer_made = True
+        return BufferConsumer(self._buffer.retain(), self._marker, position)
+
+
+class BufferConsumer:
+    """The reading end; holds one reference of the buffer until ``close``."""
+
+    __slots__ = (
+        "_buffer",
+        "_cached_marker",
+        "_closed",
+        "_marker",
+        "_reader_position",
+        "data_type",
+        "is_buffer",
+        "partial_record_length",
+    )
+
+    def __init__(self, buffer: Buffer, marker: PositionMarker, reader_position: int) -> None:
+        self._buffer = buffer
+        self._marker = marker
+        self._cached_marker = 0
+        self._reader_position = reader_position
+        self._closed = False
+        self.data_type = buffer.data_type
+        self.is_buffer = buffer.data_type.is_buffer
+        self.partial_record_length = 0
+        """Leading bytes that belong to a record begun in an earlier buffer."""
+
+    @classmethod
+    def of_event(cls, event: bytes, data_type: DataType) -> BufferConsumer:
+        """Make the finished consumer of an event."""
+        buffer = event_buffer(event, data_type)
+        consumer = cls(buffer, PositionMarker(-len(event) or FINISHED_EMPTY), 0)
+        consumer._cached_marker = consumer._marker.value
+        return consumer
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the writer had finished when ``build`` was last called."""
+        return self._cached_marker < 0
+
+    @property
+    def is_recycled(self) -> bool:
+        """Whether the segment went back."""
+        return self._buffer.is_recycled
+
+    @property
+    def is_data_available(self) -> bool:
+        """Whether published bytes wait to be built."""
+        return self._reader_position < absolute_position(self._marker.value)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes published so far."""
+        return absolute_position(self._marker.value)
+
+    def build(self) -> BufferSlice:
+        """Return a retained slice of what was published since the last call, perhaps empty."""
+        marker = self._cached_marker = self._marker.value
+        end = absolute_position(marker)
+        start = self._reader_position
+        piece = self._buffer.retain().slice(start, end - start)
+        self._reader_position = end
+        return piece
+
+    def skip(self, count: int) -> None:
+        """Pass over published bytes.
+
+        Raises:
+            IndexError: fewer than ``count`` bytes are published and unread.
+        """
+        marker = self._cached_marker = self._marker.value
+        if count < 0 or count > absolute_position(marker) - self._reader_position:
+            raise IndexError(f"skip of {count} bytes at {self._reader_position}")
+        self._reader_position += count
+
+    def copy(self) -> BufferConsumer:
+        """Return a retained twin at the same position, independent from then on."""
+        return self.copy_with_reader_position(self._reader_position)
+
+    def copy_with_reader_position(self, position: int) -> BufferConsumer:
+        """Return a retained twin at ``position``."""
+        twin = BufferConsumer(self._buffer.retain(), self._marker, position)
+        twin._cached_marker = self._cached_marker
+        twin.partial_record_length = self.partial_record_length
+        return twin
+
+    def close(self) -> None:
+        """Drop the consumer's reference; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._buffer.recycle()

@@ -1,0 +1,330 @@
+"""A fixed-size region of bytes with checked random access (SEMANTICS A1)."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+import sys
+from typing import TYPE_CHECKING
+
+from penstock.errors import IllegalStateError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NATIVE = "<" if sys.byteorder == "little" else ">"
+_SCALARS = {(code, order): struct.Struct(order + code) for code in "Hhiqfd" for order in ("<", ">")}
+
+
+class MemorySegment:
+    """Bytes on the Python heap or in an anonymous mapping outside it.
+
+    Scalars: ``get_int(index)``/``put_int(index, value)`` in native order, ``…_little_endian``
+    and ``…_big_endian`` in the named one.  An access outside the segment raises IndexError and
+    an access after ``free`` raises IllegalStateError; for scalars the freed check comes first,
+    for bulk transfers the caller's own range is checked before either.
+    """
+
+    __slots__ = ("_cleaner", "_heap", "_memory", "_size", "owner", "view")
+
+    def __init__(
+        self,
+        memory: bytearray | mmap.mmap,
+        *,
+        owner: object = None,
+        cleaner: Callable[[], None] | None = None,
+    ) -> None:
+        self._memory: bytearray | mmap.mmap | None = memory
+        self._heap = isinstance(memory, bytearray)
+        self._size = len(memory)
+        self._cleaner = cleaner
+        self.owner = owner
+        self.view = memoryview(memory)
+
+    @classmethod
+    def allocate_heap(cls, size: int, owner: object = None) -> MemorySegment:
+        """Allocate ``size`` zeroed bytes on the heap."""
+        return cls(bytearray(size), owner=owner)
+
+    @classmethod
+    def allocate_off_heap(cls, size: int, owner: object = None) -> MemorySegment:
+        """Map ``size`` zeroed bytes (at least 1) outside the heap."""
+        return cls(mmap.mmap(-1, size), owner=owner)
+
+    @classmethod
+    def wrap(cls, memory: bytearray) -> MemorySegment:
+        """Share the caller's memory."""
+        return cls(memory)
+
+    @classmethod
+    def wrap_copy(cls, memory: bytes | bytearray, start: int, end: int) -> MemorySegment:
+        """Copy ``memory[start:end]``.
+
+        Raises:
+            ValueError: ``end`` precedes ``start`` or lies beyond the memory.
+        """
+        if not 0 <= start <= end <= len(memory):
+            raise ValueError(f"range {start}..{end} of {len(memory)} bytes")
+        return cls(bytearray(memory[start:end]))
+
+    @classmethod
+    def wrap_int(cls, value: int) -> MemorySegment:
+        """Make a segment of the four big-endian bytes of ``value``."""
+        return cls(bytearray(struct.pack(">i", value)))
+
+    # -- state ----------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Length in bytes; readable after ``free``."""
+        return self._size
+
+    @property
+    def is_off_heap(self) -> bool:
+        """Whether the memory lies outside the Python heap."""
+        return not self._heap
+
+    @property
+    def is_freed(self) -> bool:
+        """Whether ``free`` was called."""
+        return self._memory is None
+
+    def free(self) -> None:
+        """Drop the memory and run the cleaner; a second call does nothing."""
+        if self._memory is None:
+            return
+        self._memory = None
+        self.view = memoryview(b"")
+        cleaner, self._cleaner = self._cleaner, None
+        if cleaner is not None:
+            cleaner()
+
+    def get_array(self) -> bytearray:
+        """Return the heap memory itself.
+
+        Raises:
+            IllegalStateError: the segment is off-heap or freed.
+        """
+        self._check_freed()
+        if not isinstance(self._memory, bytearray):
+            raise IllegalStateError("segment does not represent heap memory")
+        return self._memory
+
+    def get_off_heap_buffer(self) -> memoryview:
+        """Return a view of the off-heap memory.
+
+        Raises:
+            IllegalStateError: the segment is on the heap or freed.
+        """
+        self._check_freed()
+        if self._heap:
+            raise IllegalStateError("segment does not represent off-heap memory")
+        return self.view
+
+    def wrap_range(self, offset: int, length: int) -> memoryview:
+        """Return a view of ``length`` bytes from ``offset``."""
+        self._check(offset, length)
+        return self.view[offset : offset + length]
+
+    # -- single bytes ---------------------------------------------------------------------
+
+    def get(self, index: int) -> int:
+        """Return the signed byte at ``index``."""
+        self._check(index, 1)
+        value = self.view[index]
+        return value - 256 if value > 127 else value
+
+    def put(self, index: int, value: int) -> None:
+        """Store the low eight bits of ``value``."""
+        self._check(index, 1)
+        self.view[index] = value & 0xFF
+
+    def get_boolean(self, index: int) -> bool:
+        """Return whether the byte is not zero."""
+        return self.get(index) != 0
+
+    def put_boolean(self, index: int, value: bool) -> None:
+        """Store 1 or 0."""
+        self.put(index, 1 if value else 0)
+
+    # -- scalars ---------------------------------------------------------------------------
+
+    def _get_scalar(self, code: str, order: str, index: int) -> int | float:
+        scalar = _SCALARS[code, order]
+        self._check(index, scalar.size)
+        value: int | float = scalar.unpack_from(self.view, index)[0]
+        return value
+
+    def _put_scalar(self, code: str, order: str, index: int, value: float) -> None:
+        scalar = _SCALARS[code, order]
+        self._check(index, scalar.size)
+        scalar.pack_into(self.view, index, value)
+
+    # -- bulk -----------------------------------------------------------------------------
+
+    def get_bytes(self, index: int, target: bytearray, offset: int, length: int) -> None:
+        """Copy ``length`` bytes from ``index`` to ``target[offset:]``."""
+        self._check_array(len(target), offset, length)
+        self._check(index, length)
+        target[offset : offset + length] = self.view[index : index + length]
+
+    def put_bytes(self, index: int, source: bytes | bytearray, offset: int, length: int) -> None:
+        """Copy ``source[offset:offset + length]`` to ``index``."""
+        self._check_array(len(source), offset, length)
+        self._check(index, length)
+        self.view[index : index + length] = memoryview(source)[offset : offset + length]
+
+    def copy_to(self, offset: int, target: MemorySegment, target_offset: int, count: int) -> None:
+        """Copy ``count`` bytes into another segment."""
+        self._check_pair(target)
+        self._check(offset, count)
+        target._check(target_offset, count)
+        target.view[target_offset : target_offset + count] = self.view[offset : offset + count]
+
+    def swap_bytes(
+        self, scratch: bytearray, other: MemorySegment, offset: int, other_offset: int, count: int
+    ) -> None:
+        """Exchange ``count`` bytes with another segment; nothing moves when it raises."""
+        if len(scratch) < count:
+            raise IndexError(f"scratch of {len(scratch)} bytes for {count}")
+        self._check_pair(other)
+        self._check(offset, count)
+        other._check(other_offset, count)
+        mine, theirs = self.view, other.view
+        scratch[:count] = mine[offset : offset + count]
+        mine[offset : offset + count] = theirs[other_offset : other_offset + count]
+        theirs[other_offset : other_offset + count] = memoryview(scratch)[:count]
+
+    def compare(
+        self,
+        other: MemorySegment,
+        offset: int,
+        other_offset: int,
+        length: int,
+        other_length: int | None = None,
+    ) -> int:
+        """Compare as unsigned bytes; with two lengths a common prefix decides for the shorter."""
+        common = length if other_length is None else min(length, other_length)
+        self._check_pair(other)
+        self._check(offset, common)
+        other._check(other_offset, common)
+        mine = bytes(self.view[offset : offset + common])
+        theirs = bytes(other.view[other_offset : other_offset + common])
+        if mine != theirs:
+            return _difference(mine, theirs)
+        return 0 if other_length is None else length - other_length
+
+    def equal_to(self, other: MemorySegment, offset: int, other_offset: int, length: int) -> bool:
+        """Return whether two ranges hold the same bytes."""
+        return self.compare(other, offset, other_offset, length) == 0
+
+    # -- checks ---------------------------------------------------------------------------
+
+    def _check_freed(self) -> None:
+        if self._memory is None:
+            raise IllegalStateError("segment has been freed")
+
+    def _check(self, index: int, width: int) -> None:
+        if self._memory is None:
+            raise IllegalStateError("segment has been freed")
+        if index < 0 or width < 0 or index > self._size - width:
+            raise IndexError(f"{width} bytes at {index} of a segment of {self._size}")
+
+    def _check_pair(self, other: MemorySegment) -> None:
+        if self._memory is None:
+            raise IllegalStateError("this memory segment has been freed")
+        if other._memory is None:
+            raise IllegalStateError("the other memory segment has been freed")
+
+    @staticmethod
+    def _check_array(size: int, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset > size - length:
+            raise IndexError(f"{length} bytes at {offset} of an array of {size}")
+
+    def get_char(self, index: int) -> int:
+        """Return the unsigned 16 bits at ``index``."""
+        return int(self._get_scalar("H", _NATIVE, index))
+
+    def put_char(self, index: int, value: int) -> None:
+        """Store 16 unsigned bits."""
+        self._put_scalar("H", _NATIVE, index, value)
+
+    def get_short(self, index: int) -> int:
+        """Return the signed 16 bits at ``index``."""
+        return int(self._get_scalar("h", _NATIVE, index))
+
+    def put_short(self, index: int, value: int) -> None:
+        """Store 16 signed bits."""
+        self._put_scalar("h", _NATIVE, index, value)
+
+    def get_int(self, index: int) -> int:
+        """Return the signed 32 bits at ``index``."""
+        return int(self._get_scalar("i", _NATIVE, index))
+
+    def put_int(self, index: int, value: int) -> None:
+        """Store 32 signed bits."""
+        self._put_scalar("i", _NATIVE, index, value)
+
+    def get_long(self, index: int) -> int:
+        """Return the signed 64 bits at ``index``."""
+        return int(self._get_scalar("q", _NATIVE, index))
+
+    def put_long(self, index: int, value: int) -> None:
+        """Store 64 signed bits."""
+        self._put_scalar("q", _NATIVE, index, value)
+
+    def get_float(self, index: int) -> float:
+        """Return the 32-bit float at ``index``."""
+        return float(self._get_scalar("f", _NATIVE, index))
+
+    def put_float(self, index: int, value: float) -> None:
+        """Store a 32-bit float."""
+        self._put_scalar("f", _NATIVE, index, value)
+
+    def get_double(self, index: int) -> float:
+        """Return the 64-bit float at ``index``."""
+        return float(self._get_scalar("d", _NATIVE, index))
+
+    def put_double(self, index: int, value: float) -> None:
+        """Store a 64-bit float."""
+        self._put_scalar("d", _NATIVE, index, value)
+
+    def get_int_big_endian(self, index: int) -> int:
+        """Return 32 bits, most significant byte first."""
+        return int(self._get_scalar("i", ">", index))
+
+    def put_int_big_endian(self, index: int, value: int) -> None:
+        """Store 32 bits, most significant byte first."""
+        self._put_scalar("i", ">", index, value)
+
+    def get_int_little_endian(self, index: int) -> int:
+        """Return 32 bits, least significant byte first."""
+        return int(self._get_scalar("i", "<", index))
+
+    def put_int_little_endian(self, index: int, value: int) -> None:
+        """Store 32 bits, least significant byte first."""
+        self._put_scalar("i", "<", index, value)
+
+    def get_long_big_endian(self, index: int) -> int:
+        """Return 64 bits, most significant byte first."""
+        return int(self._get_scalar("q", ">", index))
+
+    def put_long_big_endian(self, index: int, value: int) -> None:
+        """Store 64 bits, most significant byte first."""
+        self._put_scalar("q", ">", index, value)
+
+    def get_long_little_endian(self, index: int) -> int:
+        """Return 64 bits, least significant byte first."""
+        return int(self._get_scalar("q", "<", index))
+
+    def put_long_little_endian(self, index: int, value: int) -> None:
+        """Store 64 bits, least significant byte first."""
+        self._put_scalar("q", "<", index, value)
+
+
+def _difference(mine: bytes, theirs: bytes) -> int:
+    """Return ±1 for a mismatch inside an eight-byte word, else the bytes' difference."""
+    at = next(i for i, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a != b)
+    if at < len(mine) - len(mine) % 8:
+        return 1 if mine[at] > theirs[at] else -1
+    return mine[at] - theirs[at]

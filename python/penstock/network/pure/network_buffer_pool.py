@@ -1,0 +1,301 @@
+"""All network segments of one TaskExecutor (SEMANTICS A4).
+
+Two locks: ``_factory_lock`` guards the set of local pools and the count of required segments,
+``_lock`` the free segments.  Requests and returns of pooled segments take ``_lock`` alone, so
+they go on while pools are created.  Order: factory lock, then a local pool's lock, then
+``_lock``; futures are completed under none of the last two.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.errors import IllegalStateError, InsufficientBuffersError
+from penstock.network.pure.availability import AvailabilityFuture, AvailabilityHelper
+from penstock.network.pure.local_buffer_pool import LocalBufferPool
+from penstock.network.pure.memory_segment import MemorySegment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+logger = logging.getLogger(__name__)
+
+UNBOUNDED = 2**31 - 1
+"""The size of a pool without an upper limit."""
+
+_WAIT_SLICE_SECONDS = 2.0
+
+
+class NetworkBufferPool:
+    """Hands segments to local pools, and exclusive ones to channels."""
+
+    def __init__(
+        self, num_segments: int, segment_size: int, request_timeout_ms: int = 30_000
+    ) -> None:
+        """Allocate ``num_segments`` segments of ``segment_size`` bytes at once."""
+        if num_segments < 0 or segment_size <= 0:
+            raise ValueError(f"{num_segments} segments of {segment_size} bytes")
+        if request_timeout_ms <= 0:
+            raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
+        self.segment_size = segment_size
+        self._total = num_segments
+        self._request_timeout_ms = request_timeout_ms
+        self._factory_lock = threading.RLock()
+        self._pools: dict[LocalBufferPool, None] = {}
+        self._resizable: dict[LocalBufferPool, None] = {}
+        self._required = 0
+        self._destroyed = False
+        self._lock = threading.Lock()
+        self._free: deque[MemorySegment] = deque()
+        allocated = 0
+        try:
+            for _ in range(num_segments):
+                self._free.append(MemorySegment.allocate_heap(segment_size))
+                allocated += 1
+        except MemoryError as error:
+            self._free.clear()
+            required, got = num_segments * segment_size >> 20, allocated * segment_size >> 20
+            raise MemoryError(
+                f"network memory: {required} MiB required, {got} MiB allocated, "
+                f"{required - got} MiB missing"
+            ) from error
+        self._availability = AvailabilityHelper(available=num_segments > 0)
+
+    # -- sizes ----------------------------------------------------------------------------
+
+    @property
+    def total_segments(self) -> int:
+        """Number of segments; 0 once destroyed."""
+        return 0 if self._destroyed else self._total
+
+    @property
+    def available_segments(self) -> int:
+        """Number of free segments."""
+        return len(self._free)
+
+    @property
+    def required_segments(self) -> int:
+        """Segments promised: every pool's minimum and every exclusive one."""
+        return self._required
+
+    @property
+    def num_pools(self) -> int:
+        """Number of registered local pools."""
+        return len(self._pools)
+
+    @property
+    def is_destroyed(self) -> bool:
+        """Whether ``destroy`` was called."""
+        return self._destroyed
+
+    @property
+    def available_future(self) -> AvailabilityFuture:
+        """Completed while a segment is free."""
+        return self._availability.future
+
+    # -- pooled segments ------------------------------------------------------------------
+
+    def request_pooled_segment(self) -> MemorySegment | None:
+        """Take a free segment, or None if there is none."""
+        with self._lock:
+            return self._take()
+
+    def recycle_pooled_segment(self, segment: MemorySegment) -> None:
+        """Return a segment."""
+        self._give_back((segment,))
+
+    def borrow_segments(self, count: int) -> list[MemorySegment]:
+        """Take ``count`` segments that a local pool was promised, waiting for them.
+
+        Raises:
+            InsufficientBuffersError: they did not come within the request timeout.
+        """
+        segments: list[MemorySegment] = []
+        try:
+            self._collect(segments, count)
+        except BaseException:
+            self._give_back(segments)
+            raise
+        return segments
+
+    # -- exclusive segments ---------------------------------------------------------------
+
+    def request_unpooled_segments(self, count: int) -> list[MemorySegment]:
+        """Take ``count`` segments for good, waiting for them if they are promised but in use.
+
+        Raises:
+            InsufficientBuffersError: they can never be had, or not within the request timeout.
+            IllegalStateError: the pool was destroyed.
+        """
+        if count < 0:
+            raise ValueError(f"request of {count} segments")
+        if count == 0:
+            return []
+        with self._factory_lock:
+            self._check_not_destroyed()
+            self._reserve(count)
+            self._redistribute()
+        segments: list[MemorySegment] = []
+        try:
+            self._collect(segments, count)
+        except BaseException:
+            self._give_back(segments)
+            with self._factory_lock:
+                self._required -= count
+                self._redistribute()
+            raise
+        return segments
+
+    def recycle_unpooled_segments(self, segments: Sequence[MemorySegment]) -> None:
+        """Return exclusive segments; the local pools grow by them."""
+        if not segments:
+            return
+        self._give_back(segments)
+        with self._factory_lock:
+            self._required -= len(segments)
+            self._redistribute()
+
+    def _collect(self, segments: list[MemorySegment], count: int) -> None:
+        deadline = time.monotonic() + self._request_timeout_ms / 1000
+        while len(segments) < count:
+            with self._lock:
+                segment = self._take()
+                future = self._availability.future
+            if segment is not None:
+                segments.append(segment)
+                continue
+            if self._destroyed:
+                raise IllegalStateError("the network buffer pool has been destroyed")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise InsufficientBuffersError(
+                    f"{len(segments)} of {count} network buffers came within "
+                    f"{self._request_timeout_ms} ms; a longer wait can be set with "
+                    "taskmanager.network.memory.buffers-request-timeout"
+                )
+            future.wait(min(left, _WAIT_SLICE_SECONDS))
+
+    # -- local pools ----------------------------------------------------------------------
+
+    def create_buffer_pool(
+        self,
+        min_segments: int,
+        max_segments: int = UNBOUNDED,
+        num_subpartitions: int = 0,
+        max_buffers_per_channel: int = UNBOUNDED,
+        max_overdraft: int = 0,
+    ) -> LocalBufferPool:
+        """Make a local pool that always gets ``min_segments`` and may get ``max_segments``.
+
+        Raises:
+            InsufficientBuffersError: the minimum cannot be promised.
+            IllegalStateError: the pool was destroyed.
+        """
+        with self._factory_lock:
+            self._check_not_destroyed()
+            self._reserve(min_segments)
+            pool = LocalBufferPool(
+                self,
+                min_segments,
+                max_segments,
+                num_subpartitions=num_subpartitions,
+                max_buffers_per_channel=max_buffers_per_channel,
+                max_overdraft=max_overdraft,
+            )
+            self._pools[pool] = None
+            if min_segments < max_segments:
+                self._resizable[pool] = None
+            self._redistribute()
+        return pool
+
+    def destroy_buffer_pool(self, pool: LocalBufferPool) -> None:
+        """Forget a local pool; called by its ``lazy_destroy``."""
+        with self._factory_lock:
+            if pool not in self._pools:
+                return
+            del self._pools[pool]
+            self._resizable.pop(pool, None)
+            self._required -= pool.min_segments
+            self._redistribute()
+
+    def destroy_all_buffer_pools(self) -> None:
+        """Destroy every local pool."""
+        with self._factory_lock:
+            for pool in list(self._pools):
+                pool.lazy_destroy()
+            if self._pools or self._required:
+                raise IllegalStateError(
+                    f"{len(self._pools)} pools and {self._required} promised segments remain"
+                )
+
+    def destroy(self) -> None:
+        """Free the segments; waiting requests fail."""
+        with self._factory_lock:
+            self._destroyed = True
+            with self._lock:
+                segments, self._free = self._free, deque()
+                waiting = self._availability.future
+            for segment in segments:
+                segment.free()
+        waiting.complete()
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _take(self) -> MemorySegment | None:
+        if not self._free:
+            return None
+        segment = self._free.popleft()
+        if not self._free:
+            self._availability.reset_unavailable()
+        return segment
+
+    def _give_back(self, segments: Iterable[MemorySegment]) -> None:
+        with self._lock:
+            if self._destroyed:
+                for segment in segments:
+                    segment.free()
+                return
+            self._free.extend(segments)
+            waiting = self._availability.reset_available() if self._free else None
+        if waiting is not None:
+            waiting.complete()
+
+    def _check_not_destroyed(self) -> None:
+        if self._destroyed:
+            raise IllegalStateError("the network buffer pool has been destroyed")
+
+    def _reserve(self, count: int) -> None:
+        if self._required + count > self._total:
+            raise InsufficientBuffersError(
+                f"Insufficient number of network buffers: required {count}, but only "
+                f"{self._total - self._required} of {self._total} available, each of "
+                f"{self.segment_size} bytes. The total follows from "
+                "taskmanager.memory.network.fraction, taskmanager.memory.network.min and "
+                "taskmanager.memory.network.max"
+            )
+        self._required += count
+
+    def _redistribute(self) -> None:
+        """Share what no one was promised, in proportion to what each pool can still take."""
+        free = self._total - self._required
+        if free == 0:
+            for pool in list(self._resizable):
+                pool.set_num_buffers(pool.min_segments)
+            return
+        capacities = {p: min(free, p.max_segments - p.min_segments) for p in self._resizable}
+        capacity = sum(capacities.values())
+        if capacity == 0:
+            return
+        share = min(free, capacity)
+        used = given = 0
+        for pool, mine in capacities.items():
+            used += mine
+            extra = share * used // capacity - given
+            given += extra
+            pool.set_num_buffers(pool.min_segments + extra)
+        assert used == capacity, "redistribution visits every pool"
+        assert given == share, "redistribution gives away everything it may"
