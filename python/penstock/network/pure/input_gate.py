@@ -1,0 +1,352 @@
+"""What one task reads from one exchange, or from several (SEMANTICS C9)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
+from penstock.network.data_type import DataType
+from penstock.network.pure.record_deserializer import RecordDeserializer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.network.pure.buffer import AnyBuffer
+    from penstock.network.pure.input_channel import InputChannel
+    from penstock.network.pure.local_buffer_pool import LocalBufferPool
+
+NOTHING = 0
+DATA = 1
+EVENT = 2
+END_OF_INPUT = 3
+
+RecordBatch = tuple[int, int, int, list[bytes | memoryview]]
+"""Kind, channel, data type, and the records (kind DATA) or the one event (kind EVENT)."""
+
+
+class InputGate:
+    """The reading interface; one task thread reads, any thread may wake or close.
+
+    The views of a batch are valid until the next call that reads.
+    """
+
+    def __init__(self, num_channels: int, temp_directories: Sequence[str] = ()) -> None:
+        self.num_channels = num_channels
+        self._lock = threading.Condition()
+        self._woken = False
+        self._closed = False
+        self._failure: Exception | None = None
+        self._held: AnyBuffer | None = None
+        self._deserializers = [RecordDeserializer(temp_directories) for _ in range(num_channels)]
+        self._on_ready: Callable[[], None] | None = None
+
+    # -- reading --------------------------------------------------------------------------
+
+    def next_buffer(self, timeout_ms: int) -> tuple[int, int, bytes] | None:
+        """Return channel, data type and bytes of the next buffer.
+
+        None means that the time is over, the gate was woken, or everything has been read.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            NetworkError: a channel has failed.
+        """
+        self._drop_held()
+        taken = self._take(timeout_ms)
+        if taken is None:
+            return None
+        channel, buffer = taken
+        try:
+            return channel, int(buffer.data_type), bytes(buffer.view())
+        finally:
+            buffer.recycle()
+
+    def next_records(self, timeout_ms: int) -> RecordBatch:
+        """Return the records that end in the next buffer, or the next event.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            NetworkError: a channel has failed.
+        """
+        self._drop_held()
+        taken = self._take(timeout_ms)
+        if taken is None:
+            return (END_OF_INPUT if self.is_finished() else NOTHING), -1, 0, []
+        channel, buffer = taken
+        self._held = buffer
+        data_type = buffer.data_type
+        deserializer = self._deserializers[channel]
+        if data_type.is_buffer:
+            return DATA, channel, data_type, deserializer.records_of(buffer.view())
+        if deserializer.has_pending_bytes and not data_type.has_priority:
+            raise CorruptStreamError(
+                f"{data_type.name} on channel {channel} inside a record: broken serialization"
+            )
+        return EVENT, channel, data_type, [buffer.view()]
+
+    def _drop_held(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.recycle()
+
+    def _take(self, timeout_ms: int) -> tuple[int, AnyBuffer] | None:
+        """Wait for a buffer that some channel has."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        while self._wait_ready(deadline):
+            taken = self._poll()
+            if taken is not None:
+                return taken
+        return None
+
+    def _wait_ready(self, deadline: float) -> bool:
+        with self._lock:
+            while True:
+                self._check_open()
+                if self._woken:
+                    self._woken = False
+                    return False
+                if self._is_ready():
+                    return True
+                left = deadline - time.monotonic()
+                if left <= 0 or self.is_finished():
+                    return False
+                self._lock.wait(left)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CancelTaskError("the input gate has been closed")
+        if self._failure is not None:
+            raise self._failure
+
+    # -- what the kinds of gates provide --------------------------------------------------
+
+    def _is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def _poll(self) -> tuple[int, AnyBuffer] | None:
+        raise NotImplementedError
+
+    def request_partitions(self) -> None:
+        """Ask all producers; returns at once, failures surface when reading."""
+        raise NotImplementedError
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event."""
+        raise NotImplementedError
+
+    def is_finished(self) -> bool:
+        """Whether every channel has delivered EndOfPartition."""
+        raise NotImplementedError
+
+    # -- any thread -----------------------------------------------------------------------
+
+    def wakeup(self) -> None:
+        """Make the present or else the next read return without a buffer."""
+        with self._lock:
+            self._woken = True
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        """Give everything back; blocked and later reads raise CancelTaskError."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._lock.notify_all()
+        self._release()
+        self._notify_ready()
+
+    def _release(self) -> None:
+        raise NotImplementedError
+
+    def _release_reading_state(self) -> None:
+        self._drop_held()
+        for deserializer in self._deserializers:
+            deserializer.clear()
+
+    def _notify_ready(self) -> None:
+        if self._on_ready is not None:
+            self._on_ready()
+
+
+class SingleInputGate(InputGate):
+    """Channels of one exchange, served in turn, one buffer each."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        pool: LocalBufferPool | None,
+        *,
+        temp_directories: Sequence[str] = (),
+        on_close: Callable[[SingleInputGate], None] | None = None,
+    ) -> None:
+        super().__init__(num_channels, temp_directories)
+        self.channels: list[InputChannel] = []
+        self.pool = pool
+        self._on_close = on_close
+        self._ready: deque[int] = deque()
+        self._is_queued = [False] * num_channels
+        self._num_priority = 0
+        self._ended = [False] * num_channels
+        self._num_ended = 0
+
+    def request_partitions(self) -> None:
+        """Ask all producers."""
+        for channel in self.channels:
+            channel.request()
+
+    def notify_channel_non_empty(self, index: int, *, priority: bool = False) -> None:
+        """A channel has a buffer or an error."""
+        with self._lock:
+            if self._closed or self._ended[index]:
+                return
+            if self._is_queued[index]:
+                if priority and index in list(self._ready)[self._num_priority :]:
+                    self._ready.remove(index)
+                else:
+                    return
+            self._is_queued[index] = True
+            if priority:
+                self._ready.insert(self._num_priority, index)
+                self._num_priority += 1
+            else:
+                self._ready.append(index)
+            self._lock.notify()
+        self._notify_ready()
+
+    def _is_ready(self) -> bool:
+        return bool(self._ready)
+
+    def _poll(self) -> tuple[int, AnyBuffer] | None:
+        with self._lock:
+            if not self._ready:
+                return None
+            index = self._ready.popleft()
+            self._is_queued[index] = False
+            if self._num_priority:
+                self._num_priority -= 1
+            if self._ended[index]:
+                return None
+        channel = self.channels[index]
+        try:
+            result = channel.next_buffer()
+        except Exception as error:
+            self._keep_failure(error)
+            raise
+        if result is None:
+            return None
+        buffer = result.buffer
+        if result.more_available:
+            self.notify_channel_non_empty(index)
+        if buffer.data_type is DataType.END_OF_PARTITION:
+            self._end_channel(channel, buffer, more=result.more_available)
+        return index, buffer
+
+    def _keep_failure(self, error: Exception) -> None:
+        """A failed gate stays failed, whichever channel is asked next."""
+        with self._lock:
+            if self._failure is None and not self._closed:
+                self._failure = error
+
+    def _end_channel(self, channel: InputChannel, buffer: AnyBuffer, *, more: bool) -> None:
+        if more:
+            buffer.recycle()
+            error = CorruptStreamError(f"data follows EndOfPartition on channel {channel.index}")
+            self._keep_failure(error)
+            raise error
+        with self._lock:
+            self._ended[channel.index] = True
+            self._num_ended += 1
+        # The buffer is an event's and unpooled, so it outlives its channel.
+        channel.release()
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event."""
+        if self._ended[channel]:
+            raise IllegalStateError(f"channel {channel} has ended")
+        self.channels[channel].resume_consumption()
+
+    def is_finished(self) -> bool:
+        """Whether every channel has ended."""
+        return self._num_ended == self.num_channels
+
+    def _release(self) -> None:
+        for channel in self.channels:
+            channel.release()
+        if self.pool is not None:
+            self.pool.lazy_destroy()
+        if self._on_close is not None:
+            self._on_close(self)
+
+
+class UnionInputGate(InputGate):
+    """Several gates read as one; a channel's index is its own plus the offset of its gate."""
+
+    def __init__(self, gates: Sequence[InputGate], temp_directories: Sequence[str] = ()) -> None:
+        if not gates:
+            raise ValueError("a union of no gates")
+        super().__init__(sum(gate.num_channels for gate in gates), temp_directories)
+        self._gates = list(gates)
+        self._offsets: list[int] = []
+        offset = 0
+        for gate in gates:
+            self._offsets.append(offset)
+            offset += gate.num_channels
+        self._ready: deque[int] = deque()
+        self._is_queued = [False] * len(gates)
+        for index, gate in enumerate(gates):
+            if gate._on_ready is not None:
+                raise IllegalStateError("the gate is part of a union already")
+            gate._on_ready = partial(self._on_gate_ready, index)
+            self._on_gate_ready(index)
+
+    def request_partitions(self) -> None:
+        """Ask all producers of all gates."""
+        for gate in self._gates:
+            gate.request_partitions()
+
+    def _on_gate_ready(self, index: int) -> None:
+        with self._lock:
+            if self._is_queued[index]:
+                return
+            self._is_queued[index] = True
+            self._ready.append(index)
+            self._lock.notify()
+        self._notify_ready()
+
+    def _is_ready(self) -> bool:
+        return bool(self._ready)
+
+    def _poll(self) -> tuple[int, AnyBuffer] | None:
+        with self._lock:
+            if not self._ready:
+                return None
+            index = self._ready.popleft()
+            self._is_queued[index] = False
+        gate = self._gates[index]
+        taken = gate._take(0)
+        if taken is None:
+            return None
+        # It may have more; if not, the next turn finds that out.
+        self._on_gate_ready(index)
+        channel, buffer = taken
+        return self._offsets[index] + channel, buffer
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event."""
+        for index in reversed(range(len(self._gates))):
+            if channel >= self._offsets[index]:
+                self._gates[index].resume_consumption(channel - self._offsets[index])
+                return
+
+    def is_finished(self) -> bool:
+        """Whether every gate has ended."""
+        return all(gate.is_finished() for gate in self._gates)
+
+    def _release(self) -> None:
+        for gate in self._gates:
+            gate.close()

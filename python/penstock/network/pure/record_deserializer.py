@@ -1,0 +1,178 @@
+"""Cuts the buffers of one channel back into records (SEMANTICS B4).
+
+Records are ``i32 length`` and payload, packed without regard to buffer borders.  Records that lie
+in one buffer are returned as views of it.  A record that spans buffers is gathered in memory, or
+in a temporary file once it is longer than the threshold; the file is unlinked as soon as it is
+open where the system allows it, so nothing is left behind even by a killed process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import secrets
+import struct
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from penstock.errors import CorruptStreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SPILL_THRESHOLD_BYTES = 5 << 20
+"""Longest record that is gathered in memory."""
+
+MIN_SPILL_THRESHOLD_BYTES = 100 << 10
+_FILE_ATTEMPTS = 10
+_LENGTH = struct.Struct(">i")
+
+
+class RecordDeserializer:
+    """State of one channel: what is left of a record whose end has not come yet."""
+
+    def __init__(
+        self,
+        temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
+    ) -> None:
+        self._directories = list(temp_directories)
+        self._threshold = max(spill_threshold_bytes, MIN_SPILL_THRESHOLD_BYTES)
+        self._head = bytearray()
+        self._length = -1
+        self._gathered = bytearray()
+        self._spill: _SpillFile | None = None
+
+    @property
+    def has_pending_bytes(self) -> bool:
+        """Whether a record was begun and not ended."""
+        return self._length >= 0 or bool(self._head)
+
+    def records_of(self, buffer: memoryview) -> list[bytes | memoryview]:
+        """Return the payloads that end in ``buffer``; keep the bytes of one that does not.
+
+        Views into ``buffer`` are valid as long as the caller keeps the buffer.
+
+        Raises:
+            CorruptStreamError: a length is negative.
+        """
+        records: list[bytes | memoryview] = []
+        offset = self._continue(buffer, records) if self.has_pending_bytes else 0
+        end = len(buffer)
+        while end - offset >= 4:
+            length: int = _LENGTH.unpack_from(buffer, offset)[0]
+            if length < 0:
+                raise CorruptStreamError(f"record of {length} bytes")
+            start = offset + 4
+            if length > end - start:
+                self._begin(length)
+                self._gather(buffer[start:])
+                return records
+            offset = start + length
+            records.append(buffer[start:offset])
+        self._head += buffer[offset:]
+        return records
+
+    def unconsumed(self) -> bytes:
+        """Return the pending bytes as they came, to be replayed to a fresh deserializer."""
+        if self._length < 0:
+            return bytes(self._head)
+        body = self._gathered if self._spill is None else self._spill.content()
+        return _LENGTH.pack(self._length) + bytes(body)
+
+    def clear(self) -> None:
+        """Drop pending bytes and the spill file."""
+        self._head = bytearray()
+        self._length = -1
+        self._gathered = bytearray()
+        if self._spill is not None:
+            self._spill.close()
+            self._spill = None
+
+    def _continue(self, buffer: memoryview, records: list[bytes | memoryview]) -> int:
+        """Feed the pending record; return where the rest of the buffer begins."""
+        offset = 0
+        if self._length < 0:
+            offset = min(4 - len(self._head), len(buffer))
+            self._head += buffer[:offset]
+            if len(self._head) < 4:
+                return offset
+            length: int = _LENGTH.unpack(self._head)[0]
+            if length < 0:
+                raise CorruptStreamError(f"record of {length} bytes")
+            self._begin(length)
+        count = min(self._length - self._size(), len(buffer) - offset)
+        self._gather(buffer[offset : offset + count])
+        if self._size() == self._length:
+            records.append(self._complete())
+        return offset + count
+
+    def _begin(self, length: int) -> None:
+        self._head = bytearray()
+        self._length = length
+        if length > self._threshold:
+            self._spill = _SpillFile(self._directories)
+
+    def _gather(self, data: memoryview) -> None:
+        if self._spill is None:
+            self._gathered += data
+        else:
+            self._spill.write(data)
+
+    def _size(self) -> int:
+        return len(self._gathered) if self._spill is None else self._spill.size
+
+    def _complete(self) -> bytes | memoryview:
+        record: bytes | memoryview
+        record = memoryview(self._gathered) if self._spill is None else self._spill.content()
+        self.clear()
+        return record
+
+
+class _SpillFile:
+    """A temporary file of one record."""
+
+    def __init__(self, directories: list[str]) -> None:
+        self.size = 0
+        self._file: BinaryIO = _create(directories)
+
+    def write(self, data: memoryview) -> None:
+        self._file.write(data)
+        self.size += len(data)
+
+    def content(self) -> memoryview:
+        """Map the file; the mapping outlives it."""
+        self._file.flush()
+        if self.size == 0:
+            return memoryview(b"")
+        return memoryview(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _create(directories: list[str]) -> BinaryIO:
+    """Open an anonymous file in one of the directories, starting at a random one.
+
+    A directory that fails is dropped unless it is the last.
+
+    Raises:
+        OSError: no directory can hold the file.
+    """
+    candidates = directories or [tempfile.gettempdir()]
+    start = secrets.randbelow(len(candidates))
+    for attempt in range(_FILE_ATTEMPTS):
+        directory = candidates[(start + attempt) % len(candidates)]
+        path = Path(directory, f"{secrets.token_hex(20)}.inputchannel")
+        try:
+            file = path.open("x+b")
+        except FileExistsError:
+            continue
+        except OSError:
+            if len(candidates) == 1:
+                raise
+            candidates.remove(directory)
+            continue
+        path.unlink()
+        return file
+    raise OSError(f"no spill file could be created in {candidates}")

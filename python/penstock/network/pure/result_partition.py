@@ -1,0 +1,308 @@
+"""What one subtask produces for all consumers of one exchange (SEMANTICS B3, C1)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from penstock.errors import CancelTaskError, IllegalStateError
+from penstock.network.data_type import DataType
+from penstock.network.pure.buffer_builder import BufferBuilder, BufferConsumer
+from penstock.network.pure.subpartition import (
+    REFUSED,
+    AvailabilityListener,
+    PipelinedSubpartition,
+    PipelinedSubpartitionView,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.pure.local_buffer_pool import LocalBufferPool
+    from penstock.network.pure.output_flusher import OutputFlusher
+
+BROADCAST = -1
+"""The subpartition index that means "all of them"."""
+
+
+class ResultPartition:
+    """Buffers of one subtask, one queue per consumer.
+
+    One task thread writes; ``fail``, ``release`` and the flusher may come from any thread.
+    ``_write_lock`` is held while builders are used, so that a release from another thread never
+    returns a segment that is being written.  A writer that waits for a buffer holds it too: a
+    release destroys the pool first, which wakes the writer, and takes the lock afterwards.
+    """
+
+    def __init__(
+        self,
+        partition_id: bytes,
+        num_subpartitions: int,
+        pool: LocalBufferPool,
+        *,
+        flush_timeout_ms: int = 100,
+        exclusive_buffers_per_channel: int = 2,
+        flusher: OutputFlusher | None = None,
+        on_release: Callable[[ResultPartition], None] | None = None,
+    ) -> None:
+        if num_subpartitions < 1:
+            raise ValueError(f"a partition of {num_subpartitions} subpartitions")
+        if flush_timeout_ms < -1:
+            raise ValueError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
+        self.partition_id = partition_id
+        self.num_subpartitions = num_subpartitions
+        self.pool = pool
+        self.flush_timeout_ms = flush_timeout_ms
+        self.subpartitions = [
+            PipelinedSubpartition(index, self, exclusive_buffers_per_channel)
+            for index in range(num_subpartitions)
+        ]
+        self._unicast: list[BufferBuilder | None] = [None] * num_subpartitions
+        self._broadcast: BufferBuilder | None = None
+        self._wanted_size = [2**31 - 1] * num_subpartitions
+        self._flusher = flusher if flush_timeout_ms > 0 else None
+        self._flush_is_due = False
+        self._on_release = on_release
+        self._finished = False
+        self._released = False
+        self._failure_cause: str | None = None
+        self._state = threading.Condition()
+        self._write_lock = threading.RLock()
+        self._unconsumed = set(range(num_subpartitions))
+
+    def __repr__(self) -> str:
+        return f"partition {self.partition_id.hex()}"
+
+    # -- writing, task thread only --------------------------------------------------------
+
+    def append(self, subpartition: int, framed: bytes | bytearray | memoryview) -> None:
+        """Write one framed record to a subpartition, or to all of them with ``BROADCAST``.
+
+        Blocks while no buffer is free.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the partition is finished.
+        """
+        view = memoryview(framed)
+        if not len(view):
+            return
+        with self._write_lock:
+            self._check_writable()
+            self._append(subpartition, view)
+        if self.flush_timeout_ms == 0:
+            self._flush(subpartition)
+        elif self._flusher is not None and not self._flush_is_due:
+            self._flush_is_due = True
+            self._flusher.schedule(self, self.flush_timeout_ms)
+
+    def _append(self, subpartition: int, view: memoryview) -> None:
+        builder = self._broadcast if subpartition == BROADCAST else self._unicast[subpartition]
+        if builder is None:
+            builder = self._request_builder(subpartition, len(view))
+            self._add_builder(subpartition, builder, 0)
+        written = builder.append_and_commit(view)
+        while written < len(view):
+            self._finish_builder(subpartition)
+            builder = self._request_builder(subpartition, len(view) - written)
+            count = builder.append_and_commit(view[written:])
+            written += count
+            # Added after the append, so that the consumer never shows a continuation without
+            # knowing how much of it belongs to the earlier record.
+            self._add_builder(subpartition, builder, count)
+        if builder.is_full:
+            self._finish_builder(subpartition)
+
+    def broadcast_event(self, event: bytes, data_type: int) -> None:
+        """Send a serialized event to every subpartition, behind all records written so far.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            ValueError: the data type is not an event's.
+        """
+        kind = DataType(data_type)
+        first = BufferConsumer.of_event(bytes(event), kind)
+        try:
+            with self._write_lock:
+                self._check_writable()
+                self._finish_all_builders()
+                for subpartition in self.subpartitions:
+                    subpartition.add(first.copy())
+        finally:
+            first.close()
+        if self.flush_timeout_ms == 0:
+            self.flush_all()
+
+    def finish(self) -> None:
+        """Send EndOfPartition to every subpartition; a second call does nothing."""
+        with self._write_lock:
+            if self._finished:
+                return
+            self._check_writable()
+            self._finish_all_builders()
+            self._finished = True
+            for subpartition in self.subpartitions:
+                subpartition.finish()
+        # No builder is requested any more; buffers in flight return when they are consumed.
+        self.pool.lazy_destroy()
+
+    # -- flushing, any thread -------------------------------------------------------------
+
+    def flush_all(self) -> None:
+        """Make every committed byte readable."""
+        for subpartition in self.subpartitions:
+            subpartition.flush()
+
+    def timed_flush(self) -> None:
+        """Flush for the flusher: the next record schedules the next flush."""
+        self._flush_is_due = False
+        self.flush_all()
+
+    def _flush(self, subpartition: int) -> None:
+        if subpartition == BROADCAST:
+            self.flush_all()
+        else:
+            self.subpartitions[subpartition].flush()
+
+    # -- end, any thread ------------------------------------------------------------------
+
+    def fail(self, cause: str) -> None:
+        """Give up: readers get an error that names the cause, a blocked writer wakes."""
+        with self._state:
+            if self._released:
+                return
+            self._failure_cause = cause
+        self.release()
+
+    def release(self) -> None:
+        """Drop everything; a second call does nothing."""
+        with self._state:
+            if self._released:
+                return
+            self._released = True
+            self._state.notify_all()
+        self.pool.lazy_destroy()
+        with self._write_lock:
+            self._finish_all_builders()
+        for subpartition in self.subpartitions:
+            subpartition.release()
+        if self._on_release is not None:
+            self._on_release(self)
+
+    def on_consumed_subpartition(self, index: int) -> None:
+        """A reader is done with its subpartition; the last one releases the partition."""
+        with self._state:
+            self._unconsumed.discard(index)
+            self._state.notify_all()
+            all_consumed = not self._unconsumed
+        self.subpartitions[index].release()
+        if all_consumed:
+            self.release()
+
+    # -- reading --------------------------------------------------------------------------
+
+    def create_subpartition_view(
+        self, index: int, listener: AvailabilityListener
+    ) -> PipelinedSubpartitionView:
+        """Make the only view of a subpartition."""
+        if not 0 <= index < self.num_subpartitions:
+            raise ValueError(f"subpartition {index} of {self.num_subpartitions}")
+        return self.subpartitions[index].create_read_view(listener)
+
+    # -- state ----------------------------------------------------------------------------
+
+    @property
+    def failure_cause(self) -> str | None:
+        """Why the producer failed, if it did."""
+        return self._failure_cause
+
+    @property
+    def is_released(self) -> bool:
+        """Whether everything was dropped."""
+        return self._released
+
+    @property
+    def buffers_queued(self) -> int:
+        """Elements queued in all subpartitions, events included."""
+        return sum(subpartition.num_queued for subpartition in self.subpartitions)
+
+    @property
+    def buffers_in_use(self) -> int:
+        """Segments of the pool that writer, queues or network hold."""
+        return self.pool.used_segments
+
+    def is_available(self) -> bool:
+        """Whether a record can be begun without waiting for a buffer."""
+        return self.pool.is_available
+
+    def wait_available(self, timeout_ms: int) -> bool:
+        """Wait until ``is_available``; False when the time is over."""
+        return self.pool.available_future.wait(timeout_ms / 1000)
+
+    def wait_consumed(self, timeout_ms: int) -> bool:
+        """Wait until every reader has everything, or the partition is released."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        with self._state:
+            return self._state.wait_for(
+                lambda: self._released or not self._unconsumed, deadline - time.monotonic()
+            )
+
+    # -- builders -------------------------------------------------------------------------
+
+    def _check_writable(self) -> None:
+        if self._released:
+            raise self._cancelled()
+        if self._finished:
+            raise IllegalStateError(f"{self} is finished")
+
+    def _cancelled(self) -> CancelTaskError:
+        why = f" ({self._failure_cause})" if self._failure_cause else ""
+        return CancelTaskError(f"{self} has been released{why}")
+
+    def _request_builder(self, subpartition: int, needed: int) -> BufferBuilder:
+        """Finish what the other mode left open, then take a builder, waiting for one."""
+        if subpartition == BROADCAST:
+            for index in range(self.num_subpartitions):
+                self._finish_builder(index)
+        else:
+            self._finish_builder(BROADCAST)
+        builder = self.pool.request_builder_blocking(subpartition)
+        if subpartition == BROADCAST:
+            self._broadcast = builder
+            wanted = min(self._wanted_size)
+        else:
+            self._unicast[subpartition] = builder
+            wanted = self._wanted_size[subpartition]
+        builder.trim(max(needed, wanted))
+        return builder
+
+    def _add_builder(self, subpartition: int, builder: BufferBuilder, partial: int) -> None:
+        consumer = builder.create_buffer_consumer_from_beginning()
+        if subpartition != BROADCAST:
+            self._note_size(subpartition, self.subpartitions[subpartition].add(consumer, partial))
+            return
+        try:
+            for index, target in enumerate(self.subpartitions):
+                self._note_size(index, target.add(consumer.copy(), partial))
+        finally:
+            consumer.close()
+
+    def _note_size(self, index: int, size: int) -> None:
+        # A refusal means that the reader went away; what is written for it is dropped.
+        if size != REFUSED:
+            self._wanted_size[index] = size
+
+    def _finish_builder(self, subpartition: int) -> None:
+        if subpartition == BROADCAST:
+            builder, self._broadcast = self._broadcast, None
+        else:
+            builder, self._unicast[subpartition] = self._unicast[subpartition], None
+        if builder is not None:
+            builder.finish()
+            builder.close()
+
+    def _finish_all_builders(self) -> None:
+        self._finish_builder(BROADCAST)
+        for index in range(self.num_subpartitions):
+            self._finish_builder(index)
