@@ -30,10 +30,13 @@ number of causes and the same three strings for each.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAGIC = 0xBADC0FFE
 FRAME_HEADER = struct.Struct(">iIB")
@@ -49,7 +52,8 @@ MAX_CONTROL_FRAME_BYTES = 1 << 20
 MAX_EVENT_BYTES = 10 << 20
 """Longest event in a BufferResponse; data is limited by the segment size."""
 
-_MAX_ERROR_TEXT_BYTES = 128 << 10
+# Longer texts are cut when written, so that an error with all its causes fits a frame.
+_MAX_ERROR_TEXT_BYTES = 16 << 10
 _MAX_CAUSES = 16
 
 BUFFER_RESPONSE = 0
@@ -347,7 +351,7 @@ def _encode_texts(texts: Sequence[str]) -> bytes:
 
 
 def _encode_error(error: RemoteError) -> bytes:
-    causes = error.causes[: _MAX_CAUSES]
+    causes = error.causes[:_MAX_CAUSES]
     body = _encode_texts((error.class_name, error.message, error.traceback))
     body += _I32.pack(len(causes))
     return body + b"".join(_encode_texts(cause) for cause in causes)

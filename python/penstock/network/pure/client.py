@@ -1,0 +1,352 @@
+"""The consuming side of the transport: one connection per producing executor (SEMANTICS C6)."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import selectors
+import socket
+from typing import TYPE_CHECKING
+
+from penstock.errors import (
+    CorruptStreamError,
+    NetworkError,
+    PartitionConnectionError,
+    PartitionNotFoundError,
+    ProducerFailedError,
+)
+from penstock.network.data_type import DataType
+from penstock.network.pure import wire
+from penstock.network.pure.connection import Connection
+from penstock.network.pure.handshake import ClientHandshake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.pure.buffer import Buffer
+    from penstock.network.pure.event_loop import EventLoop, Timer
+    from penstock.network.pure.input_channel import RemoteInputChannel
+
+logger = logging.getLogger(__name__)
+
+_ERROR_CLASSES: dict[str, type[NetworkError]] = {
+    kind.__name__: kind
+    for kind in (
+        CorruptStreamError,
+        PartitionConnectionError,
+        PartitionNotFoundError,
+        ProducerFailedError,
+    )
+}
+
+
+class _Connecting:
+    """A socket on its way to the peer."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        address: tuple[str, int],
+        timeout_ms: int,
+        done: Callable[[socket.socket | None, str], None],
+    ) -> None:
+        self._loop = loop
+        self._done = done
+        host, port = address
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+        self._timer: Timer | None = None
+        self._ended = False
+        code = self._socket.connect_ex((host, port))
+        if code not in (0, errno.EINPROGRESS):
+            self._end(os.strerror(code))
+            return
+        self._timer = loop.call_later(
+            timeout_ms / 1000, lambda: self._end(f"no answer within {timeout_ms} ms")
+        )
+        loop.register(self._socket, selectors.EVENT_WRITE, self)
+
+    def on_ready(self, mask: int) -> None:
+        """The attempt succeeded or failed."""
+        del mask
+        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        self._end(os.strerror(code) if code else "")
+
+    def abort(self) -> None:
+        """Give up without telling anyone."""
+        self._done = lambda sock, _: sock.close() if sock is not None else None
+        self._end("aborted")
+
+    def _end(self, failure: str) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._loop.unregister(self._socket)
+        if failure:
+            self._socket.close()
+            self._done(None, failure)
+        else:
+            self._done(self._socket, "")
+
+
+class PartitionRequestClient:
+    """Speaks with one producing executor for all channels that read from it.
+
+    The public methods may be called from any thread; they run on the loop's thread.  A
+    connection without channels stays for later ones, until either environment closes.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        address: tuple[str, int],
+        token: bytes,
+        *,
+        connect_timeout_ms: int,
+        max_backoff_ms: int,
+        partition_request_timeout_ms: int,
+    ) -> None:
+        self._loop = loop
+        self._address = address
+        self._token = token
+        self._connect_timeout_ms = connect_timeout_ms
+        self._max_backoff_ms = max_backoff_ms
+        self._partition_request_timeout_ms = partition_request_timeout_ms
+        self._peer = f"{address[0]}:{address[1]}"
+        self._channels: dict[bytes, RemoteInputChannel] = {}
+        self._waited_ms: dict[bytes, int] = {}
+        self._connecting: _Connecting | None = None
+        self._connection: Connection | None = None
+        self._incoming: Buffer | None = None
+
+    # -- any thread -----------------------------------------------------------------------
+
+    def request(self, channel: RemoteInputChannel) -> None:
+        """Ask for a channel's subpartition; connects first if need be."""
+        self._post(lambda: self._request(channel))
+
+    def notify_credit(self, channel: RemoteInputChannel) -> None:
+        """A channel has unannounced credit."""
+        self._post(lambda: self._send_credit(channel))
+
+    def resume(self, channel: RemoteInputChannel) -> None:
+        """A channel continues after a blocking event."""
+        self._post(lambda: self._send(channel, wire.ResumeConsumption(channel.receiver)))
+
+    def cancel(self, channel: RemoteInputChannel) -> None:
+        """A channel was released."""
+        self._post(lambda: self._cancel(channel))
+
+    def _post(self, call: Callable[[], None]) -> None:
+        # After the loop has ended there is no connection left to tell anything to.
+        self._loop.post(call)
+
+    # -- requests, on the loop ------------------------------------------------------------
+
+    def _request(self, channel: RemoteInputChannel) -> None:
+        if channel.is_released:
+            return
+        self._channels[channel.receiver] = channel
+        self._waited_ms[channel.receiver] = 0
+        if self._connection is not None and self._connection.is_open:
+            self._send_request(channel)
+        elif self._connection is None and self._connecting is None:
+            self._connecting = _Connecting(
+                self._loop, self._address, self._connect_timeout_ms, self._on_connected
+            )
+
+    def _on_connected(self, sock: socket.socket | None, failure: str) -> None:
+        self._connecting = None
+        if sock is None:
+            self._fail_all(
+                PartitionConnectionError(
+                    f"Connecting to remote task manager '{self._peer}' has failed: {failure}; "
+                    "the remote task manager may have been lost"
+                )
+            )
+            return
+        self._connection = Connection(
+            self._loop,
+            sock,
+            self._peer,
+            ClientHandshake(self._token),
+            self,
+            accepts_buffers=True,
+        )
+
+    def on_open(self) -> None:
+        """The peer has proved itself: send what was asked for meanwhile."""
+        for channel in list(self._channels.values()):
+            self._send_request(channel)
+
+    def _send_request(self, channel: RemoteInputChannel) -> None:
+        if self._connection is not None:
+            self._connection.send(
+                wire.PartitionRequest(
+                    channel.partition_id,
+                    channel.subpartition,
+                    channel.subpartition,
+                    channel.receiver,
+                    channel.initial_credit,
+                )
+            )
+
+    def _send(self, channel: RemoteInputChannel, message: wire.Message) -> None:
+        if channel.receiver in self._channels and self._connection is not None:
+            self._connection.send(message)
+
+    def _send_credit(self, channel: RemoteInputChannel) -> None:
+        credit = channel.take_unannounced_credit()
+        if credit:
+            self._send(channel, wire.AddCredit(credit, channel.receiver))
+
+    def _cancel(self, channel: RemoteInputChannel) -> None:
+        if self._channels.pop(channel.receiver, None) is None:
+            return
+        self._waited_ms.pop(channel.receiver, None)
+        if self._connection is not None and self._connection.is_open:
+            self._connection.send(wire.CancelPartitionRequest(channel.receiver))
+
+    # -- arrivals, on the loop ------------------------------------------------------------
+
+    def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
+        """Find room for a payload; without a channel it is skipped."""
+        try:
+            data_type = DataType(header.data_type)
+        except ValueError as error:
+            raise CorruptStreamError(f"no buffer has the data type {header.data_type}") from error
+        if data_type is DataType.NONE or header.is_compressed:
+            raise CorruptStreamError(f"unacceptable {header}")
+        channel = self._channels.get(header.receiver)
+        if channel is None or (header.size == 0 and data_type.is_buffer):
+            return None
+        try:
+            self._incoming = channel.buffer_for(header)
+        except CorruptStreamError as error:
+            channel.fail(error)
+            return None
+        return None if self._incoming is None else self._incoming.segment.view[: header.size]
+
+    def on_buffer_complete(self, header: wire.BufferHeader) -> None:
+        """Hand a payload to its channel."""
+        buffer, self._incoming = self._incoming, None
+        channel = self._channels.get(header.receiver)
+        if buffer is not None:
+            if channel is None:
+                buffer.recycle()
+            else:
+                channel.on_buffer(buffer, header.sequence_number, header.backlog)
+        elif channel is not None and header.size == 0 and DataType(header.data_type).is_buffer:
+            channel.on_empty_buffer(header.sequence_number, header.backlog)
+
+    def on_message(self, message: wire.Message) -> None:
+        """Serve a message of the producer."""
+        match message:
+            case wire.BacklogAnnouncement():
+                channel = self._channels.get(message.receiver)
+                if channel is not None:
+                    channel.on_backlog(message.backlog)
+            case wire.ErrorResponse():
+                self._on_error(message)
+            case _:
+                raise CorruptStreamError(f"{type(message).__name__} is no server's message")
+
+    def _on_error(self, message: wire.ErrorResponse) -> None:
+        error = message.error
+        kind = _ERROR_CLASSES.get(error.class_name.rpartition(".")[2], ProducerFailedError)
+        text = f"{error.message} (at remote task manager '{self._peer}')"
+        if message.receiver is None:
+            self._fail_all(PartitionConnectionError(text))
+            if self._connection is not None:
+                self._connection.close(None)
+            return
+        channel = self._channels.get(message.receiver)
+        if channel is None:
+            return
+        if kind is PartitionNotFoundError and self._may_retry(channel):
+            self._send_request(channel)
+            return
+        self._forget(channel)
+        channel.fail(kind(text))
+
+    def _may_retry(self, channel: RemoteInputChannel) -> bool:
+        """The producer has waited its time already, so a retry is immediate."""
+        waited = self._waited_ms[channel.receiver] + self._partition_request_timeout_ms
+        self._waited_ms[channel.receiver] = waited
+        return waited < 2 * self._max_backoff_ms
+
+    def _forget(self, channel: RemoteInputChannel) -> None:
+        self._channels.pop(channel.receiver, None)
+        self._waited_ms.pop(channel.receiver, None)
+
+    def on_writable(self) -> None:
+        """Requests are small; nothing waits for room."""
+
+    # -- end ------------------------------------------------------------------------------
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Every channel of the connection fails; a payload that had begun is dropped."""
+        self._connection = None
+        incoming, self._incoming = self._incoming, None
+        if incoming is not None:
+            incoming.recycle()
+        if error is not None:
+            self._fail_all(PartitionConnectionError(str(error)))
+
+    def _fail_all(self, error: NetworkError) -> None:
+        channels, self._channels = self._channels, {}
+        self._waited_ms.clear()
+        if channels:
+            logger.warning("%d channels have failed: %s", len(channels), error)
+        for channel in channels.values():
+            channel.fail(error)
+
+    def close(self) -> None:
+        """Close the connection; for the loop's thread."""
+        if self._connecting is not None:
+            self._connecting.abort()
+            self._connecting = None
+        if self._connection is not None:
+            self._connection.close(None)
+        self._fail_all(PartitionConnectionError("the network environment was closed"))
+
+
+class ConnectionManager:
+    """The clients of one environment, one per address."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        token: bytes,
+        *,
+        connect_timeout_ms: int,
+        partition_request_timeout_ms: int,
+    ) -> None:
+        self._loop = loop
+        self._token = token
+        self._connect_timeout_ms = connect_timeout_ms
+        self._partition_request_timeout_ms = partition_request_timeout_ms
+        self._clients: dict[tuple[str, int], PartitionRequestClient] = {}
+
+    def client_for(self, address: tuple[str, int]) -> PartitionRequestClient:
+        """Return the client of an address; it connects when it has something to ask."""
+        address = (address[0], address[1])
+        client = PartitionRequestClient(
+            self._loop,
+            address,
+            self._token,
+            connect_timeout_ms=self._connect_timeout_ms,
+            max_backoff_ms=self._partition_request_timeout_ms,
+            partition_request_timeout_ms=self._partition_request_timeout_ms,
+        )
+        # setdefault is atomic, so concurrent callers share one client.
+        return self._clients.setdefault(address, client)
+
+    def close(self) -> None:
+        """Close every connection; for the loop's thread."""
+        for client in self._clients.values():
+            client.close()

@@ -1,0 +1,244 @@
+"""One authenticated, framed TCP connection, served by the event loop."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import selectors
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.errors import AuthenticationError, CorruptStreamError, IllegalStateError
+from penstock.network.pure import wire
+from penstock.network.pure.frame_decoder import FrameDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.pure.event_loop import EventLoop
+    from penstock.network.pure.handshake import Handshake
+
+logger = logging.getLogger(__name__)
+
+HANDSHAKE_TIMEOUT_SECONDS = 30.0
+"""How long a peer may stay silent before it has proved itself."""
+
+_RECEIVE_BYTES = 256 << 10
+_RECEIVES_PER_TURN = 8
+_MAX_VECTORS = min(64, os.sysconf("SC_IOV_MAX"))
+SEND_WATERMARK_BYTES = 256 << 10
+"""While more than this waits to be sent, the connection asks for no more."""
+
+
+class ConnectionHandler(Protocol):
+    """The role of a connection: server or client.  Called on the loop's thread."""
+
+    def on_open(self) -> None:
+        """The peer has proved itself."""
+
+    def on_message(self, message: wire.Message) -> None:
+        """A message arrived."""
+
+    def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
+        """Return where a payload goes, or None to skip it."""
+
+    def on_buffer_complete(self, header: wire.BufferHeader) -> None:
+        """A payload arrived."""
+
+    def on_writable(self) -> None:
+        """More may be sent."""
+
+    def on_closed(self, error: Exception | None) -> None:
+        """The connection is gone; None if this end closed it."""
+
+
+class Connection:
+    """Sends and receives for one handler.  Everything happens on the loop's thread."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        sock: socket.socket,
+        peer: str,
+        handshake: Handshake,
+        handler: ConnectionHandler,
+        *,
+        accepts_buffers: bool,
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self.peer = peer
+        self._handler = handler
+        self._handshake: Handshake | None = handshake
+        self._handshake_bytes = bytearray()
+        self._decoder = FrameDecoder(handler, accepts_buffers=accepts_buffers)
+        self._outgoing: deque[tuple[memoryview, Callable[[], None] | None]] = deque()
+        self._outgoing_bytes = 0
+        self._mask = selectors.EVENT_READ
+        self._closed = False
+        self._close_when_sent = False
+        self._receive = memoryview(bytearray(_RECEIVE_BYTES))
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        loop.register(sock, self._mask, self)
+        self._timer = loop.call_later(HANDSHAKE_TIMEOUT_SECONDS, self._on_handshake_timeout)
+        if greeting := handshake.greeting():
+            self._enqueue(greeting, None)
+            self._write()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the peer has proved itself and the connection stands."""
+        return self._handshake is None and not self._closed
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether it is worth to send more."""
+        return self.is_open and self._outgoing_bytes < SEND_WATERMARK_BYTES
+
+    def send(self, message: wire.Message) -> None:
+        """Send a message."""
+        self._enqueue(wire.encode(message), None)
+        self._write()
+
+    def queue_buffer(
+        self, header: wire.BufferHeader, payload: memoryview, done: Callable[[], None]
+    ) -> None:
+        """Queue a buffer without sending yet; ``done`` is called when it is sent or dropped."""
+        self._enqueue(wire.encode_buffer_header(header), None if len(payload) else done)
+        if len(payload):
+            self._enqueue(payload, done)
+
+    def flush(self) -> None:
+        """Send what is queued, as far as the socket takes it."""
+        self._write()
+
+    def close_when_sent(self) -> None:
+        """Close once everything queued is sent."""
+        self._close_when_sent = True
+        if not self._outgoing:
+            self.close(None)
+
+    def close(self, error: Exception | None) -> None:
+        """Close now; the handler learns why, once."""
+        if self._closed:
+            return
+        self._closed = True
+        self._decoder.stop()
+        self._timer.cancel()
+        self._loop.unregister(self._socket)
+        self._socket.close()
+        outgoing, self._outgoing = self._outgoing, deque()
+        for _, done in outgoing:
+            if done is not None:
+                done()
+        self._handler.on_closed(error)
+
+    # -- socket ---------------------------------------------------------------------------
+
+    def on_ready(self, mask: int) -> None:
+        """Serve the socket."""
+        if mask & selectors.EVENT_READ:
+            self._read()
+        if mask & selectors.EVENT_WRITE and not self._closed:
+            self._write()
+
+    def _read(self) -> None:
+        for _ in range(_RECEIVES_PER_TURN):
+            try:
+                count = self._socket.recv_into(self._receive)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._lost(error)
+                return
+            if count == 0:
+                self._lost(None)
+                return
+            try:
+                self._consume(self._receive[:count])
+            except (CorruptStreamError, AuthenticationError, IllegalStateError) as error:
+                logger.warning("dropping the connection with %s: %s", self.peer, error)
+                self.close(error)
+            if self._closed or count < _RECEIVE_BYTES:
+                return
+
+    def _consume(self, data: memoryview) -> None:
+        while self._handshake is not None and len(data):
+            handshake = self._handshake
+            count = min(handshake.expects_bytes - len(self._handshake_bytes), len(data))
+            self._handshake_bytes += data[:count]
+            data = data[count:]
+            if len(self._handshake_bytes) < handshake.expects_bytes:
+                return
+            received, self._handshake_bytes = bytes(self._handshake_bytes), bytearray()
+            answer, done = handshake.answer(received)
+            if answer:
+                self._enqueue(answer, None)
+                self._write()
+            if done:
+                self._handshake = None
+                self._timer.cancel()
+                self._handler.on_open()
+        if len(data) and not self._closed:
+            self._decoder.feed(data)
+
+    def _enqueue(self, data: bytes | memoryview, done: Callable[[], None] | None) -> None:
+        if self._closed:
+            if done is not None:
+                done()
+            return
+        self._outgoing.append((memoryview(data), done))
+        self._outgoing_bytes += len(data)
+
+    def _write(self) -> None:
+        while self._outgoing and not self._closed:
+            vectors = [self._outgoing[i][0] for i in range(min(_MAX_VECTORS, len(self._outgoing)))]
+            try:
+                sent = self._socket.sendmsg(vectors)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                self._lost(error)
+                return
+            self._outgoing_bytes -= sent
+            self._drop_sent(sent)
+            if self.is_writable:
+                self._handler.on_writable()
+        if self._closed:
+            return
+        if not self._outgoing and self._close_when_sent:
+            self.close(None)
+            return
+        mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._outgoing else 0)
+        if mask != self._mask:
+            self._mask = mask
+            self._loop.modify(self._socket, mask, self)
+
+    def _drop_sent(self, sent: int) -> None:
+        while sent:
+            head, done = self._outgoing[0]
+            if sent < len(head):
+                self._outgoing[0] = (head[sent:], done)
+                return
+            sent -= len(head)
+            self._outgoing.popleft()
+            if done is not None:
+                done()
+
+    def _lost(self, error: OSError | None) -> None:
+        if self._handshake is not None:
+            logger.warning("%s left before it had proved that it holds the token", self.peer)
+        if error is None:
+            text = f"Connection unexpectedly closed by remote task manager '{self.peer}'"
+        elif error.errno == errno.ECONNRESET:
+            text = f"Connection reset by peer '{self.peer}'"
+        else:
+            text = f"Connection with '{self.peer}' failed: {error}"
+        self.close(ConnectionError(text + "; the remote task manager may have been lost"))
+
+    def _on_handshake_timeout(self) -> None:
+        logger.warning("dropping %s: it did not prove itself in time", self.peer)
+        self.close(AuthenticationError(f"'{self.peer}' did not prove itself in time"))

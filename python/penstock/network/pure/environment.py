@@ -1,0 +1,278 @@
+"""The data plane of one TaskExecutor in plain Python."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigurationError, IllegalStateError
+from penstock.network.pure.buffer_manager import BufferManager
+from penstock.network.pure.client import ConnectionManager
+from penstock.network.pure.event_loop import EventLoop
+from penstock.network.pure.input_channel import (
+    InputChannel,
+    LocalInputChannel,
+    RemoteInputChannel,
+)
+from penstock.network.pure.input_gate import InputGate, SingleInputGate, UnionInputGate
+from penstock.network.pure.network_buffer_pool import UNBOUNDED, NetworkBufferPool
+from penstock.network.pure.output_flusher import OutputFlusher
+from penstock.network.pure.partition_manager import ResultPartitionManager
+from penstock.network.pure.result_partition import ResultPartition
+from penstock.network.pure.server import TransportServer
+from penstock.network.pure.wire import PARTITION_ID_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.network import api
+    from penstock.network.pure.local_buffer_pool import LocalBufferPool
+
+logger = logging.getLogger(__name__)
+
+MAX_BUFFERS_PER_CHANNEL = 10
+"""Quota of a subpartition: at this many buffers the partition counts as unavailable."""
+
+MAX_OVERDRAFT_BUFFERS = 5
+"""Buffers that a partition may take beyond its pool to end a record that it has begun."""
+
+_PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED")
+ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
+
+
+class NetworkEnvironment:
+    """Pool, partitions, gates, port and connections; one per TaskExecutor."""
+
+    def __init__(
+        self,
+        *,
+        executor_id: str,
+        token: bytes,
+        bind_host: str = "127.0.0.1",
+        num_segments: int = 2048,
+        segment_size: int = 32768,
+        exclusive_buffers_per_channel: int = 2,
+        floating_buffers_per_gate: int = 8,
+        request_timeout_ms: int = 30_000,
+        partition_request_timeout_ms: int = 10_000,
+        connect_timeout_ms: int = 120_000,
+        temp_directories: Sequence[str] = (),
+    ) -> None:
+        if exclusive_buffers_per_channel < 0 or floating_buffers_per_gate < 1:
+            raise ConfigurationError(
+                f"{exclusive_buffers_per_channel} exclusive buffers per channel and "
+                f"{floating_buffers_per_gate} floating buffers per gate; "
+                "at least 0 and 1 are needed"
+            )
+        self.executor_id = executor_id
+        self._exclusive = exclusive_buffers_per_channel
+        self._floating = floating_buffers_per_gate
+        self._partition_request_timeout_ms = partition_request_timeout_ms
+        self._temp_directories = tuple(temp_directories)
+        self._pool = NetworkBufferPool(num_segments, segment_size, request_timeout_ms)
+        self._partitions = ResultPartitionManager()
+        self._gates: set[SingleInputGate] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._loop = EventLoop(f"penstock-network-{executor_id}")
+        try:
+            self._server = TransportServer(
+                self._loop, bind_host, token, self._partitions, partition_request_timeout_ms
+            )
+        except OSError:
+            self._loop.close(lambda: None)
+            raise
+        self._connections = ConnectionManager(
+            self._loop,
+            token,
+            connect_timeout_ms=connect_timeout_ms,
+            partition_request_timeout_ms=partition_request_timeout_ms,
+        )
+        self._flusher = OutputFlusher(f"penstock-flusher-{executor_id}")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where other executors reach this one."""
+        return self._server.address
+
+    @property
+    def total_segments(self) -> int:
+        """Size of the network buffer pool."""
+        return self._pool.total_segments
+
+    @property
+    def available_segments(self) -> int:
+        """Segments that no pool and no channel holds."""
+        return self._pool.available_segments
+
+    @property
+    def buffer_pool(self) -> NetworkBufferPool:
+        """The pool of all segments."""
+        return self._pool
+
+    # -- partitions -----------------------------------------------------------------------
+
+    def create_result_partition(
+        self,
+        partition_id: bytes,
+        num_subpartitions: int,
+        partition_type: str = "PIPELINED_BOUNDED",
+        flush_timeout_ms: int = 100,
+    ) -> ResultPartition:
+        """Make and register a partition; consumers that ask early have waited for it.
+
+        Raises:
+            InsufficientBuffersError: its pool's minimum cannot be promised.
+            ConfigurationError: the type is unknown.
+        """
+        self._check_open()
+        _check_partition_id(partition_id)
+        if partition_type not in _PARTITION_TYPES:
+            raise ConfigurationError(
+                f"result partition type {partition_type!r}; known are {', '.join(_PARTITION_TYPES)}"
+            )
+        bounded = partition_type == "PIPELINED_BOUNDED"
+        size = num_subpartitions * self._exclusive + self._floating
+        minimum = num_subpartitions + 1
+        pool = self._pool.create_buffer_pool(
+            minimum,
+            max(minimum, size) if bounded else UNBOUNDED,
+            num_subpartitions,
+            MAX_BUFFERS_PER_CHANNEL,
+            MAX_OVERDRAFT_BUFFERS,
+        )
+        partition = ResultPartition(
+            partition_id,
+            num_subpartitions,
+            pool,
+            flush_timeout_ms=flush_timeout_ms,
+            exclusive_buffers_per_channel=self._exclusive,
+            flusher=self._flusher,
+            on_release=self._partitions.unregister,
+        )
+        try:
+            self._partitions.register(partition)
+        except IllegalStateError:
+            pool.lazy_destroy()
+            raise
+        return partition
+
+    # -- gates ----------------------------------------------------------------------------
+
+    def create_input_gate(self, channels: Sequence[ChannelSpec]) -> InputGate:
+        """Make a gate; its buffers are taken now, its partitions requested later.
+
+        Raises:
+            InsufficientBuffersError: the buffers of its channels cannot be promised.
+        """
+        self._check_open()
+        for partition_id, _, _ in channels:
+            _check_partition_id(partition_id)
+        has_remote = any(address is not None for _, _, address in channels)
+        pool = self._pool.create_buffer_pool(1, self._floating) if has_remote else None
+        gate = SingleInputGate(
+            len(channels),
+            pool,
+            temp_directories=self._temp_directories,
+            on_close=self._gates.discard,
+        )
+        try:
+            for index, (partition_id, subpartition, address) in enumerate(channels):
+                gate.channels.append(
+                    self._create_channel(gate, pool, index, partition_id, subpartition, address)
+                )
+        except BaseException:
+            gate.close()
+            raise
+        with self._lock:
+            self._gates.add(gate)
+        return gate
+
+    def _create_channel(
+        self,
+        gate: SingleInputGate,
+        pool: LocalBufferPool | None,
+        index: int,
+        partition_id: bytes,
+        subpartition: int,
+        address: tuple[str, int] | None,
+    ) -> InputChannel:
+        if address is None or pool is None:
+            return LocalInputChannel(
+                gate, index, partition_id, subpartition, self._partitions, self._call_later
+            )
+        channel = RemoteInputChannel(
+            gate,
+            index,
+            partition_id,
+            subpartition,
+            address,
+            self._connections.client_for(_resolve(address)),
+            self._exclusive,
+        )
+        buffers = BufferManager(self._pool, pool, channel.notify_credit)
+        buffers.request_exclusive(self._exclusive)
+        channel.buffers = buffers
+        return channel
+
+    def _call_later(self, call: Callable[[], None]) -> None:
+        delay = self._partition_request_timeout_ms / 1000
+        self._loop.post(lambda: self._start_timer(delay, call))
+
+    def _start_timer(self, delay: float, call: Callable[[], None]) -> None:
+        self._loop.call_later(delay, call)
+
+    def create_union_gate(self, gates: Sequence[api.InputGate]) -> InputGate:
+        """Read several gates of this environment as one.
+
+        Raises:
+            TypeError: a gate belongs to the other runtime.
+        """
+        own = [gate for gate in gates if isinstance(gate, InputGate)]
+        if len(own) != len(gates):
+            raise TypeError("a union is made of gates of one runtime")
+        return UnionInputGate(own, self._temp_directories)
+
+    # -- end ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close gates, partitions, connections and threads; a second call does nothing."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            gates = list(self._gates)
+        for gate in gates:
+            gate.close()
+        for partition in self._partitions.partitions():
+            partition.fail(f"task executor {self.executor_id} is closing")
+        self._flusher.close()
+        self._loop.close(self._close_sockets)
+        self._pool.destroy_all_buffer_pools()
+        self._pool.destroy()
+
+    def _close_sockets(self) -> None:
+        self._server.close()
+        self._connections.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError(f"the network environment of {self.executor_id} is closed")
+
+
+def _check_partition_id(partition_id: bytes) -> None:
+    if len(partition_id) != PARTITION_ID_BYTES:
+        raise ValueError(f"partition id of {len(partition_id)} bytes; it has {PARTITION_ID_BYTES}")
+
+
+def _resolve(address: tuple[str, int]) -> tuple[str, int]:
+    """Turn a host name into a number here, in the caller's thread: the loop must not block.
+
+    Raises:
+        OSError: the name is unknown.
+    """
+    info = socket.getaddrinfo(address[0], address[1], type=socket.SOCK_STREAM)
+    name = info[0][4]
+    return str(name[0]), int(name[1])

@@ -1,0 +1,80 @@
+"""Both ends prove that they hold the token before anything else is parsed.
+
+::
+
+    server -> client   32 random bytes
+    client -> server   32 random bytes of its own | HMAC-SHA256(token, server bytes + "client")
+    server -> client   HMAC-SHA256(token, client bytes + "server")
+
+Whoever receives a wrong proof drops the connection; comparisons take constant time.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+
+from penstock.errors import AuthenticationError
+
+NONCE_BYTES = 32
+PROOF_BYTES = 32
+CLIENT_REPLY_BYTES = NONCE_BYTES + PROOF_BYTES
+
+
+def _proof(token: bytes, nonce: bytes, role: bytes) -> bytes:
+    return hmac.digest(token, nonce + role, "sha256")
+
+
+class ServerHandshake:
+    """The accepting end."""
+
+    def __init__(self, token: bytes) -> None:
+        self._token = token
+        self._nonce = secrets.token_bytes(NONCE_BYTES)
+        self.expects_bytes = CLIENT_REPLY_BYTES
+
+    def greeting(self) -> bytes:
+        """Return what is sent first."""
+        return self._nonce
+
+    def answer(self, received: bytes) -> tuple[bytes, bool]:
+        """Check the client's proof; return the server's and that the handshake is done.
+
+        Raises:
+            AuthenticationError: the client does not hold the token.
+        """
+        client_nonce, proof = received[:NONCE_BYTES], received[NONCE_BYTES:]
+        if not hmac.compare_digest(proof, _proof(self._token, self._nonce, b"client")):
+            raise AuthenticationError("the client's proof is wrong")
+        return _proof(self._token, client_nonce, b"server"), True
+
+
+class ClientHandshake:
+    """The connecting end."""
+
+    def __init__(self, token: bytes) -> None:
+        self._token = token
+        self._nonce = secrets.token_bytes(NONCE_BYTES)
+        self._answered = False
+        self.expects_bytes = NONCE_BYTES
+
+    def greeting(self) -> bytes:
+        """Return what is sent first: nothing."""
+        return b""
+
+    def answer(self, received: bytes) -> tuple[bytes, bool]:
+        """Answer the server's nonce, then check its proof; return bytes to send and whether done.
+
+        Raises:
+            AuthenticationError: the server does not hold the token.
+        """
+        if not self._answered:
+            self._answered = True
+            self.expects_bytes = PROOF_BYTES
+            return self._nonce + _proof(self._token, received, b"client"), False
+        if not hmac.compare_digest(received, _proof(self._token, self._nonce, b"server")):
+            raise AuthenticationError("the server's proof is wrong")
+        return b"", True
+
+
+Handshake = ServerHandshake | ClientHandshake

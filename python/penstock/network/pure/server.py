@@ -1,0 +1,379 @@
+"""The producing side of the transport (SEMANTICS C4).
+
+Per connection there is a queue of readers that can send and a map of all readers.  All of it
+lives on the event loop's thread; notifications from task threads are posted to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.errors import CorruptStreamError, IllegalStateError, PenstockError
+from penstock.network.data_type import DataType
+from penstock.network.pure import wire
+from penstock.network.pure.connection import Connection
+from penstock.network.pure.handshake import ServerHandshake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.pure.event_loop import EventLoop, Timer
+    from penstock.network.pure.partition_manager import ResultPartitionManager
+    from penstock.network.pure.result_partition import ResultPartition
+    from penstock.network.pure.subpartition import BufferAndBacklog, PipelinedSubpartitionView
+
+logger = logging.getLogger(__name__)
+
+_LISTEN_BACKLOG = 1024
+_MAX_CREDIT = 2**31 - 1
+
+
+class SequenceViewReader:
+    """One consumer channel: its view, and the credit it has granted."""
+
+    def __init__(self, queue: PartitionRequestQueue, request: wire.PartitionRequest) -> None:
+        self.receiver = request.receiver
+        self.subpartition = request.first
+        self.initial_credit = request.credit
+        self.credits = request.credit
+        self.is_queued = False
+        self.view: PipelinedSubpartitionView | None = None
+        self.cancel_request: Callable[[], None] | None = None
+        self._queue = queue
+
+    def attach(self, partition: ResultPartition) -> None:
+        """Open the view.
+
+        Raises:
+            PenstockError: the subpartition is gone or taken.
+        """
+        self.cancel_request = None
+        self.view = partition.create_subpartition_view(self.subpartition, self)
+
+    def notify_data_available(self) -> None:
+        """From any thread: the view has something."""
+        self._queue.post(lambda: self._queue.enqueue(self))
+
+    def notify_priority_event(self, sequence_number: int) -> None:
+        """From any thread: the view has something urgent."""
+        del sequence_number
+        self.notify_data_available()
+
+    def add_credit(self, count: int) -> None:
+        """The consumer has room for ``count`` more buffers."""
+        if not 0 < count <= _MAX_CREDIT - self.credits:
+            raise CorruptStreamError(f"credit of {count} on top of {self.credits}")
+        self.credits += count
+
+    def resume(self) -> None:
+        """Continue after a blocking event."""
+        if self.view is None:
+            raise IllegalStateError("consumption resumed before it began")
+        if self.initial_credit == 0:
+            # The consumer gave its floating buffers back while it was blocked.
+            self.credits = 0
+        self.view.resume_consumption()
+
+    def availability(self) -> tuple[bool, int]:
+        """Return whether a buffer can be sent now, and the backlog."""
+        if self.view is None:
+            return False, 0
+        if self.view.is_released:
+            return True, 0
+        return self.view.availability_and_backlog(has_credit=self.credits > 0)
+
+    @property
+    def needs_backlog_announcement(self) -> bool:
+        """Whether the consumer learns of data by announcement alone."""
+        return self.initial_credit == 0 and self.credits == 0
+
+    def next_buffer(self) -> BufferAndBacklog | None:
+        """Take the next buffer; data costs one credit.
+
+        Raises:
+            IllegalStateError: data was taken without credit.
+        """
+        if self.view is None or self.view.is_released:
+            return None
+        result = self.view.get_next_buffer()
+        if result is not None and result.buffer.data_type.is_buffer:
+            self.credits -= 1
+            if self.credits < 0:
+                result.buffer.recycle()
+                raise IllegalStateError("no credit available")
+        return result
+
+    def has_more(self, result: BufferAndBacklog) -> bool:
+        """Whether the buffer after ``result`` can be sent."""
+        following = result.next_data_type
+        if following is DataType.NONE:
+            return False
+        return self.credits > 0 or following.is_event
+
+    def release(self) -> None:
+        """The consumer is gone."""
+        if self.cancel_request is not None:
+            self.cancel_request()
+            self.cancel_request = None
+        if self.view is not None:
+            self.view.release_all_resources()
+
+
+class PartitionRequestQueue:
+    """Serves the consumers behind one connection."""
+
+    def __init__(
+        self, loop: EventLoop, partitions: ResultPartitionManager, request_timeout_ms: int
+    ) -> None:
+        self._loop = loop
+        self._partitions = partitions
+        self._request_timeout_ms = request_timeout_ms
+        self._connection: Connection | None = None
+        self._available: deque[SequenceViewReader] = deque()
+        self._readers: dict[bytes, SequenceViewReader] = {}
+        self.on_gone: Callable[[], None] | None = None
+
+    def bind(self, connection: Connection) -> None:
+        """Tell which connection to send on."""
+        self._connection = connection
+
+    def post(self, call: Callable[[], None]) -> None:
+        """Run on the loop's thread, where everything else runs."""
+        self._loop.post(call)
+
+    # -- messages -------------------------------------------------------------------------
+
+    def on_open(self) -> None:
+        """Nothing is sent unasked."""
+
+    def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
+        """Clients send no buffers; the decoder refuses them."""
+        raise CorruptStreamError(f"a client sent {header}")
+
+    def on_buffer_complete(self, header: wire.BufferHeader) -> None:
+        """Clients send no buffers; the decoder refuses them."""
+        raise CorruptStreamError(f"a client sent {header}")
+
+    def on_message(self, message: wire.Message) -> None:
+        """Serve one request."""
+        match message:
+            case wire.PartitionRequest():
+                self._on_partition_request(message)
+            case wire.AddCredit():
+                reader = self._reader(message.receiver)
+                reader.add_credit(message.credit)
+                self.enqueue(reader)
+            case wire.ResumeConsumption():
+                reader = self._reader(message.receiver)
+                reader.resume()
+                self.enqueue(reader)
+            case wire.CancelPartitionRequest():
+                self._cancel(message.receiver)
+            case wire.CloseRequest():
+                self._close(None)
+            case wire.NewBufferSize():
+                known = self._readers.get(message.receiver)
+                if known is not None and known.view is not None:
+                    known.view.notify_new_buffer_size(message.size)
+            case wire.AckAllRecordsProcessed():
+                self._reader(message.receiver)
+            case wire.TaskEventRequest() | wire.SegmentId():
+                logger.warning("ignoring %s: nothing here listens to it", type(message).__name__)
+            case _:
+                raise CorruptStreamError(f"{type(message).__name__} is no client's message")
+
+    def _reader(self, receiver: bytes) -> SequenceViewReader:
+        try:
+            return self._readers[receiver]
+        except KeyError:
+            raise IllegalStateError(f"no reader for receiver {receiver.hex()}") from None
+
+    def _on_partition_request(self, request: wire.PartitionRequest) -> None:
+        if request.receiver in self._readers:
+            raise CorruptStreamError(f"receiver {request.receiver.hex()} requests twice")
+        if request.first != request.last or request.credit < 0:
+            raise CorruptStreamError(f"unacceptable {request}")
+        reader = SequenceViewReader(self, request)
+        self._readers[request.receiver] = reader
+
+        def found(partition: ResultPartition) -> None:
+            self.post(lambda: self._attach(reader, partition, timer))
+
+        def expire() -> None:
+            if self._partitions.remove_listener(request.partition_id, found):
+                self._fail_reader(
+                    reader,
+                    "penstock.errors.PartitionNotFoundError",
+                    f"partition {request.partition_id.hex()} was not registered within "
+                    f"{self._request_timeout_ms} ms",
+                )
+
+        timer: Timer | None = None
+        partition = self._partitions.find_or_listen(request.partition_id, found)
+        if partition is not None:
+            self._attach(reader, partition, None)
+            return
+        timer = self._loop.call_later(self._request_timeout_ms / 1000, expire)
+
+        def forget() -> None:
+            self._partitions.remove_listener(request.partition_id, found)
+            timer.cancel()
+
+        reader.cancel_request = forget
+
+    def _attach(
+        self, reader: SequenceViewReader, partition: ResultPartition, timer: Timer | None
+    ) -> None:
+        if timer is not None:
+            timer.cancel()
+        if self._readers.get(reader.receiver) is not reader:
+            return
+        try:
+            reader.attach(partition)
+        except PenstockError as error:
+            kind = type(error)
+            self._fail_reader(reader, f"{kind.__module__}.{kind.__qualname__}", str(error))
+        else:
+            self.enqueue(reader)
+
+    def _fail_reader(self, reader: SequenceViewReader, class_name: str, text: str) -> None:
+        if self._readers.pop(reader.receiver, None) is not reader:
+            return
+        reader.release()
+        if self._connection is not None:
+            error = wire.RemoteError(class_name, text)
+            self._connection.send(wire.ErrorResponse(error, reader.receiver))
+
+    def _cancel(self, receiver: bytes) -> None:
+        reader = self._readers.pop(receiver, None)
+        if reader is not None:
+            if reader.is_queued:
+                self._available.remove(reader)
+                reader.is_queued = False
+            reader.release()
+
+    # -- sending --------------------------------------------------------------------------
+
+    def enqueue(self, reader: SequenceViewReader) -> None:
+        """Send from a reader if it has something and its consumer has room."""
+        connection = self._connection
+        if reader.is_queued or connection is None or reader.receiver not in self._readers:
+            return
+        available, backlog = reader.availability()
+        if not available:
+            if backlog > 0 and reader.needs_backlog_announcement:
+                connection.send(wire.BacklogAnnouncement(backlog, reader.receiver))
+            return
+        reader.is_queued = True
+        self._available.append(reader)
+        if len(self._available) == 1 and connection.is_writable:
+            self.on_writable()
+            connection.flush()
+
+    def on_writable(self) -> None:
+        """Queue buffers, one of each reader in turn, until enough waits to be sent."""
+        connection = self._connection
+        while self._available and connection is not None and connection.is_writable:
+            reader = self._available.popleft()
+            reader.is_queued = False
+            result = reader.next_buffer()
+            if result is None:
+                self._end_if_released(reader)
+                continue
+            if reader.has_more(result):
+                reader.is_queued = True
+                self._available.append(reader)
+            buffer = result.buffer
+            payload = buffer.view()
+            header = wire.BufferHeader(
+                reader.receiver,
+                reader.subpartition,
+                result.sequence_number,
+                result.backlog,
+                buffer.data_type,
+                buffer.is_compressed,
+                len(payload),
+            )
+            connection.queue_buffer(header, payload, buffer.recycle)
+
+    def _end_if_released(self, reader: SequenceViewReader) -> None:
+        view = reader.view
+        if view is None or not view.is_released:
+            return
+        cause = view.failure_cause or "the partition was released before it was consumed"
+        self._fail_reader(reader, "penstock.errors.ProducerFailedError", cause)
+
+    # -- end ------------------------------------------------------------------------------
+
+    def on_closed(self, error: Exception | None) -> None:
+        """Release every reader."""
+        if error is not None and self._readers:
+            logger.warning("%d consumers left: %s", len(self._readers), error)
+        self._connection = None
+        self._available.clear()
+        readers, self._readers = self._readers, {}
+        for reader in readers.values():
+            reader.release()
+        if self.on_gone is not None:
+            self.on_gone()
+
+    def _close(self, error: Exception | None) -> None:
+        if self._connection is not None:
+            self._connection.close(error)
+
+
+class TransportServer:
+    """Accepts connections of consumers."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        bind_host: str,
+        token: bytes,
+        partitions: ResultPartitionManager,
+        partition_request_timeout_ms: int,
+    ) -> None:
+        self._loop = loop
+        self._token = token
+        self._partitions = partitions
+        self._partition_request_timeout_ms = partition_request_timeout_ms
+        self._connections: set[Connection] = set()
+        family = socket.AF_INET6 if ":" in bind_host else socket.AF_INET
+        self._socket = socket.create_server((bind_host, 0), family=family, backlog=_LISTEN_BACKLOG)
+        self._socket.setblocking(False)
+        name = self._socket.getsockname()
+        self.address: tuple[str, int] = (name[0], name[1])
+        loop.post(lambda: loop.register(self._socket, selectors.EVENT_READ, self))
+
+    def on_ready(self, mask: int) -> None:
+        """Accept one connection."""
+        del mask
+        try:
+            sock, peer = self._socket.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        queue = PartitionRequestQueue(
+            self._loop, self._partitions, self._partition_request_timeout_ms
+        )
+        connection = Connection(
+            self._loop,
+            sock,
+            f"{peer[0]}:{peer[1]}",
+            ServerHandshake(self._token),
+            queue,
+            accepts_buffers=False,
+        )
+        queue.bind(connection)
+        self._connections.add(connection)
+        queue.on_gone = lambda: self._connections.discard(connection)
+
+    def close(self) -> None:
+        """Close the port and every connection; for the loop's thread."""
+        self._loop.unregister(self._socket)
+        self._socket.close()
+        for connection in list(self._connections):
+            connection.close(None)
