@@ -1,0 +1,106 @@
+"""The data plane as Python sees it: the native one, or its twin in plain Python.
+
+``PENSTOCK_RUNTIME`` selects ``native`` (the default) or ``pure``.  The classes are looked up when
+they are first asked for, so that importing this package starts and loads nothing::
+
+    from penstock.network import NetworkEnvironment
+
+    environment = NetworkEnvironment(executor_id="worker-1", token=token)
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any, Literal
+
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from penstock.network.codec import codec_for
+    from penstock.network.pure.channel_selector import make_selector
+    from penstock.network.pure.environment import NetworkEnvironment
+    from penstock.network.pure.input_gate import InputGate
+    from penstock.network.pure.input_processor import StreamInputProcessor
+    from penstock.network.pure.record_writer import RecordWriter
+    from penstock.network.pure.result_partition import ResultPartition
+
+__all__ = [
+    "InputGate",
+    "NetworkEnvironment",
+    "RecordWriter",
+    "ResultPartition",
+    "StreamInputProcessor",
+    "codec_for",
+    "load",
+    "make_selector",
+    "runtime",
+]
+
+Runtime = Literal["native", "pure"]
+
+_MODULES: dict[Runtime, dict[str, str]] = {
+    "native": {
+        "InputGate": "penstock._core",
+        "NetworkEnvironment": "penstock._core",
+        "RecordWriter": "penstock._native.record_writer",
+        "ResultPartition": "penstock._core",
+        "StreamInputProcessor": "penstock._native.input_processor",
+        "codec_for": "penstock.network.codec",
+        "make_selector": "penstock._native.channel_selector",
+    },
+    "pure": {
+        "InputGate": "penstock.network.pure.input_gate",
+        "NetworkEnvironment": "penstock.network.pure.environment",
+        "RecordWriter": "penstock.network.pure.record_writer",
+        "ResultPartition": "penstock.network.pure.result_partition",
+        "StreamInputProcessor": "penstock.network.pure.input_processor",
+        "codec_for": "penstock.network.codec",
+        "make_selector": "penstock.network.pure.channel_selector",
+    },
+}
+
+
+def runtime() -> Runtime:
+    """Return the data plane that ``PENSTOCK_RUNTIME`` selects.
+
+    Raises:
+        ConfigurationError: the variable has another value than native and pure.
+    """
+    value = os.environ.get("PENSTOCK_RUNTIME", "native")
+    if value == "native":
+        return "native"
+    if value == "pure":
+        return "pure"
+    raise ConfigurationError(f"PENSTOCK_RUNTIME is {value!r}; it can be 'native' or 'pure'")
+
+
+def load(name: str, kind: Runtime | None = None) -> Any:
+    """Return a class or function of a runtime, by default of the selected one.
+
+    Raises:
+        AttributeError: the data plane has no such name.
+        ConfigurationError: the native runtime is wanted and its extension is missing; the pure
+            one is never taken in its place, because it is many times slower.
+    """
+    kind = kind or runtime()
+    try:
+        module = _MODULES[kind][name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith(("penstock._core", "penstock._native")):
+            raise
+        raise ConfigurationError(
+            f"the extension {error.name} of the native data plane is not installed; build it "
+            "with 'make develop', or set PENSTOCK_RUNTIME=pure for the slower pure runtime"
+        ) from error
+
+
+def __getattr__(name: str) -> Any:
+    # Not stored: a test may switch the runtime between two look-ups.
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return load(name)

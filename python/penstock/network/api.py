@@ -1,0 +1,216 @@
+"""What both runtimes of the data plane provide, for the type checker and for readers.
+
+Nothing here is instantiated: ``penstock.network`` resolves the same names to the native or the
+pure classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
+"""Partition id, subpartition, and where its producer listens (None: in this environment)."""
+
+
+class ResultPartition(Protocol):
+    """What one subtask produces for all consumers of one exchange."""
+
+    @property
+    def num_subpartitions(self) -> int:
+        """Number of consumers."""
+
+    @property
+    def buffers_queued(self) -> int:
+        """Buffers and events that wait to be read."""
+
+    @property
+    def buffers_in_use(self) -> int:
+        """Segments that the writer, the queues or the network hold."""
+
+    def broadcast_event(self, event: bytes, data_type: int) -> None:
+        """Send a serialized event to every subpartition, behind what was written.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+        """
+
+    def flush_all(self) -> None:
+        """Make every byte written so far readable."""
+
+    def finish(self) -> None:
+        """Send EndOfPartition to every subpartition."""
+
+    def fail(self, cause: str) -> None:
+        """Readers get an error that names the cause; a blocked writer gets CancelTaskError."""
+
+    def release(self) -> None:
+        """Drop everything."""
+
+    def is_available(self) -> bool:
+        """Whether a record can be begun without waiting for a buffer."""
+
+    def wait_available(self, timeout_ms: int) -> bool:
+        """Wait until that is so; False when the time is over."""
+
+    def wait_consumed(self, timeout_ms: int) -> bool:
+        """Wait until every reader has everything, or the partition is released."""
+
+
+class InputGate(Protocol):
+    """What one task reads from one exchange, or from several."""
+
+    @property
+    def num_channels(self) -> int:
+        """Number of channels."""
+
+    def request_partitions(self) -> None:
+        """Ask all producers for their data."""
+
+    def next_buffer(self, timeout_ms: int) -> tuple[int, int, bytes] | None:
+        """Return channel, data type and bytes of the next buffer.
+
+        None means that the time is over, the gate was woken, or everything has been read.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            PartitionConnectionError: a producer's executor cannot be reached any more.
+            PartitionNotFoundError: a producer does not know its partition.
+            ProducerFailedError: a producer has failed.
+        """
+
+    def wakeup(self) -> None:
+        """Make the present or else the next read return without a buffer."""
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event."""
+
+    def is_finished(self) -> bool:
+        """Whether every channel has delivered EndOfPartition."""
+
+    def close(self) -> None:
+        """Give everything back; blocked and later reads raise CancelTaskError."""
+
+
+class NetworkEnvironment(Protocol):
+    """Pool, port, partitions and gates of one TaskExecutor."""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where other executors reach this one."""
+
+    @property
+    def total_segments(self) -> int:
+        """Size of the network buffer pool."""
+
+    @property
+    def available_segments(self) -> int:
+        """Segments that no pool and no channel holds."""
+
+    def create_result_partition(
+        self,
+        partition_id: bytes,
+        num_subpartitions: int,
+        partition_type: str = "PIPELINED_BOUNDED",
+        flush_timeout_ms: int = 100,
+    ) -> ResultPartition:
+        """Make and register a partition; its id has 60 bytes.
+
+        Raises:
+            InsufficientBuffersError: its buffers cannot be promised.
+        """
+
+    def create_input_gate(self, channels: Sequence[ChannelSpec]) -> InputGate:
+        """Make a gate; its buffers are taken now, its partitions requested later.
+
+        Raises:
+            InsufficientBuffersError: its buffers cannot be promised.
+        """
+
+    def create_union_gate(self, gates: Sequence[InputGate]) -> InputGate:
+        """Read several gates as one; a channel's index is its own plus its gate's offset."""
+
+    def close(self) -> None:
+        """Close gates, partitions, connections and threads."""
+
+
+class RecordWriter(Protocol):
+    """Writes the elements of one output, each to the channels that its selector names."""
+
+    @property
+    def records_out(self) -> int:
+        """Records written."""
+
+    @property
+    def bytes_out(self) -> int:
+        """Bytes written, framing included."""
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Write a record; the least timestamp means "none"."""
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Write a watermark to every channel."""
+
+    def emit_status(self, idle: bool) -> None:
+        """Write a watermark status to every channel."""
+
+    def broadcast_event(self, event: bytes, data_type: int) -> None:
+        """Send an event to every channel, behind what was written."""
+
+    def flush(self) -> None:
+        """Make every byte written so far readable."""
+
+
+class ElementHandler(Protocol):
+    """Takes what is not a record from the reading loop."""
+
+    def on_watermark(self, channel: int, timestamp: int) -> None:
+        """A watermark arrived."""
+
+    def on_status(self, channel: int, idle: bool) -> None:
+        """A watermark status arrived."""
+
+    def on_latency_marker(
+        self, channel: int, marked: int, op_lower: int, op_upper: int, subtask: int
+    ) -> None:
+        """A latency marker arrived."""
+
+    def on_event(self, channel: int, event: bytes, data_type: int) -> None:
+        """An event arrived."""
+
+
+class StreamInputProcessor(Protocol):
+    """The reading loop of a task."""
+
+    @property
+    def records_in(self) -> int:
+        """Records read."""
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes read."""
+
+    def process_next(self, timeout_ms: int) -> int:
+        """Process one buffer at most: 0 nothing came, 1 processed, 2 the input has ended."""
+
+
+class ChannelSelector(Protocol):
+    """Chooses the channel of a record."""
+
+    @property
+    def is_broadcast(self) -> bool:
+        """Whether every record goes to every channel."""
+
+    def select(self, value: Any) -> int:
+        """Return the channel's index."""
+
+
+if TYPE_CHECKING:
+    # The type checker compares the pure classes with the interface here, and the stubs of the
+    # native ones where they are declared.
+    from penstock.network.pure import environment as pure
+
+    def _pure_conforms(environment: pure.NetworkEnvironment) -> NetworkEnvironment:
+        return environment
