@@ -32,9 +32,7 @@ def write_frame(sock: socket.socket, body: bytes) -> None:
         OSError: the connection is broken.
     """
     if not 1 <= len(body) <= MAX_FRAME_BYTES:
-        raise ValueError(
-            f"a frame body has 1 to {MAX_FRAME_BYTES} bytes, this one has {len(body)}"
-        )
+        raise ValueError(f"a frame body has 1 to {MAX_FRAME_BYTES} bytes, this one has {len(body)}")
     sock.sendall(_LENGTH.pack(len(body)) + body)
 
 

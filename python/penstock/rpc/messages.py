@@ -70,7 +70,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     parallelism: int
     max_parallelism: int
     attempt_number: int
-    allocation_id: str
+    allocation_id: bytes
     code_id: str
     configuration: dict[str, str]
     partitions: tuple[PartitionDescriptor, ...]
@@ -111,7 +111,7 @@ class SlotOffer(msgspec.Struct, frozen=True):
     """An allocated slot, as its TaskExecutor offers it to the job."""
 
     slot: int
-    allocation_id: str
+    allocation_id: bytes
 
 
 class OfferSlots(Message, frozen=True):
@@ -125,7 +125,7 @@ class SlotRefused(Message, frozen=True):
     """A `RequestSlot` could not be granted; ``reason`` says why."""
 
     job_id: bytes
-    allocation_id: str
+    allocation_id: bytes
     reason: str
 
 
@@ -133,7 +133,7 @@ class SlotFreed(Message, frozen=True):
     """A slot is free again: its last task ended after it was released."""
 
     slot: int
-    allocation_id: str
+    allocation_id: bytes
 
 
 class UpdateTaskState(Message, frozen=True):
@@ -181,20 +181,20 @@ class RequestSlot(Message, frozen=True):
 
     job_id: bytes
     slot: int
-    allocation_id: str
+    allocation_id: bytes
 
 
 class AcceptSlots(Message, frozen=True):
     """The JobMaster takes offered slots: they become ACTIVE."""
 
     job_id: bytes
-    allocation_ids: tuple[str, ...]
+    allocation_ids: tuple[bytes, ...]
 
 
 class FreeSlot(Message, frozen=True):
     """Releases a slot; its tasks are failed with ``cause``."""
 
-    allocation_id: str
+    allocation_id: bytes
     cause: str
 
 

@@ -278,9 +278,7 @@ class TaskExecutor:
         with self._lock:
             if descriptor.attempt_id in self._tasks:
                 raise PenstockError(f"{task.name} runs already")
-            self._slots.add_task(
-                descriptor.job_id, descriptor.allocation_id, descriptor.attempt_id
-            )
+            self._slots.add_task(descriptor.job_id, descriptor.allocation_id, descriptor.attempt_id)
             self._tasks[descriptor.attempt_id] = task
         return task
 
@@ -312,9 +310,7 @@ class TaskExecutor:
             logger.error("%s failed: %s: %s", task.name, failure.qualname, failure.message)
         descriptor = task.descriptor
         self._send(
-            UpdateTaskState(
-                descriptor.job_id, descriptor.attempt_id, state, failure, accumulators
-            )
+            UpdateTaskState(descriptor.job_id, descriptor.attempt_id, state, failure, accumulators)
         )
 
     def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
@@ -352,9 +348,7 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
         bind_host=launch.bind_host,
         num_segments=integer("taskmanager.memory.network.segments", 2048),
         segment_size=integer("taskmanager.memory.segment-size", 32768),
-        exclusive_buffers_per_channel=integer(
-            "taskmanager.network.memory.buffers-per-channel", 2
-        ),
+        exclusive_buffers_per_channel=integer("taskmanager.network.memory.buffers-per-channel", 2),
         floating_buffers_per_gate=integer(
             "taskmanager.network.memory.floating-buffers-per-gate", 8
         ),

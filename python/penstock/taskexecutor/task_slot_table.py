@@ -35,7 +35,7 @@ class TaskSlot:
 
     index: int
     job_id: bytes
-    allocation_id: str
+    allocation_id: bytes
     deadline_s: float | None
     state: SlotState = SlotState.ALLOCATED
     attempts: set[bytes] = field(default_factory=set)
@@ -47,10 +47,10 @@ class TaskSlotTable:
     def __init__(self, slots: int, slot_timeout_s: float) -> None:
         self._count = slots
         self._slot_timeout_s = slot_timeout_s
-        self._by_allocation: dict[str, TaskSlot] = {}
+        self._by_allocation: dict[bytes, TaskSlot] = {}
         self._by_attempt: dict[bytes, TaskSlot] = {}
 
-    def allocate(self, index: int, job_id: bytes, allocation_id: str, now_s: float) -> TaskSlot:
+    def allocate(self, index: int, job_id: bytes, allocation_id: bytes, now_s: float) -> TaskSlot:
         """Gives a free slot to a job; repeating the same allocation is harmless.
 
         Raises:
@@ -62,19 +62,19 @@ class TaskSlotTable:
         if known is not None:
             if (known.index, known.job_id) != (index, job_id):
                 raise SlotOccupiedError(
-                    f"allocation {allocation_id} holds slot {known.index} already"
+                    f"allocation {allocation_id.hex()} holds slot {known.index} already"
                 )
             return known
         for slot in self._by_allocation.values():
             if slot.index == index:
                 raise SlotOccupiedError(
-                    f"slot {index} is held by allocation {slot.allocation_id}"
+                    f"slot {index} is held by allocation {slot.allocation_id.hex()}"
                 )
         slot = TaskSlot(index, job_id, allocation_id, now_s + self._slot_timeout_s)
         self._by_allocation[allocation_id] = slot
         return slot
 
-    def mark_active(self, job_id: bytes, allocation_id: str) -> None:
+    def mark_active(self, job_id: bytes, allocation_id: bytes) -> None:
         """The job took the slot.
 
         Raises:
@@ -83,12 +83,12 @@ class TaskSlotTable:
         slot = self._by_allocation.get(allocation_id)
         if slot is None or slot.job_id != job_id or slot.state is SlotState.RELEASING:
             raise SlotNotActiveError(
-                f"no slot is allocated to job {job_id.hex()} as {allocation_id}"
+                f"no slot is allocated to job {job_id.hex()} as {allocation_id.hex()}"
             )
         slot.state = SlotState.ACTIVE
         slot.deadline_s = None
 
-    def add_task(self, job_id: bytes, allocation_id: str, attempt_id: bytes) -> None:
+    def add_task(self, job_id: bytes, allocation_id: bytes, attempt_id: bytes) -> None:
         """Puts a task into a slot; an ALLOCATED slot becomes ACTIVE by that.
 
         Raises:
@@ -110,7 +110,7 @@ class TaskSlotTable:
             return slot
         return None
 
-    def release(self, allocation_id: str) -> tuple[TaskSlot | None, frozenset[bytes]]:
+    def release(self, allocation_id: bytes) -> tuple[TaskSlot | None, frozenset[bytes]]:
         """Releases a slot.
 
         Returns:

@@ -1,0 +1,97 @@
+"""The options of the control plane, read once and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from penstock.errors import ConfigurationError
+from penstock.jobmaster.durations import parse_duration_ms
+
+DURATION_KEYS = (
+    "taskmanager.slot.timeout",
+    "task.cancellation.interval",
+    "task.cancellation.timeout",
+)
+"""Durations that reach the TaskExecutors; normalised here, so that they need no parser."""
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Options of one cluster; all durations in milliseconds.
+
+    Attributes:
+        slots_per_executor: ``taskmanager.numberOfTaskSlots``; one each by default, so that every
+            subtask of a slot sharing group has an interpreter of its own.
+        slot_request_timeout_ms: ``slot.request.timeout``.
+        heartbeat_interval_ms: ``heartbeat.interval``.
+        heartbeat_timeout_ms: ``heartbeat.timeout``.
+        shutdown_grace_ms: ``cluster.shutdown.grace``: time that workers get to end by themselves,
+            and a cancelled job to be cancelled, before workers are killed.
+        bind_host: ``jobmanager.bind-host``.
+        runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
+    """
+
+    slots_per_executor: int
+    slot_request_timeout_ms: int
+    heartbeat_interval_ms: int
+    heartbeat_timeout_ms: int
+    shutdown_grace_ms: int
+    bind_host: str
+    runtime: str
+
+    @staticmethod
+    def from_configuration(configuration: Mapping[str, str]) -> ClusterSettings:
+        """Reads the options.
+
+        Raises:
+            ConfigurationError: a value is malformed; names key and value.
+        """
+        from penstock.network import runtime
+
+        settings = ClusterSettings(
+            slots_per_executor=_positive(configuration, "taskmanager.numberOfTaskSlots", 1),
+            slot_request_timeout_ms=_duration(configuration, "slot.request.timeout", 300_000),
+            heartbeat_interval_ms=_duration(configuration, "heartbeat.interval", 10_000),
+            heartbeat_timeout_ms=_duration(configuration, "heartbeat.timeout", 50_000),
+            shutdown_grace_ms=_duration(configuration, "cluster.shutdown.grace", 5_000),
+            bind_host=configuration.get("jobmanager.bind-host", "127.0.0.1"),
+            runtime=configuration.get("penstock.runtime") or runtime(),
+        )
+        if settings.runtime not in ("native", "pure"):
+            raise ConfigurationError(
+                f"penstock.runtime is 'native' or 'pure', not {settings.runtime!r}"
+            )
+        if settings.heartbeat_interval_ms >= settings.heartbeat_timeout_ms:
+            raise ConfigurationError(
+                f"heartbeat.interval ({settings.heartbeat_interval_ms} ms) must be shorter than "
+                f"heartbeat.timeout ({settings.heartbeat_timeout_ms} ms)"
+            )
+        return settings
+
+
+def worker_configuration(configuration: Mapping[str, str]) -> dict[str, str]:
+    """The configuration as TaskExecutors get it: durations as whole milliseconds."""
+    result = dict(configuration)
+    for key in DURATION_KEYS:
+        if key in result:
+            result[key] = str(_duration(configuration, key, 0))
+    return result
+
+
+def _duration(configuration: Mapping[str, str], key: str, default_ms: int) -> int:
+    text = configuration.get(key)
+    return default_ms if text is None else parse_duration_ms(text, key)
+
+
+def _positive(configuration: Mapping[str, str], key: str, default: int) -> int:
+    text = configuration.get(key)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise ConfigurationError(f"{key} must be a whole number from 1, not {text!r}")
+    return value

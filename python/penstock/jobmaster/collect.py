@@ -1,0 +1,195 @@
+"""The driver's end of execute-and-collect: results of a job's collect sinks, as raw batches.
+
+Each connection has a bounded queue.  When the reader of the results does not keep up, the queue
+fills, the connection's thread stops reading, TCP's window closes and the sink waits: so the job
+slows down instead of the driver's memory growing.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+from penstock.errors import CorruptStreamError
+from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.messages import (
+    CollectAccepted,
+    CollectBatch,
+    CollectFinished,
+    CollectHello,
+    collect_decoder,
+    encode_message,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_QUEUED_BATCHES = 16
+MAX_BATCH_BYTES = 1024 * 1024 * 1024
+
+
+class CollectResults:
+    """The results of one collect sink, all its subtasks together.
+
+    Batches come in the order of their subtask; between subtasks there is no order.  The end is
+    reached when the job has ended (`job_ended`) and everything that arrived was taken.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._batches: deque[tuple[int, bytes]] = deque()
+        self._waiting: dict[int, int] = {}
+        self._connections: set[socket.socket] = set()
+        self._job_ended = False
+        self._closed = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yields batches until the end; blocks while none is there."""
+        while True:
+            batch = self.take()
+            if batch is None:
+                return
+            yield batch
+
+    def take(self, timeout_s: float | None = None) -> bytes | None:
+        """Takes the next batch; None at the end.
+
+        Raises:
+            TimeoutError: none came within ``timeout_s``.
+        """
+        with self._changed:
+            if not self._changed.wait_for(self._can_take, timeout_s):
+                raise TimeoutError(f"no result within {timeout_s} s")
+            if not self._batches:
+                return None
+            connection, batch = self._batches.popleft()
+            self._waiting[connection] -= 1
+            self._changed.notify_all()
+            return batch
+
+    def job_ended(self) -> None:
+        """The job is over: once the connections have been read out, the end is reached."""
+        with self._changed:
+            self._job_ended = True
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Takes no more results; drops the connections.  Any thread, idempotent."""
+        with self._changed:
+            self._closed = True
+            self._batches.clear()
+            connections = list(self._connections)
+            self._changed.notify_all()
+        for sock in connections:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the sink closed first
+
+    def _can_take(self) -> bool:
+        return bool(self._batches or self._closed or (self._job_ended and not self._connections))
+
+    def serve(self, sock: socket.socket) -> None:
+        """Reads one authenticated connection to its end, in the connection's own thread."""
+        key = id(sock)
+        with self._changed:
+            if self._closed:
+                sock.close()
+                return
+            self._connections.add(sock)
+            self._waiting[key] = 0
+        try:
+            self._read(sock, key)
+        except (OSError, CorruptStreamError) as error:
+            if not self._closed:
+                logger.warning("a collect connection ended early: %s", error)
+        finally:
+            sock.close()
+            with self._changed:
+                self._connections.discard(sock)
+                self._changed.notify_all()
+
+    def _read(self, sock: socket.socket, key: int) -> None:
+        write_frame(sock, encode_message(CollectAccepted()))
+        decoder = collect_decoder()
+        parts: list[bytes] = []
+        while (body := read_frame(sock)) is not None:
+            message = decoder.decode(body)
+            if isinstance(message, CollectFinished):
+                return
+            if not isinstance(message, CollectBatch):
+                raise CorruptStreamError(f"unexpected {type(message).__name__} of a collect sink")
+            parts.append(message.data)
+            if sum(map(len, parts)) > MAX_BATCH_BYTES:
+                raise CorruptStreamError(f"a batch of more than {MAX_BATCH_BYTES} bytes")
+            if message.last:
+                batch = b"".join(parts)
+                parts = []
+                with self._changed:
+                    self._changed.wait_for(
+                        lambda: self._closed or self._waiting[key] < MAX_QUEUED_BATCHES
+                    )
+                    if self._closed:
+                        return
+                    self._waiting[key] += 1
+                    self._batches.append((key, batch))
+                    self._changed.notify_all()
+        if parts:
+            raise CorruptStreamError("the connection ended inside a batch")
+
+
+class CollectService:
+    """Hands collect connections to the results that wait for them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._results: dict[tuple[bytes, str], CollectResults] = {}
+
+    def register(self, job_id: bytes, collect_id: str) -> CollectResults:
+        """Makes the results of a collect sink; before the job is submitted."""
+        results = CollectResults()
+        with self._lock:
+            if (job_id, collect_id) in self._results:
+                raise ValueError(f"collect id {collect_id!r} is in use in job {job_id.hex()}")
+            self._results[(job_id, collect_id)] = results
+        return results
+
+    def results(self, job_id: bytes, collect_id: str) -> CollectResults:
+        """The results of a sink, made if need be: the sink may connect before the reader asks."""
+        with self._lock:
+            return self._results.setdefault((job_id, collect_id), CollectResults())
+
+    def job_ended(self, job_id: bytes) -> None:
+        """Tells the job's results that no more will connect."""
+        for results in self._of(job_id):
+            results.job_ended()
+
+    def close(self) -> None:
+        """Drops all connections."""
+        with self._lock:
+            everything = list(self._results.values())
+            self._results.clear()
+        for results in everything:
+            results.close()
+
+    def serve(self, sock: socket.socket, peer: str) -> None:
+        """Handler of the role "collect"."""
+        try:
+            body = read_frame(sock)
+            hello = None if body is None else collect_decoder().decode(body)
+        except (OSError, CorruptStreamError) as error:
+            logger.warning("dropped %s: %s", peer, error)
+            sock.close()
+            return
+        if not isinstance(hello, CollectHello):
+            logger.warning("dropped %s: a collect connection starts with its job", peer)
+            sock.close()
+            return
+        sock.settimeout(None)
+        self.results(hello.job_id, hello.collect_id).serve(sock)
+
+    def _of(self, job_id: bytes) -> list[CollectResults]:
+        with self._lock:
+            return [results for key, results in self._results.items() if key[0] == job_id]

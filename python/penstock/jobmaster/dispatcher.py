@@ -1,0 +1,384 @@
+"""Dispatcher: takes jobs, runs a JobMaster for each, and keeps the cluster they share.
+
+It owns the driver's one port, the main thread, the ResourceManager, heartbeats and the results
+of collect sinks.  `stop` leaves nothing of them behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
+from penstock.jobmaster.cluster_settings import ClusterSettings, worker_configuration
+from penstock.jobmaster.collect import CollectService
+from penstock.jobmaster.heartbeat_manager import HeartbeatManager
+from penstock.jobmaster.job_handle import JobHandle
+from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.resource_manager import (
+    DriverFactory,
+    ResourceManager,
+    TaskExecutorGateway,
+    WorkerExit,
+)
+from penstock.rpc import messages
+from penstock.rpc.authentication import new_token
+from penstock.rpc.connection import Connection
+from penstock.rpc.frames import read_frame
+from penstock.rpc.server import RpcServer
+
+if TYPE_CHECKING:
+    from penstock.graph.job_graph import JobGraph
+
+logger = logging.getLogger(__name__)
+
+EXIT_REPORT_S = 1.0
+"""How long a lost connection waits for the host to tell how the process ended."""
+CALL_TIMEOUT_S = 10.0
+
+
+class DuplicateJobSubmissionError(JobExecutionError):
+    """A job with this id is running or has been run."""
+
+
+class Dispatcher:
+    """One cluster and the jobs on it.
+
+    Args:
+        configuration: options of the cluster and of its workers.
+        driver_factory: makes what starts workers; called with where to report their end.
+        launch_extras: further entries of the workers' launch specification.
+    """
+
+    def __init__(
+        self,
+        configuration: Mapping[str, str],
+        driver_factory: DriverFactory,
+        launch_extras: Mapping[str, object] | None = None,
+    ) -> None:
+        self.settings = settings = ClusterSettings.from_configuration(configuration)
+        self.collect = CollectService()
+        self._configuration = worker_configuration(configuration)
+        self._launch_extras = dict(launch_extras or {})
+        self._token = new_token()
+        self._stop_lock = threading.Lock()
+        self._stopped = threading.Event()
+        self._stopping = False
+        self._jobs: dict[bytes, JobMaster | None] = {}
+        self._connections: set[Connection] = set()
+        self._connections_lock = threading.Lock()
+        self._lost: dict[str, str] = {}
+        self._exits: dict[str, WorkerExit] = {}
+        self._main_thread = MainThread("jobmaster", self._main_thread_failed)
+        self._server = RpcServer(self._token, settings.bind_host)
+        self._server.register(messages.ROLE_CONTROL, self._serve_control)
+        self._server.register(messages.ROLE_HEARTBEAT, self._serve_heartbeat)
+        self._server.register(messages.ROLE_COLLECT, self.collect.serve)
+        self._heartbeats = HeartbeatManager(
+            settings.heartbeat_interval_ms / 1000,
+            settings.heartbeat_timeout_ms / 1000,
+            self._heartbeat_timed_out,
+        )
+        self._driver = driver_factory(
+            lambda exit: self._main_thread.post(lambda: self._worker_exited(exit))
+        )
+        self._resources = ResourceManager(
+            self._driver,
+            settings.slots_per_executor,
+            self._launch_specification,
+            (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
+        )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port that workers dial."""
+        return self._server.address
+
+    def start(self) -> None:
+        """Opens the port and starts the main thread."""
+        self._main_thread.start()
+        self._heartbeats.start()
+        self._server.start()
+
+    def submit(
+        self,
+        job_graph: JobGraph,
+        on_ended: Callable[[JobHandle], None] | None = None,
+        on_interrupt: Callable[[], None] | None = None,
+    ) -> JobHandle:
+        """Starts a job and returns its handle.
+
+        Args:
+            on_ended: completes the handle, from the main thread; at once when not given.
+            on_interrupt: see `JobHandle`.
+
+        Raises:
+            DuplicateJobSubmissionError: this job id is running here or has ended here.
+        """
+
+        def run() -> JobHandle:
+            job_id = job_graph.job_id
+            if job_id in self._jobs:
+                raise DuplicateJobSubmissionError(f"job {job_id.hex()} was submitted before")
+            handle = JobHandle(
+                job_id,
+                job_graph.name,
+                cancel=lambda: self._main_thread.post(lambda: self._cancel(job_id)),
+                accumulators=lambda: self._accumulators(job_id),
+                on_interrupt=on_interrupt or (lambda: self.stop()),
+            )
+            master = JobMaster(
+                job_graph,
+                self.settings,
+                self._main_thread,
+                self._resources,
+                handle,
+                on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
+                on_stuck=self._kill_workers,
+            )
+            self._jobs[job_id] = master
+            self._main_thread.post(master.start)
+            return handle
+
+        return self._main_thread.call(run, CALL_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """Ends workers, connections, threads and the port; returns when they are gone.
+
+        Jobs that have not ended fail.  Any thread but the main thread; idempotent: a second call
+        waits for the first.
+        """
+        with self._stop_lock:
+            first = not self._stopping
+            self._stopping = True
+        if not first:
+            self._stopped.wait()
+            return
+        try:
+            self._main_thread.call(self._end_jobs, CALL_TIMEOUT_S)
+            self._driver.stop(self.settings.shutdown_grace_ms / 1000)
+        finally:
+            self._server.close()
+            self._heartbeats.close()
+            with self._connections_lock:
+                connections = list(self._connections)
+            for connection in connections:
+                connection.close("the cluster is shutting down")
+                connection.join(1.0)
+            self._main_thread.close()
+            self._stopped.set()
+
+    # ---- workers, from the threads of their connections --------------------------------------
+
+    def _serve_control(self, sock: socket.socket, peer: str) -> None:
+        _Peer(self, sock, peer).start()
+
+    def _serve_heartbeat(self, sock: socket.socket, peer: str) -> None:
+        try:
+            body = read_frame(sock)
+            if body is None:
+                sock.close()
+                return
+            hello = messages.heartbeat_decoder().decode(body)
+        except (OSError, CorruptStreamError) as error:
+            logger.warning("dropped %s: %s", peer, error)
+            sock.close()
+            return
+        self._main_thread.post(lambda: self._watch(hello, sock))
+
+    def _heartbeat_timed_out(self, executor_id: str, reason: str) -> None:
+        def disconnect() -> None:
+            executor = self._resources.executors.get(executor_id)
+            if executor is not None:
+                executor.connection.close(reason)
+
+        self._main_thread.post(disconnect)
+
+    def connected(self, connection: Connection) -> None:
+        """A control connection is open."""
+        with self._connections_lock:
+            self._connections.add(connection)
+
+    def received(self, peer: _Peer, message: messages.ToDriver) -> None:
+        """A message of a worker; handled in the main thread."""
+        self._main_thread.post(lambda: self._handle(peer, message))
+
+    def disconnected(self, peer: _Peer, connection: Connection, reason: str) -> None:
+        """A control connection is closed; its messages have all been received before."""
+        with self._connections_lock:
+            self._connections.discard(connection)
+        self._main_thread.post(lambda: self._peer_lost(peer, reason))
+
+    # ---- the main thread ---------------------------------------------------------------------
+
+    def _handle(self, peer: _Peer, message: messages.ToDriver) -> None:
+        if isinstance(message, messages.RegisterTaskExecutor):
+            if peer.executor is None:
+                known = self._resources.executors.get(message.executor_id)
+                if known is not None and known.epoch < message.epoch:
+                    self._declare_lost(known, "a newer incarnation registered")
+                peer.executor = self._resources.register(message, peer.connection)
+            return
+        executor = peer.executor
+        if executor is None:
+            logger.warning("dropped %s: %s before it registered", peer, type(message).__name__)
+            peer.connection.close("not registered")
+            return
+        if self._resources.executors.get(executor.executor_id) is not executor:
+            return  # declared lost; what it still says is about attempts that were failed
+        if isinstance(message, messages.FatalError):
+            self._lost[executor.executor_id] = message.reason
+        elif isinstance(message, messages.SlotFreed):
+            self._resources.slot_freed(executor.executor_id, message.allocation_id)
+        elif isinstance(message, messages.SlotRefused):
+            logger.warning("%s refused a slot: %s", executor, message.reason)
+            self._resources.slot_freed(executor.executor_id, message.allocation_id)
+        else:
+            self._handle_for_job(executor, message)
+
+    def _handle_for_job(
+        self,
+        executor: TaskExecutorGateway,
+        message: messages.OfferSlots | messages.UpdateTaskState | messages.ReportAccumulators,
+    ) -> None:
+        master = self._jobs.get(message.job_id)
+        if isinstance(message, messages.OfferSlots):
+            if master is None:
+                for offer in message.offers:
+                    executor.connection.send(
+                        messages.FreeSlot(offer.allocation_id, "the job has ended")
+                    )
+            else:
+                master.slots_offered(executor, message)
+        elif master is not None:
+            if isinstance(message, messages.UpdateTaskState):
+                master.task_state_changed(executor.executor_id, message)
+            else:
+                master.accumulators_reported(message)
+
+    def _watch(self, hello: messages.HeartbeatHello, sock: socket.socket) -> None:
+        executor = self._resources.executors.get(hello.executor_id)
+        if executor is None or executor.epoch != hello.epoch:
+            logger.warning("a heartbeat connection of unknown worker %s", hello.executor_id)
+            sock.close()
+            return
+        self._heartbeats.watch(hello.executor_id, sock)
+
+    def _peer_lost(self, peer: _Peer, reason: str) -> None:
+        executor = peer.executor
+        if executor is None or self._resources.executors.get(executor.executor_id) is not executor:
+            return
+        executor_id = executor.executor_id
+        self._lost.setdefault(executor_id, reason)
+        if executor_id in self._exits or self._stopping:
+            self._declare_lost(executor, reason)
+        else:
+            self._main_thread.schedule(EXIT_REPORT_S, lambda: self._declare_lost(executor, reason))
+
+    def _worker_exited(self, exit: WorkerExit) -> None:
+        executor = self._resources.executors.get(exit.executor_id)
+        if executor is None:
+            self._resources.worker_exited(exit)
+            return
+        self._exits[exit.executor_id] = exit
+        if exit.executor_id in self._lost:
+            self._declare_lost(executor, self._lost[exit.executor_id])
+        else:
+            # Its last messages may still be on their way; the end of the connection follows.
+            self._main_thread.schedule(
+                EXIT_REPORT_S, lambda: self._declare_lost(executor, "its process ended")
+            )
+
+    def _declare_lost(self, executor: TaskExecutorGateway, reason: str) -> None:
+        executor_id = executor.executor_id
+        if self._resources.executors.get(executor_id) is not executor:
+            return
+        exit = self._exits.pop(executor_id, None)
+        reason = self._lost.pop(executor_id, reason)
+        error = TaskExecutorLostError(
+            f"{executor} is lost: {reason}" + ("" if exit is None else f"; {exit}")
+        )
+        if not self._stopping:
+            logger.warning("%s", error)
+        self._heartbeats.forget(executor_id)
+        self._resources.executor_lost(executor_id)
+        executor.connection.close(reason)
+        for master in list(self._jobs.values()):
+            if master is not None:
+                master.executor_lost(executor_id, error)
+
+    def _job_ended(self, master: JobMaster, complete: Callable[[JobHandle], None]) -> None:
+        self._jobs[master.job_id] = None
+        self.collect.job_ended(master.job_id)
+        complete(master.handle)
+
+    def _cancel(self, job_id: bytes) -> None:
+        master = self._jobs.get(job_id)
+        if master is not None:
+            master.cancel()
+
+    def _accumulators(self, job_id: bytes) -> dict[str, Any]:
+        def get() -> dict[str, Any]:
+            master = self._jobs.get(job_id)
+            return {} if master is None else master.accumulators()
+
+        return self._main_thread.call(get, CALL_TIMEOUT_S)
+
+    def _end_jobs(self) -> None:
+        error = JobExecutionError("the cluster was shut down before the job ended")
+        for master in list(self._jobs.values()):
+            if master is not None:
+                master.abandon(error)
+        self._resources.stop()
+
+    def _kill_workers(self) -> None:
+        """User code does not let a cancelled job end: its workers are killed."""
+        kill = getattr(self._driver, "kill", None)
+        if kill is not None:
+            kill()
+
+    def _main_thread_failed(self, error: BaseException) -> None:
+        """A defect of the JobMaster fails its jobs instead of leaving them hanging."""
+        for master in list(self._jobs.values()):
+            if master is not None:
+                master.abandon(error)
+
+    def _launch_specification(self, executor_id: str, epoch: int) -> Mapping[str, object]:
+        return {
+            "driver": list(self.address),
+            "token": self._token.hex(),
+            "executor_id": executor_id,
+            "slots": self.settings.slots_per_executor,
+            "bind_host": self.settings.bind_host,
+            "runtime": self.settings.runtime,
+            "epoch": epoch,
+            "config": self._configuration,
+        } | self._launch_extras
+
+
+class _Peer:
+    """A control connection and the worker that registered over it."""
+
+    def __init__(self, dispatcher: Dispatcher, sock: socket.socket, address: str) -> None:
+        self.executor: TaskExecutorGateway | None = None
+        self._dispatcher = dispatcher
+        self._address = address
+        self.connection = Connection(
+            sock,
+            messages.driver_decoder(),
+            lambda message: dispatcher.received(self, message),
+            lambda reason: dispatcher.disconnected(self, self.connection, reason),
+            f"worker {address}",
+        )
+
+    def __str__(self) -> str:
+        return self._address
+
+    def start(self) -> None:
+        """Starts reading."""
+        self._dispatcher.connected(self.connection)
+        self.connection.start()

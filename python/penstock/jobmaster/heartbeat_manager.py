@@ -1,0 +1,210 @@
+"""The driver's side of heartbeats: one thread for all TaskExecutors.
+
+`HeartbeatMonitor` holds the rules and takes the time as an argument; `HeartbeatManager` does the
+I/O around it.
+"""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.rpc.heartbeat import ANSWER, BEAT, REQUEST
+
+logger = logging.getLogger(__name__)
+
+
+class HeartbeatMonitor:
+    """When to ask whom, and who has been silent for too long.  Times in seconds, monotonic."""
+
+    def __init__(self, interval_s: float, timeout_s: float) -> None:
+        if not 0 < interval_s < timeout_s:
+            raise ValueError(
+                f"the heartbeat interval ({interval_s} s) must be shorter than "
+                f"its timeout ({timeout_s} s)"
+            )
+        self.interval_s = interval_s
+        self.timeout_s = timeout_s
+        self._last_heard_s: dict[str, float] = {}
+        self._next_request_s: dict[str, float] = {}
+
+    def watch(self, peer: str, now_s: float) -> None:
+        """Starts watching a peer, as heard of now; it is asked at once."""
+        self._last_heard_s[peer] = now_s
+        self._next_request_s[peer] = now_s
+
+    def forget(self, peer: str) -> None:
+        """Stops watching a peer."""
+        self._last_heard_s.pop(peer, None)
+        self._next_request_s.pop(peer, None)
+
+    def heard(self, peer: str, now_s: float) -> None:
+        """A peer answered; one that is not watched is ignored."""
+        if peer in self._last_heard_s:
+            self._last_heard_s[peer] = now_s
+
+    def due(self, now_s: float) -> list[str]:
+        """Peers to ask now; each is due again after the interval."""
+        due = [peer for peer, at_s in self._next_request_s.items() if at_s <= now_s]
+        for peer in due:
+            self._next_request_s[peer] = now_s + self.interval_s
+        return due
+
+    def silent(self, now_s: float) -> list[str]:
+        """Peers that are past the timeout; they are not watched any more."""
+        lost = [
+            peer
+            for peer, heard_s in self._last_heard_s.items()
+            if now_s - heard_s >= self.timeout_s
+        ]
+        for peer in lost:
+            self.forget(peer)
+        return lost
+
+    def next_deadline_s(self) -> float | None:
+        """When `due` or `silent` must be asked again; None while nobody is watched."""
+        requests = self._next_request_s.values()
+        timeouts = (heard_s + self.timeout_s for heard_s in self._last_heard_s.values())
+        return min([*requests, *timeouts], default=None)
+
+
+@dataclass
+class _Peer:
+    name: str
+    sock: socket.socket
+    unread: bytes = b""
+    sequence: int = 0
+
+
+class HeartbeatManager:
+    """Asks every TaskExecutor at the interval and reports the silent ones.
+
+    Args:
+        on_timeout: called with the peer's name and the reason, from the manager's thread.
+    """
+
+    def __init__(
+        self, interval_s: float, timeout_s: float, on_timeout: Callable[[str, str], None]
+    ) -> None:
+        self._monitor = HeartbeatMonitor(interval_s, timeout_s)
+        self._on_timeout = on_timeout
+        self._selector = selectors.DefaultSelector()
+        self._peers: dict[str, _Peer] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
+        self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def watch(self, name: str, sock: socket.socket) -> None:
+        """Takes over the heartbeat connection of a registered TaskExecutor."""
+        sock.setblocking(False)
+        with self._lock:
+            if self._closed:
+                sock.close()
+                return
+            self._drop(name)
+            peer = _Peer(name, sock)
+            self._peers[name] = peer
+            self._selector.register(sock, selectors.EVENT_READ, peer)
+            self._monitor.watch(name, time.monotonic())
+        self._wake()
+
+    def forget(self, name: str) -> None:
+        """Stops watching, without a report."""
+        with self._lock:
+            self._drop(name)
+        self._wake()
+
+    def close(self) -> None:
+        """Ends the thread and closes the connections; idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+        self._wake()
+        if self._thread.ident is not None:
+            self._thread.join(5.0)
+        with self._lock:
+            for name in list(self._peers):
+                self._drop(name)
+            self._selector.close()
+            self._wake_reader.close()
+            self._wake_writer.close()
+
+    def _drop(self, name: str) -> None:
+        peer = self._peers.pop(name, None)
+        if peer is not None:
+            self._close_socket(peer)
+        self._monitor.forget(name)
+
+    def _close_socket(self, peer: _Peer) -> None:
+        if peer.sock.fileno() >= 0:
+            self._selector.unregister(peer.sock)
+            peer.sock.close()
+
+    def _wake(self) -> None:
+        try:
+            self._wake_writer.send(b"\0")
+        except OSError:
+            pass  # closed meanwhile
+
+    def _run(self) -> None:
+        while not self._closed:
+            with self._lock:
+                deadline_s = self._monitor.next_deadline_s()
+            wait_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+            events = self._selector.select(wait_s)
+            with self._lock:
+                for key, _ in events:
+                    self._read(key.data)
+                for name in self._monitor.due(time.monotonic()):
+                    self._ask(self._peers[name])
+                silent = self._monitor.silent(time.monotonic())
+                for name in silent:
+                    self._drop(name)
+            for name in silent:
+                self._on_timeout(name, f"no heartbeat came back for {self._monitor.timeout_s:g} s")
+
+    def _read(self, peer: _Peer | None) -> None:
+        if peer is None:
+            try:
+                self._wake_reader.recv(4096)
+            except BlockingIOError:
+                pass  # somebody else's wake-up was read before
+            return
+        if self._peers.get(peer.name) is not peer:
+            return
+        try:
+            data = peer.sock.recv(4096)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            # The control connection tells of a loss; without it, silence runs into the timeout.
+            self._close_socket(peer)
+            return
+        peer.unread += data
+        while len(peer.unread) >= BEAT.size:
+            kind, _ = BEAT.unpack_from(peer.unread)
+            peer.unread = peer.unread[BEAT.size :]
+            if kind == ANSWER:
+                self._monitor.heard(peer.name, time.monotonic())
+
+    def _ask(self, peer: _Peer) -> None:
+        peer.sequence += 1
+        try:
+            peer.sock.send(BEAT.pack(REQUEST, peer.sequence))
+        except OSError as error:
+            logger.debug("heartbeat to %s not sent: %s", peer.name, error)

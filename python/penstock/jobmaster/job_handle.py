@@ -1,0 +1,126 @@
+"""The handle of a submitted job: what the program that submitted it holds on to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.jobmaster.states import JobStatus
+
+
+class JobHandle:
+    """Follows one job from its submission to its end.  All methods may be called by any thread.
+
+    Args:
+        cancel: asks the JobMaster to cancel.
+        accumulators: asks it for the current values.
+        on_interrupt: ends everything at once, when waiting is interrupted by Ctrl-C.
+    """
+
+    def __init__(
+        self,
+        job_id: bytes,
+        job_name: str,
+        cancel: Callable[[], None],
+        accumulators: Callable[[], dict[str, Any]],
+        on_interrupt: Callable[[], None],
+    ) -> None:
+        self.job_id = job_id
+        self.job_name = job_name
+        self._cancel = cancel
+        self._accumulators = accumulators
+        self._on_interrupt = on_interrupt
+        self._status = JobStatus.INITIALIZING
+        self._started_s = time.monotonic()
+        self._runtime_ms: int | None = None
+        self._error: BaseException | None = None
+        self._final_accumulators: dict[str, Any] = {}
+        self._ended = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[JobHandle], None]] = []
+
+    def status(self) -> JobStatus:
+        """The job's status."""
+        return self._status
+
+    def cancel(self) -> None:
+        """Asks for cancellation and returns; `wait` tells when it is done."""
+        if not self._ended.is_set():
+            self._cancel()
+
+    def done(self) -> bool:
+        """Whether the job has ended and its cluster, if it had one of its own, is gone."""
+        return self._ended.is_set()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end; returns whether it came in time.
+
+        An interruption (Ctrl-C) cancels the job and ends every worker before it is passed on.
+        """
+        try:
+            return self._ended.wait(timeout_s)
+        except BaseException:
+            self._on_interrupt()
+            raise
+
+    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Waits for the end and returns the accumulators.
+
+        Raises:
+            TimeoutError: the job did not end in time; it goes on.
+            JobCancelledError: the job was cancelled.
+            Exception: the job failed: the exception of the user's function as itself, or a
+                `JobExecutionError`.
+        """
+        if not self.wait(timeout_s):
+            raise TimeoutError(f"job {self.job_name!r} did not end within {timeout_s} s")
+        if self._error is not None:
+            raise self._error
+        return self._final_accumulators
+
+    def exception(self) -> BaseException | None:
+        """What `result` raises, of a job that has ended."""
+        return self._error
+
+    def accumulators(self) -> dict[str, Any]:
+        """The accumulators as they are now."""
+        return self._final_accumulators if self._ended.is_set() else self._accumulators()
+
+    def runtime_ms(self) -> int:
+        """Time since the submission, or from it to the end."""
+        if self._runtime_ms is not None:
+            return self._runtime_ms
+        return int((time.monotonic() - self._started_s) * 1000)
+
+    def add_done_callback(self, callback: Callable[[JobHandle], None]) -> None:
+        """Calls back once the job has ended: from the ending thread, or at once."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    # ---- for the JobMaster and its cluster ---------------------------------------------------
+
+    def set_status(self, status: JobStatus) -> None:
+        """Notes a status; the end is told by `complete`."""
+        self._status = status
+
+    def set_result(
+        self, status: JobStatus, error: BaseException | None, accumulators: dict[str, Any]
+    ) -> None:
+        """Notes how the job ended, before `complete` tells of it."""
+        self._status = status
+        self._error = error
+        self._final_accumulators = accumulators
+        self._runtime_ms = int((time.monotonic() - self._started_s) * 1000)
+
+    def complete(self) -> None:
+        """Lets the waiting callers go on."""
+        with self._lock:
+            self._ended.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)

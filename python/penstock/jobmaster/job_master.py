@@ -1,0 +1,380 @@
+"""JobMaster: the life of one job.
+
+The state machines behind `Scheduler` decide; this class carries their actions out and brings
+them what happens: offers, reports, losses, timers.  Everything runs in the main thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
+from penstock.graph.ids import ExecutionAttemptID
+from penstock.jobmaster import actions
+from penstock.jobmaster.accumulators import merge_accumulators
+from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
+from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
+from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.user_failure import (
+    SECONDARY_FAILURES,
+    attempt_name,
+    exception_of,
+    failure_of,
+)
+from penstock.rpc import messages
+
+if TYPE_CHECKING:
+    from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.cluster_settings import ClusterSettings
+    from penstock.jobmaster.job_handle import JobHandle
+    from penstock.jobmaster.main_thread import MainThread, Timer
+    from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
+
+logger = logging.getLogger(__name__)
+
+SECONDARY_GRACE_S = 1.0
+"""How long a failure that is probably a consequence waits for its cause to be reported."""
+
+
+class JobMaster:
+    """Runs one job to its end.
+
+    Args:
+        on_ended: called once, when the job has reached a terminal status.
+        on_stuck: called when a cancelled job has not ended within the shutdown grace.
+    """
+
+    def __init__(
+        self,
+        job_graph: JobGraph,
+        settings: ClusterSettings,
+        main_thread: MainThread,
+        resources: ResourceManager,
+        handle: JobHandle,
+        on_ended: Callable[[JobMaster], None],
+        on_stuck: Callable[[], None],
+    ) -> None:
+        self.job_id = job_graph.job_id
+        self.handle = handle
+        self._graph = job_graph
+        self._settings = settings
+        self._main_thread = main_thread
+        self._resources = resources
+        self._on_ended = on_ended
+        self._on_stuck = on_stuck
+        self._scheduler = Scheduler(
+            job_graph,
+            restart_strategy_from_configuration(
+                job_graph.configuration,
+                checkpointing=job_graph.checkpoint_interval_ms is not None,
+            ),
+            now_ms(),
+            SchedulerSettings(
+                slot_request_timeout_ms=settings.slot_request_timeout_ms,
+                failover_strategy=job_graph.configuration.get(
+                    "jobmanager.execution.failover-strategy", "region"
+                ),
+            ),
+        )
+        self._tick_timer: Timer | None = None
+        self._required = 0
+        self._ended = False
+        self._accumulators: dict[ExecutionAttemptID, dict[str, Any]] = {}
+        self._held: list[Callable[[], Iterable[actions.Action]]] = []
+        self._held_timer: Timer | None = None
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            actions.RequestSlots: self._request_slots,
+            actions.AcceptSlot: self._accept_slot,
+            actions.RejectSlot: self._reject_slot,
+            actions.ReleaseSlot: self._release_slot,
+            actions.Deploy: self._deploy,
+            actions.CancelTask: self._cancel_task,
+            actions.ReleasePartitions: self._release_partitions,
+            actions.TaskStateChanged: self._log_task_state,
+            actions.JobStatusChanged: self._job_status_changed,
+            actions.ScheduleRestart: self._log_restart,
+            actions.AbortCheckpoints: self._without_checkpoints,
+            actions.RestoreState: self._without_checkpoints,
+        }
+
+    # ---- events ------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begins: slots are requested, tasks deployed once they are there."""
+        self._run(self._scheduler.start(now_ms()))
+
+    def cancel(self) -> None:
+        """The user cancels the job."""
+        if self._ended:
+            return
+        self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
+        self._run(self._scheduler.cancel(now_ms()))
+
+    def fail(self, error: BaseException) -> None:
+        """The job fails for a reason that belongs to no task."""
+        if not self._ended:
+            self._run(self._scheduler.fail(Failure.of(error, recoverable=False), now_ms()))
+
+    def abandon(self, error: BaseException) -> None:
+        """Ends the job here, whatever its tasks do: its cluster is going away."""
+        if not self._ended:
+            self._run(self._scheduler.suspend(Failure.of(error), now_ms()))
+
+    def slots_offered(self, executor: TaskExecutorGateway, offers: messages.OfferSlots) -> None:
+        """A TaskExecutor offers slots."""
+        for offer in offers.offers:
+            self._resources.slot_offered(offer.allocation_id)
+        if self._ended:
+            for offer in offers.offers:
+                self._free(executor.executor_id, offer.allocation_id, "the job has ended")
+            return
+        slots = [
+            SlotOffer(
+                offer.allocation_id,
+                executor.executor_id,
+                executor.host,
+                executor.data_port,
+                offer.slot,
+            )
+            for offer in offers.offers
+        ]
+        self._run(self._scheduler.slots_offered(slots, now_ms()))
+
+    def slots_not_available(self, reason: str) -> None:
+        """No more workers can be started."""
+        self.fail(
+            NoResourceAvailableError(
+                f"job {self._graph.name!r} asked for {self._required} slots and was given "
+                f"{self._resources.given(self.job_id)}: {reason}"
+            )
+        )
+
+    def executor_lost(self, executor_id: str, error: BaseException) -> None:
+        """A TaskExecutor is gone."""
+        if not self._ended:
+            failure = Failure.of(error, executor_id=executor_id)
+            self._run(self._scheduler.executor_lost(executor_id, failure, now_ms()))
+            self._bring_held()
+
+    def task_state_changed(self, executor_id: str, update: messages.UpdateTaskState) -> None:
+        """A TaskExecutor reports the state of an attempt."""
+        attempt = ExecutionAttemptID.from_bytes(update.attempt_id)
+        if update.accumulators:
+            self._accumulators[attempt] = update.accumulators
+        if self._ended:
+            return
+        state = ExecutionState[update.state]
+        failure = None
+        if update.failure is not None:
+            vertex = self._graph.vertices.get(attempt.vertex_id)
+            name = (
+                attempt.vertex_id.hex()
+                if vertex is None
+                else attempt_name(vertex.name, attempt, vertex.parallelism)
+            )
+            failure = failure_of(update.failure, name, executor_id)
+
+        def bring() -> Iterable[actions.Action]:
+            return self._scheduler.task_state_changed(
+                attempt, state, executor_id, now_ms(), failure
+            )
+
+        unexpected_cancel = state is ExecutionState.CANCELED and not self._is_canceling(attempt)
+        if unexpected_cancel or (
+            failure is not None and failure.exception_name in SECONDARY_FAILURES
+        ):
+            self._hold(bring)
+            return
+        self._run(bring())
+        if failure is not None:
+            self._bring_held()
+
+    def accumulators_reported(self, message: messages.ReportAccumulators) -> None:
+        """A TaskExecutor reports intermediate accumulator values."""
+        attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
+        self._accumulators[attempt] = message.accumulators
+
+    def accumulators(self) -> dict[str, Any]:
+        """The accumulators of the latest attempts of all subtasks, merged by name."""
+        latest: dict[tuple[bytes, int], ExecutionAttemptID] = {}
+        for attempt in self._accumulators:
+            key = (attempt.vertex_id, attempt.subtask)
+            if key not in latest or latest[key].attempt < attempt.attempt:
+                latest[key] = attempt
+        return merge_accumulators(self._accumulators[latest[key]] for key in sorted(latest))
+
+    # ---- consequences before causes ----------------------------------------------------------
+
+    def _is_canceling(self, attempt: ExecutionAttemptID) -> bool:
+        vertex = self._scheduler.graph.find_attempt(attempt)
+        return vertex is None or vertex.current.state is ExecutionState.CANCELING
+
+    def _hold(self, bring: Callable[[], Iterable[actions.Action]]) -> None:
+        self._held.append(bring)
+        if self._held_timer is None:
+            self._held_timer = self._main_thread.schedule(SECONDARY_GRACE_S, self._bring_held)
+
+    def _bring_held(self) -> None:
+        if self._held_timer is not None:
+            self._held_timer.cancel()
+            self._held_timer = None
+        held, self._held = self._held, []
+        for bring in held:
+            if not self._ended:
+                self._run(bring())
+
+    # ---- actions -----------------------------------------------------------------------------
+
+    def _run(self, todo: Iterable[actions.Action]) -> None:
+        for action in todo:
+            self._carry_out[type(action)](action)
+        self._schedule_tick()
+
+    def _schedule_tick(self) -> None:
+        if self._tick_timer is not None:
+            self._tick_timer.cancel()
+            self._tick_timer = None
+        deadline_ms = None if self._ended else self._scheduler.next_deadline_ms(now_ms())
+        if deadline_ms is not None:
+            delay_s = max(0, deadline_ms - now_ms()) / 1000
+            self._tick_timer = self._main_thread.schedule(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._tick_timer = None
+        if not self._ended:
+            self._run(self._scheduler.tick(now_ms()))
+
+    def _request_slots(self, action: actions.RequestSlots) -> None:
+        self._required = action.required
+        self._resources.declare(self.job_id, action.missing, self)
+
+    def _accept_slot(self, action: actions.AcceptSlot) -> None:
+        executor = self._resources.executors.get(action.executor_id)
+        if executor is not None:
+            executor.connection.send(messages.AcceptSlots(self.job_id, (action.allocation_id,)))
+
+    def _reject_slot(self, action: actions.RejectSlot) -> None:
+        self._free(action.executor_id, action.allocation_id, "the job does not need it")
+
+    def _release_slot(self, action: actions.ReleaseSlot) -> None:
+        self._free(action.executor_id, action.allocation_id, action.reason)
+
+    def _free(self, executor_id: str, allocation_id: bytes, reason: str) -> None:
+        executor = self._resources.executors.get(executor_id)
+        if executor is not None:
+            executor.connection.send(messages.FreeSlot(allocation_id, reason))
+
+    def _deploy(self, action: actions.Deploy) -> None:
+        executor = self._resources.executors.get(action.executor_id)
+        if executor is None:
+            return  # its loss is on its way and fails the attempt
+        task = action.deployment
+        code_id = f"{self.job_id.hex()}/{task.vertex_id.hex()}"
+        if code_id not in executor.code_sent:
+            for chunk in messages.code_chunks(code_id, task.code):
+                executor.connection.send(chunk)
+            executor.code_sent.add(code_id)
+        executor.connection.send(
+            messages.SubmitTask(
+                messages.TaskDeploymentDescriptor(
+                    job_id=task.job_id,
+                    attempt_id=task.attempt_id,
+                    vertex_id=task.vertex_id,
+                    task_name=task.task_name,
+                    subtask=task.subtask,
+                    parallelism=task.parallelism,
+                    max_parallelism=task.max_parallelism,
+                    attempt_number=task.attempt_number,
+                    allocation_id=task.allocation_id,
+                    code_id=code_id,
+                    configuration=dict(task.configuration),
+                    partitions=tuple(
+                        messages.PartitionDescriptor(
+                            partition.partition_id,
+                            partition.num_subpartitions,
+                            partition.type,
+                            partition.flush_timeout_ms,
+                        )
+                        for partition in task.partitions
+                    ),
+                    gates=tuple(
+                        messages.GateDescriptor(
+                            gate.input_number,
+                            tuple(messages.ChannelDescriptor(*c) for c in gate.channels),
+                        )
+                        for gate in task.gates
+                    ),
+                )
+            )
+        )
+
+    def _cancel_task(self, action: actions.CancelTask) -> None:
+        executor = self._resources.executors.get(action.executor_id)
+        if executor is not None:
+            executor.connection.send(messages.CancelTask(action.attempt_id.to_bytes()))
+
+    def _release_partitions(self, action: actions.ReleasePartitions) -> None:
+        """Nothing to send: a pipelined partition is released by its own task, at its end."""
+        logger.debug("%d partitions were released by their tasks", len(action.partition_ids))
+
+    def _without_checkpoints(self, action: object) -> None:
+        """Nothing to do while no checkpoint exists: tasks start with empty state."""
+        logger.debug("no checkpoints: %s", type(action).__name__)
+
+    def _log_task_state(self, action: actions.TaskStateChanged) -> None:
+        logger.debug("%s: %s → %s", action.task_name, action.old.value, action.new.value)
+
+    def _log_restart(self, action: actions.ScheduleRestart) -> None:
+        logger.warning(
+            "job %s: %d subtasks restart in %d ms after %s",
+            self._graph.name,
+            len(action.subtasks),
+            max(0, action.at_ms - now_ms()),
+            action.failure,
+        )
+
+    def _job_status_changed(self, action: actions.JobStatusChanged) -> None:
+        logger.info("job %s: %s → %s", self._graph.name, action.old.value, action.new.value)
+        if not action.new.is_terminal:
+            self.handle.set_status(action.new)
+            return
+        error: BaseException | None = None
+        if action.new is JobStatus.FAILED:
+            assert action.failure is not None
+            error = exception_of(action.failure)
+            if isinstance(error, NoResourceAvailableError):
+                error.add_note(self._resources.describe())
+        elif action.new is JobStatus.CANCELED:
+            error = JobCancelledError(f"job {self._graph.name!r} was cancelled")
+        elif action.new is JobStatus.SUSPENDED:
+            failure = self._scheduler.failure
+            reason = "the cluster is going away" if failure is None else failure.message
+            error = JobExecutionError(f"job {self._graph.name!r} was suspended: {reason}")
+        self._ended = True
+        self._resources.forget_job(self.job_id, f"the job is {action.new.value}")
+        self._release_code()
+        self.handle.set_result(action.new, error, self.accumulators())
+        self._on_ended(self)
+
+    def _release_code(self) -> None:
+        prefix = f"{self.job_id.hex()}/"
+        for executor in self._resources.executors.values():
+            sent = tuple(code for code in executor.code_sent if code.startswith(prefix))
+            if sent:
+                executor.code_sent.difference_update(sent)
+                executor.connection.send(messages.ReleaseCode(sent))
+
+    def _check_stuck(self) -> None:
+        if not self._ended:
+            logger.warning("job %s was cancelled and does not end", self._graph.name)
+            self._on_stuck()
+
+
+def now_ms() -> int:
+    """The monotonic time that the state machines are given."""
+    return time.monotonic_ns() // 1_000_000

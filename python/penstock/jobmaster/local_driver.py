@@ -1,0 +1,270 @@
+"""TaskExecutors as processes of this machine (a MiniCluster), or as threads for debugging."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import penstock
+from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.task_executor import TaskExecutor
+
+logger = logging.getLogger(__name__)
+
+LOG_TAIL_LINES = 50
+RELAY_TIMEOUT_S = 1.0
+KILL_TIMEOUT_S = 5.0
+
+
+class LocalDriver:
+    """Runs each TaskExecutor as ``python -m penstock.taskexecutor``, all started at once."""
+
+    def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
+        self._on_exit = on_exit
+        self._lock = threading.Lock()
+        self._workers: list[_WorkerProcess] = []
+        self._failures: list[str] = []
+        self._granted = 0
+        self._stopped = False
+
+    def start(self, requests: Sequence[WorkerSpec]) -> None:
+        """Starts the processes, each from a thread that lives as long as its process.
+
+        The kernel's parent-death signal follows the *thread* that forked, so a thread that came
+        and went would take its worker along.
+        """
+        for spec in requests:
+            with self._lock:
+                if self._stopped:
+                    return
+                worker = _WorkerProcess(spec, self._started, self._ended)
+                self._workers.append(worker)
+            worker.start()
+
+    def granted(self) -> int:
+        """Processes that were started."""
+        return self._granted
+
+    def failures(self) -> Sequence[str]:
+        """How workers ended that were not told to."""
+        with self._lock:
+            return list(self._failures)
+
+    def stop(self, grace_s: float) -> None:
+        """Waits for the processes, which were told to end, and kills those that did not."""
+        with self._lock:
+            self._stopped = True
+            workers = list(self._workers)
+        deadline_s = time.monotonic() + grace_s
+        for worker in workers:
+            if not worker.join(max(0.0, deadline_s - time.monotonic())):
+                logger.warning("%s did not end within %g s: killed", worker, grace_s)
+                worker.kill()
+        for worker in workers:
+            if not worker.join(KILL_TIMEOUT_S):
+                logger.error("%s cannot be killed", worker)
+
+    def kill(self) -> None:
+        """Kills all workers at once; their loss is reported as usual."""
+        with self._lock:
+            workers = list(self._workers)
+        for worker in workers:
+            worker.kill()
+
+    def _started(self) -> None:
+        with self._lock:
+            self._granted += 1
+
+    def _ended(self, worker: _WorkerProcess, end: WorkerExit) -> None:
+        with self._lock:
+            self._workers.remove(worker)
+            stopped = self._stopped
+            if not stopped:
+                self._failures.append(f"{end.executor_id}: {end}")
+        if not stopped:
+            self._on_exit(end)
+
+
+class _WorkerProcess:
+    """One process, the thread that waits for it, and the thread that reads its log."""
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        on_started: Callable[[], None],
+        on_ended: Callable[[_WorkerProcess, WorkerExit], None],
+    ) -> None:
+        self._spec = spec
+        self._on_started = on_started
+        self._on_ended = on_ended
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._killed = False
+        self._tail: collections.deque[bytes] = collections.deque(maxlen=LOG_TAIL_LINES)
+        self._thread = threading.Thread(
+            target=self._run, name=f"host of {spec.executor_id}", daemon=True
+        )
+
+    def __str__(self) -> str:
+        pid = None if self._process is None else self._process.pid
+        return f"TaskExecutor {self._spec.executor_id} (pid {pid})"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def kill(self) -> None:
+        with self._lock:
+            self._killed = True
+            if self._process is not None and self._process.poll() is None:
+                self._process.kill()
+
+    def _run(self) -> None:
+        end = WorkerExit(self._spec.executor_id, None, None)
+        try:
+            end = self._host()
+        except OSError as error:
+            end = WorkerExit(self._spec.executor_id, None, None, str(error))
+        finally:
+            self._on_ended(self, end)
+
+    def _host(self) -> WorkerExit:
+        with self._lock:
+            if self._killed:
+                return WorkerExit(self._spec.executor_id, None, None, "stopped before its start")
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-m", "penstock.taskexecutor"],
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=_environment(str(self._spec.launch["runtime"])),
+                process_group=0,
+            )
+        self._on_started()
+        assert process.stdin is not None
+        assert process.stderr is not None
+        relay = threading.Thread(
+            target=self._relay, args=(process.stderr,), name="log relay", daemon=True
+        )
+        relay.start()
+        try:
+            process.stdin.write(msgspec.json.encode(self._spec.launch) + b"\n")
+            process.stdin.flush()
+        except OSError as error:
+            self._tail.append(f"it ended before it read its launch line: {error}\n".encode())
+        exit_code = process.wait()
+        # A subprocess of user code may hold the pipe open; its output is not waited for.
+        relay.join(RELAY_TIMEOUT_S)
+        with self._lock:
+            _close_pipe(process)
+            if not relay.is_alive():
+                process.stderr.close()
+        tail = b"".join(self._tail).decode(errors="replace")
+        return WorkerExit(self._spec.executor_id, process.pid, exit_code, tail)
+
+    def _relay(self, stream: Any) -> None:
+        """Copies the worker's log to the driver's and keeps its end."""
+        for line in stream:
+            self._tail.append(line)
+            try:
+                sys.stderr.write(line.decode(errors="replace"))
+            except ValueError:
+                continue  # the driver's own stderr is closed; the tail is still wanted
+
+
+class InProcessDriver:
+    """Runs TaskExecutors in threads of this process, so that a debugger reaches user code."""
+
+    def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
+        self._on_exit = on_exit
+        self._lock = threading.Lock()
+        self._workers: list[tuple[threading.Thread, TaskExecutor]] = []
+        self._failures: list[str] = []
+        self._stopped = False
+
+    def start(self, requests: Sequence[WorkerSpec]) -> None:
+        """Starts a thread for each worker."""
+        from penstock.taskexecutor.launch import LaunchSpec
+        from penstock.taskexecutor.task_executor import TaskExecutor
+
+        for spec in requests:
+            executor = TaskExecutor(msgspec.convert(spec.launch, LaunchSpec))
+            thread = threading.Thread(
+                target=self._run, args=(spec, executor), name=spec.executor_id, daemon=True
+            )
+            with self._lock:
+                self._workers.append((thread, executor))
+            thread.start()
+
+    def granted(self) -> int:
+        """Threads that were started."""
+        return len(self._workers)
+
+    def failures(self) -> Sequence[str]:
+        """How workers ended that were not told to."""
+        return list(self._failures)
+
+    def stop(self, grace_s: float) -> None:
+        """Ends the workers; user code that never returns keeps its daemon thread."""
+        with self._lock:
+            self._stopped = True
+            workers = list(self._workers)
+        for _, executor in workers:
+            executor.stop("the cluster is shutting down", clean=True)
+        deadline_s = time.monotonic() + grace_s + KILL_TIMEOUT_S
+        for thread, _ in workers:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+            if thread.is_alive():
+                logger.error("%s did not end: its user code does not return", thread.name)
+
+    def kill(self) -> None:
+        """Stops the workers; a thread cannot be killed."""
+        with self._lock:
+            workers = list(self._workers)
+        for _, executor in workers:
+            executor.stop("killed")
+
+    def _run(self, spec: WorkerSpec, executor: TaskExecutor) -> None:
+        tail = ""
+        clean = False
+        try:
+            clean = executor.run()
+        except Exception as error:
+            logger.exception("TaskExecutor %s failed", spec.executor_id)
+            tail = f"{type(error).__name__}: {error}"
+        if not self._stopped:
+            end = WorkerExit(spec.executor_id, os.getpid(), 0 if clean else 1, tail)
+            self._failures.append(f"{spec.executor_id}: {end}")
+            self._on_exit(end)
+
+
+def _environment(runtime: str) -> dict[str, str]:
+    """The worker's environment: the driver's, with this penstock importable and its runtime."""
+    root = str(Path(penstock.__file__).parent.parent)
+    path = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return os.environ | {
+        "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
+        "PENSTOCK_RUNTIME": runtime,
+    }
+
+
+def _close_pipe(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.close()
+    except OSError:
+        pass  # what was still buffered cannot be delivered: the worker is gone

@@ -1,0 +1,307 @@
+"""ResourceManager: which TaskExecutors there are, and which of their slots go to which job.
+
+It knows nothing of where workers run; a `TaskExecutorDriver` starts them (as local processes, as
+Spark jobs).  A worker dials in, registers, and its free slots are given to the jobs that declared
+a need.  Everything here runs in the main thread.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.rpc.messages import (
+    FreeSlot,
+    RegisterTaskExecutor,
+    RegistrationAccepted,
+    RegistrationRefused,
+    RequestSlot,
+    Shutdown,
+)
+
+if TYPE_CHECKING:
+    from penstock.rpc.connection import Connection
+
+logger = logging.getLogger(__name__)
+
+MAX_START_FAILURES = 3
+"""Workers in a row that may end before they register; then the requests are refused."""
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """One TaskExecutor to start.
+
+    Attributes:
+        executor_id: its name; where a host may run it more than once (Spark retries a lost
+            task), each run appends ``-`` and something of its own.
+        launch: the launch specification, as JSON-compatible values.
+    """
+
+    executor_id: str
+    slots: int
+    launch: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class WorkerExit:
+    """The end of a worker, as its host saw it."""
+
+    executor_id: str
+    pid: int | None
+    exit_code: int | None
+    log_tail: str = ""
+
+    def __str__(self) -> str:
+        how = "could not be started" if self.pid is None else f"process {self.pid} ended"
+        if self.exit_code is not None:
+            how += (
+                f" by signal {-self.exit_code}"
+                if self.exit_code < 0
+                else f" with exit code {self.exit_code}"
+            )
+        tail = self.log_tail.strip()
+        return how + (f"; the end of its log:\n{tail}" if tail else "; its log is empty")
+
+
+class TaskExecutorDriver(Protocol):
+    """Starts and stops workers somewhere.  Methods are called from one thread at a time."""
+
+    def start(self, requests: Sequence[WorkerSpec]) -> None:
+        """Asks for workers; returns at once.  A worker that ends is reported as `WorkerExit`."""
+
+    def granted(self) -> int:
+        """How many of the workers asked for have been given a place to run."""
+
+    def failures(self) -> Sequence[str]:
+        """Why workers could not be started or ended, the latest last, with the end of the log."""
+
+    def stop(self, grace_s: float) -> None:
+        """Ends all workers: waits up to ``grace_s`` for them, then kills; returns when gone."""
+
+
+DriverFactory = Callable[[Callable[[WorkerExit], None]], TaskExecutorDriver]
+"""Makes a driver that reports the end of each worker, from any thread."""
+
+
+@dataclass
+class TaskExecutorGateway:
+    """A registered TaskExecutor as the driver sees it."""
+
+    executor_id: str
+    epoch: int
+    host: str
+    data_port: int
+    pid: int
+    connection: Connection
+    free_slots: set[int]
+    allocations: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
+    code_sent: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        return f"TaskExecutor {self.executor_id} (pid {self.pid})"
+
+
+class SlotListener(Protocol):
+    """What a job hears of its slot requests."""
+
+    def slots_not_available(self, reason: str) -> None:
+        """No more workers can be started; ``reason`` has their failures."""
+
+
+class ResourceManager:
+    """Keeps the registered TaskExecutors and serves the jobs' declared needs."""
+
+    def __init__(
+        self,
+        driver: TaskExecutorDriver,
+        slots_per_executor: int,
+        launch: Callable[[str, int], Mapping[str, object]],
+        heartbeat: tuple[int, int],
+    ) -> None:
+        """Makes a ResourceManager without workers.
+
+        Args:
+            launch: (executor id, epoch) → launch specification.
+            heartbeat: interval and timeout in ms, as told to the workers.
+        """
+        self.executors: dict[str, TaskExecutorGateway] = {}
+        self._driver = driver
+        self._slots_per_executor = slots_per_executor
+        self._launch = launch
+        self._heartbeat = heartbeat
+        self._numbers = itertools.count(1)
+        self._missing: dict[bytes, int] = {}
+        self._listeners: dict[bytes, SlotListener] = {}
+        self._requested: dict[bytes, bytes] = {}
+        self._starting: set[str] = set()
+        self._start_failures = 0
+        self._stopped = False
+
+    # ---- jobs --------------------------------------------------------------------------------
+
+    def declare(self, job_id: bytes, missing: int, listener: SlotListener) -> None:
+        """A job says how many slots it still lacks; replaces what it said before."""
+        self._missing[job_id] = missing
+        self._listeners[job_id] = listener
+        self._serve()
+
+    def forget_job(self, job_id: bytes, reason: str) -> None:
+        """A job has ended: its slots are freed."""
+        self._missing.pop(job_id, None)
+        self._listeners.pop(job_id, None)
+        for executor in self.executors.values():
+            for allocation_id, (owner, _) in list(executor.allocations.items()):
+                if owner == job_id:
+                    executor.connection.send(FreeSlot(allocation_id, reason))
+
+    def slot_offered(self, allocation_id: bytes) -> None:
+        """A requested slot reached its job."""
+        job_id = self._requested.pop(allocation_id, None)
+        if job_id is not None and self._missing.get(job_id, 0) > 0:
+            self._missing[job_id] -= 1
+
+    def slot_freed(self, executor_id: str, allocation_id: bytes) -> None:
+        """A slot is free again, or the request for it was refused."""
+        self._requested.pop(allocation_id, None)
+        executor = self.executors.get(executor_id)
+        if executor is None:
+            return
+        held = executor.allocations.pop(allocation_id, None)
+        if held is not None:
+            executor.free_slots.add(held[1])
+            self._serve()
+
+    def given(self, job_id: bytes) -> int:
+        """Slots that the job holds."""
+        return sum(
+            owner == job_id and allocation_id not in self._requested
+            for executor in self.executors.values()
+            for allocation_id, (owner, _) in executor.allocations.items()
+        )
+
+    def describe(self) -> str:
+        """What is there, for the message of a request that cannot be served."""
+        slots = sum(len(e.allocations) + len(e.free_slots) for e in self.executors.values())
+        text = (
+            f"{len(self.executors)} TaskExecutors with {slots} slots are registered, "
+            f"{len(self._starting)} are being started, "
+            f"{self._driver.granted()} were given a place to run"
+        )
+        failures = list(self._driver.failures())
+        if failures:
+            text += "; failures of workers:\n" + "\n".join(failures[-MAX_START_FAILURES:])
+        return text
+
+    # ---- workers -----------------------------------------------------------------------------
+
+    def register(
+        self, message: RegisterTaskExecutor, connection: Connection
+    ) -> TaskExecutorGateway | None:
+        """Registers a worker, or refuses an old incarnation and tells it so."""
+        known = self.executors.get(message.executor_id)
+        if self._stopped or (known is not None and known.epoch >= message.epoch):
+            reason = (
+                "the cluster is shutting down"
+                if self._stopped
+                else f"{message.executor_id} is registered with epoch {known and known.epoch}, "
+                f"this incarnation has {message.epoch}"
+            )
+            connection.send(RegistrationRefused(reason))
+            connection.close_after_flush(reason)
+            return None
+        executor = TaskExecutorGateway(
+            executor_id=message.executor_id,
+            epoch=message.epoch,
+            host=message.host,
+            data_port=message.data_port,
+            pid=message.pid,
+            connection=connection,
+            free_slots=set(range(message.slots)),
+        )
+        self.executors[message.executor_id] = executor
+        self._starting.discard(self._spec_of(message.executor_id) or "")
+        self._start_failures = 0
+        interval_ms, timeout_ms = self._heartbeat
+        connection.send(RegistrationAccepted(interval_ms, timeout_ms))
+        self._serve()
+        return executor
+
+    def executor_lost(self, executor_id: str) -> None:
+        """A registered worker is gone; its slots with it."""
+        executor = self.executors.pop(executor_id, None)
+        if executor is not None:
+            for allocation_id in executor.allocations:
+                self._requested.pop(allocation_id, None)
+
+    def worker_exited(self, exit: WorkerExit) -> None:
+        """A worker's process ended; one that never registered is replaced a few times."""
+        spec_id = self._spec_of(exit.executor_id)
+        if spec_id is None or exit.executor_id in self.executors:
+            return
+        self._starting.discard(spec_id)
+        self._start_failures += 1
+        logger.warning("TaskExecutor %s did not register: %s", exit.executor_id, exit)
+        if self._start_failures < MAX_START_FAILURES:
+            self._serve()
+            return
+        for listener in list(self._listeners.values()):
+            listener.slots_not_available(self.describe())
+
+    def stop(self) -> None:
+        """Tells all workers to end; none is accepted any more."""
+        self._stopped = True
+        for executor in self.executors.values():
+            executor.connection.send(Shutdown("the cluster is shutting down"))
+
+    def _spec_of(self, executor_id: str) -> str | None:
+        """The worker asked for that this one is, while it has not registered."""
+        return next(
+            (
+                spec_id
+                for spec_id in self._starting
+                if executor_id == spec_id or executor_id.startswith(f"{spec_id}-")
+            ),
+            None,
+        )
+
+    # ---- matching ----------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Gives free slots to the jobs that lack some, and starts workers for the rest."""
+        if self._stopped:
+            return
+        unserved = 0
+        for job_id, missing in self._missing.items():
+            lacking = missing - sum(owner == job_id for owner in self._requested.values())
+            for executor in self.executors.values():
+                while lacking > 0 and executor.free_slots:
+                    self._request(job_id, executor, min(executor.free_slots))
+                    lacking -= 1
+            unserved += max(0, lacking)
+        wanted = math.ceil(unserved / self._slots_per_executor) - len(self._starting)
+        if wanted > 0 and self._start_failures < MAX_START_FAILURES:
+            self._start(wanted)
+
+    def _request(self, job_id: bytes, executor: TaskExecutorGateway, slot: int) -> None:
+        allocation_id = uuid.uuid4().bytes
+        executor.free_slots.discard(slot)
+        executor.allocations[allocation_id] = (job_id, slot)
+        self._requested[allocation_id] = job_id
+        executor.connection.send(RequestSlot(job_id, slot, allocation_id))
+
+    def _start(self, count: int) -> None:
+        specs = []
+        for _ in range(count):
+            number = next(self._numbers)
+            executor_id = f"taskexecutor-{number}"
+            self._starting.add(executor_id)
+            specs.append(
+                WorkerSpec(executor_id, self._slots_per_executor, self._launch(executor_id, number))
+            )
+        self._driver.start(specs)

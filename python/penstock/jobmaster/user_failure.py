@@ -1,0 +1,94 @@
+"""From a failure that crossed the wire back to the exception that ``execute()`` raises."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pickle
+from typing import TYPE_CHECKING
+
+from penstock.errors import JobExecutionError
+from penstock.jobmaster.failure import Failure
+from penstock.rpc.messages import TaskFailure
+
+if TYPE_CHECKING:
+    from penstock.graph.ids import ExecutionAttemptID
+
+logger = logging.getLogger(__name__)
+
+SECONDARY_FAILURES = frozenset(
+    {
+        "penstock.errors.PartitionConnectionError",
+        "penstock.errors.PartitionNotFoundError",
+        "penstock.errors.ProducerFailedError",
+    }
+)
+"""What a task reports when another one failed: the consequence, seldom the cause."""
+
+
+class RemoteFailure(JobExecutionError):
+    """Where in the job an exception was raised: cause of the exception that reaches the caller.
+
+    Its text names operator and subtask and holds the traceback of the worker.
+    """
+
+
+def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> Failure:
+    """The failure as the state machines pass it on."""
+    return Failure(
+        exception_name=f"{task_failure.module}.{task_failure.qualname}",
+        message=task_failure.message,
+        stack_trace=task_failure.traceback,
+        task_name=task_name,
+        executor_id=executor_id,
+        payload=task_failure,
+    )
+
+
+def exception_of(failure: Failure) -> BaseException:
+    """The exception to raise for a failed job.
+
+    A user's exception is rebuilt as itself, with the place and the remote traceback as its cause
+    and as a note.  Only the driver that shipped the job calls this: the pickle comes from its
+    own workers, which proved the job's token.
+    """
+    payload = failure.payload
+    if isinstance(payload, BaseException):
+        return payload
+    if not isinstance(payload, TaskFailure):
+        return JobExecutionError(str(failure))
+    where = f"in operator {payload.operator!r}, task {failure.task_name}"
+    error = _rebuild(payload)
+    if error is None:
+        name = f"{payload.module}.{payload.qualname}"
+        return JobExecutionError(f"{name}: {payload.message}\n{where}\n{payload.traceback}")
+    error.add_note(where)
+    cause = RemoteFailure(f"{where}\n\n{payload.traceback}")
+    error.__cause__ = cause
+    return error
+
+
+def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: int) -> str:
+    """A subtask as messages name it: "Map (2/4)"."""
+    return f"{task_name} ({attempt_id.subtask + 1}/{parallelism})"
+
+
+def _rebuild(failure: TaskFailure) -> BaseException | None:
+    """The exception itself; else one of its class with its text; else None."""
+    if failure.pickled is not None:
+        try:
+            error = pickle.loads(failure.pickled)
+        except Exception:
+            logger.debug("the pickled exception cannot be read here", exc_info=True)
+        else:
+            if isinstance(error, BaseException):
+                return error
+    try:
+        kind: object = importlib.import_module(failure.module)
+        for part in failure.qualname.split("."):
+            kind = getattr(kind, part)
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            return kind(failure.message)
+    except Exception:
+        logger.debug("%s.%s cannot be rebuilt", failure.module, failure.qualname, exc_info=True)
+    return None

@@ -1,0 +1,85 @@
+"""Job graphs whose vertices run small invokables instead of operators.
+
+The control plane is tested with them alone: what a vertex' code builds is none of its business.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+from penstock.graph.job_graph import IntermediateDataSet, JobEdge, JobGraph, JobVertex
+from penstock.graph.wiring import DistributionPattern
+
+Body = Callable[["FakeInvokable"], None]
+
+
+class FakeInvokable:
+    """Calls one function; `cancelled` turns true when the task is cancelled."""
+
+    def __init__(self, body: Body, environment: Any) -> None:
+        import threading
+
+        self.environment = environment
+        self._body = body
+        self._cancelled = threading.Event()
+
+    def restore(self) -> None:
+        """Nothing to restore."""
+
+    def invoke(self) -> None:
+        """Runs the body."""
+        self._body(self)
+
+    def cancel(self) -> None:
+        """Wakes `wait_cancelled`."""
+        self._cancelled.set()
+
+    def wait_cancelled(self) -> None:
+        """Blocks until the task is cancelled, then unwinds it."""
+        from penstock.errors import CancelTaskError
+
+        if not self._cancelled.wait(120):
+            raise TimeoutError("nobody cancelled this task")
+        raise CancelTaskError("woken")
+
+
+def vertex(body: Body, name: str = "fake", parallelism: int = 1) -> JobVertex:
+    """A vertex without inputs that runs `body`."""
+    module = sys.modules[body.__module__]
+    for own in (module, sys.modules[__name__]):
+        cloudpickle.register_pickle_by_value(own)
+    try:
+        code = cloudpickle.dumps(lambda environment: FakeInvokable(body, environment))
+    finally:
+        for own in (module, sys.modules[__name__]):
+            cloudpickle.unregister_pickle_by_value(own)
+    number = abs(hash((name, time.monotonic_ns())))
+    return JobVertex(
+        id=number.to_bytes(16, "big"),
+        name=name,
+        parallelism=parallelism,
+        max_parallelism=128,
+        code=code,
+    )
+
+
+def connect(
+    producer: JobVertex,
+    consumer: JobVertex,
+    pattern: DistributionPattern = DistributionPattern.ALL_TO_ALL,
+) -> None:
+    """Lets one vertex read what the other writes."""
+    dataset_id = bytes([len(producer.produced)]) + producer.id[1:]
+    producer.produced.append(IntermediateDataSet(dataset_id, producer.id))
+    consumer.inputs.append(JobEdge(dataset_id, consumer.id, pattern, "REBALANCE"))
+
+
+def job(*vertices: JobVertex, **configuration: str) -> JobGraph:
+    """A job of these vertices."""
+    return JobGraph(
+        "fake job",
+        {one.id: one for one in vertices},
+        configuration={k.replace("_", "."): v for k, v in configuration.items()},
+    )

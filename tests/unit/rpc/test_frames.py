@@ -1,0 +1,81 @@
+"""Frames: what is written is read back, and a bad length is refused before anything is read.
+
+Method: a socket pair, hypothesis for bodies, and hand-made bytes for the negative space.
+"""
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.errors import CorruptStreamError
+from penstock.rpc import frames
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    left, right = socket.socketpair()
+    with left, right:
+        left.settimeout(10)
+        right.settimeout(10)
+        yield left, right
+
+
+@settings(deadline=None)
+@given(bodies=st.lists(st.binary(min_size=1, max_size=2000), max_size=8))
+def test_frames_come_out_as_they_went_in(bodies: list[bytes]) -> None:
+    left, right = socket.socketpair()
+    with left, right:
+        for body in bodies:
+            frames.write_frame(left, body)
+        left.shutdown(socket.SHUT_WR)
+        assert list(iter(lambda: frames.read_frame(right), None)) == bodies
+
+
+def test_a_frame_that_arrives_byte_by_byte(pair: tuple[socket.socket, socket.socket]) -> None:
+    left, right = pair
+    for byte in struct.pack(">I", 3) + b"abc":
+        left.sendall(bytes([byte]))
+    assert frames.read_frame(right) == b"abc"
+
+
+def test_the_largest_frame_and_one_more(
+    pair: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "MAX_FRAME_BYTES", 16)
+    left, right = pair
+    frames.write_frame(left, b"x" * 16)
+    assert frames.read_frame(right) == b"x" * 16
+    with pytest.raises(ValueError, match="this one has 17"):
+        frames.write_frame(left, b"x" * 17)
+    left.sendall(struct.pack(">I", 17))
+    with pytest.raises(CorruptStreamError, match="17 bytes was announced"):
+        frames.read_frame(right)
+
+
+@pytest.mark.parametrize("announced", [0, frames.MAX_FRAME_BYTES + 1, 2**32 - 1])
+def test_a_length_out_of_range_is_refused(
+    pair: tuple[socket.socket, socket.socket], announced: int
+) -> None:
+    left, right = pair
+    left.sendall(struct.pack(">I", announced))
+    with pytest.raises(CorruptStreamError):
+        frames.read_frame(right)
+
+
+def test_an_empty_body_is_not_sent(pair: tuple[socket.socket, socket.socket]) -> None:
+    with pytest.raises(ValueError, match="0"):
+        frames.write_frame(pair[0], b"")
+
+
+@pytest.mark.parametrize("cut", [1, 3, 4, 6])
+def test_a_stream_that_ends_inside_a_frame(
+    pair: tuple[socket.socket, socket.socket], cut: int
+) -> None:
+    left, right = pair
+    left.sendall((struct.pack(">I", 3) + b"abc")[:cut])
+    left.shutdown(socket.SHUT_WR)
+    with pytest.raises(CorruptStreamError, match="stream ends"):
+        frames.read_frame(right)
