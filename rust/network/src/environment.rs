@@ -1,0 +1,394 @@
+//! The network environment: everything that an executor needs to exchange data, tied together.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use penstock_memory::{LocalPoolOptions, NetworkBufferPool};
+
+use crate::error::{Error, Result};
+use crate::framing::{FramingLimits, SpillDirectories, random_bytes};
+use crate::gate::{
+    InputChannel, InputGate, LocalInputChannel, RemoteChannelConfig, RemoteInputChannel,
+    SingleInputGate, UnionInputGate,
+};
+use crate::partition::{
+    Listener, OutputFlusher, PartitionManager, PartitionShared, PartitionType, Released,
+    ResultPartition,
+};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
+use crate::transport::{Command, Transport};
+use crate::wire::{PartitionId, ReceiverId};
+
+/// Buffers of one subpartition at which a partition counts as unavailable.
+const MAX_BUFFERS_PER_CHANNEL: usize = 10;
+/// Buffers a partition may take beyond its pool's size to finish a record.
+const MAX_OVERDRAFT_BUFFERS: usize = 20;
+
+/// Settings of a network environment.
+#[derive(Debug, Clone)]
+pub struct EnvironmentConfig {
+    /// Names the executor in log lines and errors.
+    pub executor_id: String,
+    /// The job's secret.
+    pub token: Vec<u8>,
+    /// Host that the data port is bound to.
+    pub bind_host: String,
+    /// Segments of the network buffer pool.
+    pub num_segments: usize,
+    /// Bytes of a segment.
+    pub segment_bytes: usize,
+    /// Buffers that every remote channel owns.
+    pub exclusive_buffers_per_channel: usize,
+    /// Buffers that the channels of a gate share.
+    pub floating_buffers_per_gate: usize,
+    /// How long a request for exclusive buffers may wait.
+    pub request_timeout: Duration,
+    /// How long a partition request may wait for the partition.
+    pub partition_request_timeout: Duration,
+    /// How long connecting may take, authentication included.
+    pub connect_timeout: Duration,
+    /// Where records too long for memory are spilled; empty means the system's own place.
+    pub spill_directories: Vec<PathBuf>,
+}
+
+impl EnvironmentConfig {
+    /// The defaults, for an executor and its token.
+    #[must_use]
+    pub fn new(executor_id: &str, token: &[u8]) -> Self {
+        Self {
+            executor_id: executor_id.to_owned(),
+            token: token.to_vec(),
+            bind_host: "127.0.0.1".to_owned(),
+            num_segments: 2048,
+            segment_bytes: 32 << 10,
+            exclusive_buffers_per_channel: 2,
+            floating_buffers_per_gate: 8,
+            request_timeout: Duration::from_secs(30),
+            partition_request_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(120),
+            spill_directories: Vec::new(),
+        }
+    }
+}
+
+/// Where a channel's partition is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelLocation {
+    /// In this executor.
+    Local,
+    /// In the executor with this data port.
+    Remote(SocketAddr),
+}
+
+/// One channel of a gate to be.
+#[derive(Debug, Clone)]
+pub struct ChannelDescriptor {
+    /// The partition.
+    pub partition_id: PartitionId,
+    /// The subpartition.
+    pub subpartition: usize,
+    /// Where it is.
+    pub location: ChannelLocation,
+}
+
+/// What partitions, gates and the environment itself share.
+#[derive(Debug)]
+pub(crate) struct EnvironmentCore {
+    config: Arc<EnvironmentConfig>,
+    manager: Arc<PartitionManager>,
+    transport: Arc<Transport>,
+    flusher: OutputFlusher,
+}
+
+impl EnvironmentCore {
+    pub(crate) fn config(&self) -> &EnvironmentConfig {
+        &self.config
+    }
+
+    pub(crate) fn manager(&self) -> &PartitionManager {
+        &self.manager
+    }
+
+    pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    pub(crate) fn forget_partition(&self, partition: &Arc<PartitionShared>) {
+        self.manager.unregister(partition);
+        self.flusher.remove(partition);
+    }
+}
+
+/// The data plane of one executor.
+#[derive(Debug)]
+pub struct NetworkEnvironment {
+    core: Arc<EnvironmentCore>,
+    pool: Arc<NetworkBufferPool>,
+    limits: FramingLimits,
+    gates: Mutex<Vec<Weak<SingleInputGate>>>,
+    /// First half of the ids of this environment's channels.
+    receiver_prefix: [u8; 8],
+    next_receiver: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl NetworkEnvironment {
+    /// Allocates the buffers, opens the data port and starts the I/O and flusher threads.
+    ///
+    /// # Errors
+    /// `InsufficientBuffers` when the memory cannot be had, `Io` when the port cannot be opened or
+    /// a thread cannot start.
+    pub fn new(config: EnvironmentConfig) -> Result<Self> {
+        let config = Arc::new(config);
+        let pool = NetworkBufferPool::new(
+            config.num_segments,
+            config.segment_bytes,
+            config.request_timeout,
+        )?;
+        let manager = Arc::new(PartitionManager::default());
+        let receiver_prefix = random_bytes()?;
+        let transport = Transport::start(&config, &manager)?;
+        let flusher = match OutputFlusher::start() {
+            Ok(flusher) => flusher,
+            Err(error) => {
+                transport.close();
+                return Err(error);
+            }
+        };
+        let limits = FramingLimits {
+            spill_directories: SpillDirectories::new(config.spill_directories.clone()),
+            ..FramingLimits::default()
+        };
+        Ok(Self {
+            core: Arc::new(EnvironmentCore {
+                config,
+                manager,
+                transport,
+                flusher,
+            }),
+            pool,
+            limits,
+            gates: Mutex::new(Vec::new()),
+            receiver_prefix,
+            next_receiver: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// The data port.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.core.transport.address()
+    }
+
+    /// The network buffer pool.
+    #[must_use]
+    pub fn pool(&self) -> &Arc<NetworkBufferPool> {
+        &self.pool
+    }
+
+    /// Limits for readers of this environment's gates.
+    #[must_use]
+    pub fn framing_limits(&self) -> &FramingLimits {
+        &self.limits
+    }
+
+    /// Makes a partition and registers it, so that readers find it.
+    ///
+    /// `flush_timeout_ms`: −1 never by time, 0 after every record (by the writer), else every so
+    /// many milliseconds by the flusher.
+    ///
+    /// # Errors
+    /// `InsufficientBuffers` when the pool cannot give the minimum, `IllegalState` when the id is
+    /// taken or the environment is closed.
+    pub fn create_result_partition(
+        &self,
+        partition_id: PartitionId,
+        num_subpartitions: usize,
+        partition_type: PartitionType,
+        flush_timeout_ms: i64,
+    ) -> Result<Arc<ResultPartition>> {
+        self.check_open()?;
+        if num_subpartitions == 0 {
+            return Err(Error::IllegalState(
+                "a partition without subpartitions".into(),
+            ));
+        }
+        let min = num_subpartitions + 1;
+        let max = match partition_type {
+            PartitionType::PipelinedBounded => num_subpartitions * 2 + 8,
+            PartitionType::Pipelined => usize::MAX,
+        };
+        let options = LocalPoolOptions::new(min, max)
+            .with_quota(num_subpartitions, MAX_BUFFERS_PER_CHANNEL)
+            .with_overdraft(MAX_OVERDRAFT_BUFFERS);
+        let pool = self.pool.create_buffer_pool(options)?;
+        let shared = Arc::new(PartitionShared::new(
+            partition_id,
+            num_subpartitions,
+            self.pool.segment_size(),
+            pool,
+        ));
+        let waiting = self.core.manager.register(Arc::clone(&shared))?;
+        for listener in waiting {
+            let partition = Arc::clone(&shared);
+            match listener {
+                Listener::Local(channel) => channel.attach(partition),
+                Listener::Remote {
+                    connection,
+                    request,
+                } => {
+                    self.core.transport.post(Command::Attach {
+                        connection,
+                        request,
+                        partition,
+                    });
+                }
+            }
+        }
+        if let Ok(interval @ 1..) = u64::try_from(flush_timeout_ms) {
+            self.core
+                .flusher
+                .add(&shared, Duration::from_millis(interval));
+        }
+        Ok(Arc::new(ResultPartition::new(
+            shared,
+            Arc::clone(&self.core),
+            flush_timeout_ms,
+        )))
+    }
+
+    /// Makes a gate and reserves its buffers; `InputGate::request_partitions` starts it.
+    ///
+    /// # Errors
+    /// `InsufficientBuffers` when there are too few buffers, `IllegalState` for a gate without
+    /// channels or when the environment is closed.
+    pub fn create_input_gate(&self, channels: &[ChannelDescriptor]) -> Result<InputGate> {
+        self.check_open()?;
+        if channels.is_empty() {
+            return Err(Error::IllegalState("a gate without channels".into()));
+        }
+        // An exclusive buffer per channel at least, else data could never be received.
+        let exclusive = self.core.config.exclusive_buffers_per_channel;
+        let max_floating = self.core.config.floating_buffers_per_gate.max(1);
+        let floating = self
+            .pool
+            .create_buffer_pool(LocalPoolOptions::new(1, max_floating))?;
+        floating.reserve_segments(1)?;
+        let remote = channels
+            .iter()
+            .filter(|channel| channel.location != ChannelLocation::Local)
+            .count();
+        let mut segments = self
+            .pool
+            .request_unpooled_memory_segments(remote * exclusive)?;
+        let gate = Arc::new_cyclic(|gate: &Weak<SingleInputGate>| {
+            let channels = channels.iter().enumerate().map(|(index, channel)| {
+                let gate = Weak::clone(gate);
+                match channel.location {
+                    ChannelLocation::Local => InputChannel::Local(LocalInputChannel::new(
+                        gate,
+                        index,
+                        channel.partition_id,
+                        channel.subpartition,
+                    )),
+                    ChannelLocation::Remote(address) => {
+                        let config = RemoteChannelConfig {
+                            index,
+                            id: self.new_receiver_id(),
+                            address,
+                            partition_id: channel.partition_id,
+                            subpartition: channel.subpartition,
+                            exclusive: segments.split_off(segments.len() - exclusive),
+                            floating_pool: Arc::clone(&floating),
+                            transport: Arc::clone(&self.core.transport),
+                        };
+                        InputChannel::Remote(RemoteInputChannel::new(gate, config))
+                    }
+                }
+            });
+            SingleInputGate::new(
+                channels.collect(),
+                Arc::clone(&floating),
+                Arc::clone(&self.core),
+            )
+        });
+        let mut gates = self.gates.lock();
+        gates.retain(|gate| gate.strong_count() > 0);
+        gates.push(Arc::downgrade(&gate));
+        drop(gates);
+        Ok(InputGate::Single(gate))
+    }
+
+    /// Unites gates; the channels of a gate keep their order behind those of the gates before it.
+    ///
+    /// # Errors
+    /// `IllegalState` for no gates, for a union among them or for a gate that is in a union.
+    pub fn create_union_gate(&self, gates: &[InputGate]) -> Result<InputGate> {
+        self.check_open()?;
+        let singles = gates.iter().map(|gate| match gate {
+            InputGate::Single(gate) => Ok(Arc::clone(gate)),
+            InputGate::Union(_) => Err(Error::IllegalState("a union of unions".into())),
+        });
+        Ok(InputGate::Union(UnionInputGate::new(
+            singles.collect::<Result<_>>()?,
+        )?))
+    }
+
+    /// Segments that nobody has.
+    #[must_use]
+    pub fn available_segments(&self) -> usize {
+        self.pool.available_segments()
+    }
+
+    /// Segments in all; 0 once closed.
+    #[must_use]
+    pub fn total_segments(&self) -> usize {
+        self.pool.total_segments()
+    }
+
+    /// Closes gates, connections and partitions, in this order, and joins the threads; harmless
+    /// when repeated.
+    pub fn close(&self) {
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let gates = std::mem::take(&mut *self.gates.lock());
+        for gate in gates.iter().filter_map(Weak::upgrade) {
+            gate.close();
+        }
+        self.core.transport.close();
+        for partition in self.core.manager.drain() {
+            partition.release(&Released::Released);
+        }
+        self.core.flusher.close();
+        if let Err(error) = self.pool.destroy_all_buffer_pools() {
+            log::error!("closing the network environment: {error}");
+        }
+        self.pool.destroy();
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(Error::IllegalState(
+                "the network environment is closed".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn new_receiver_id(&self) -> ReceiverId {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.receiver_prefix);
+        let number = self.next_receiver.fetch_add(1, Ordering::Relaxed);
+        id[8..].copy_from_slice(&number.to_be_bytes());
+        id
+    }
+}
+
+impl Drop for NetworkEnvironment {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

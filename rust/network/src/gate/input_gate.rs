@@ -1,0 +1,145 @@
+//! One handle for both kinds of gate.
+
+use std::time::{Duration, Instant};
+
+use penstock_memory::Buffer;
+
+use super::single::SingleInputGate;
+use super::union::UnionInputGate;
+use crate::error::Result;
+use crate::sync::Arc;
+
+/// A buffer or an event of one channel, as it arrived.
+#[derive(Debug)]
+pub struct BufferOrEvent {
+    /// The channel it came from.
+    pub channel: usize,
+    /// Bytes and data type.
+    pub buffer: Buffer,
+    /// Whether another buffer could be taken without waiting.
+    pub more_available: bool,
+}
+
+/// What a gate has to give.
+#[derive(Debug)]
+pub enum Next {
+    /// A buffer or an event.
+    Buffer(BufferOrEvent),
+    /// Nothing: the timeout passed or somebody called `wakeup`.
+    Nothing,
+    /// Every channel has ended.
+    End,
+}
+
+/// How long a call may wait.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wait {
+    /// Not at all; a pending wake-up stays pending.
+    Never,
+    /// Until the moment given.
+    Until(Instant),
+    /// For as long as it takes.
+    Forever,
+}
+
+impl Wait {
+    /// A timeout in the way of the interface: `None` waits for as long as it takes.
+    pub(crate) fn after(timeout: Option<Duration>) -> Self {
+        match timeout.and_then(|timeout| Instant::now().checked_add(timeout)) {
+            Some(deadline) => Self::Until(deadline),
+            None => Self::Forever,
+        }
+    }
+}
+
+/// The input of a task: one gate or the union of several.
+#[derive(Debug, Clone)]
+pub enum InputGate {
+    /// A gate with channels of its own.
+    Single(Arc<SingleInputGate>),
+    /// A union.
+    Union(Arc<UnionInputGate>),
+}
+
+impl InputGate {
+    /// Number of channels.
+    #[must_use]
+    pub fn num_channels(&self) -> usize {
+        match self {
+            Self::Single(gate) => gate.num_channels(),
+            Self::Union(gate) => gate.num_channels(),
+        }
+    }
+
+    /// Asks the producers for their subpartitions; repeating it does nothing.
+    ///
+    /// # Errors
+    /// `CancelTask` when the gate is closed.
+    pub fn request_partitions(&self) -> Result<()> {
+        match self {
+            Self::Single(gate) => gate.request_partitions(),
+            Self::Union(gate) => gate.request_partitions(),
+        }
+    }
+
+    /// Takes the next buffer or event, waiting up to `timeout` (`None`: as long as it takes).
+    ///
+    /// # Errors
+    /// `CancelTask` when the gate is closed; a channel's error otherwise.
+    pub fn next_buffer(&self, timeout: Option<Duration>) -> Result<Next> {
+        self.poll(Wait::after(timeout))
+    }
+
+    /// Takes the next buffer or event if there is one; never waits and leaves a pending wake-up
+    /// for the next call that would wait.
+    ///
+    /// # Errors
+    /// As for `next_buffer`.
+    pub fn try_next_buffer(&self) -> Result<Next> {
+        self.poll(Wait::Never)
+    }
+
+    pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
+        match self {
+            Self::Single(gate) => gate.poll(wait),
+            Self::Union(gate) => gate.poll(wait),
+        }
+    }
+
+    /// Wakes a waiting `next_buffer`; without one, the next that would wait returns at once.
+    pub fn wakeup(&self) {
+        match self {
+            Self::Single(gate) => gate.wakeup(),
+            Self::Union(gate) => gate.wakeup(),
+        }
+    }
+
+    /// Lets a channel go on after an event that blocked it.
+    ///
+    /// # Errors
+    /// `IllegalState` when there is no such channel or it is not blocked, as far as that is known
+    /// here.
+    pub fn resume_consumption(&self, channel: usize) -> Result<()> {
+        match self {
+            Self::Single(gate) => gate.resume_consumption(channel),
+            Self::Union(gate) => gate.resume_consumption(channel),
+        }
+    }
+
+    /// Whether every channel has delivered `EndOfPartition`.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        match self {
+            Self::Single(gate) => gate.is_finished(),
+            Self::Union(gate) => gate.is_finished(),
+        }
+    }
+
+    /// Gives up all channels and their buffers; whoever waits wakes with `CancelTask`.
+    pub fn close(&self) {
+        match self {
+            Self::Single(gate) => gate.close(),
+            Self::Union(gate) => gate.close(),
+        }
+    }
+}

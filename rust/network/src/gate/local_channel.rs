@@ -1,0 +1,170 @@
+//! A channel whose producer runs in the same executor: it reads the subpartition directly.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use penstock_memory::DataType;
+
+use super::single::{Polled, SingleInputGate};
+use crate::environment::EnvironmentCore;
+use crate::error::{Error, Result};
+use crate::partition::{AvailabilityListener, Listener, PartitionShared, Released};
+use crate::sync::{Arc, AtomicBool, Ordering, Weak};
+use crate::wire::PartitionId;
+
+/// A local input channel.
+#[derive(Debug)]
+pub(crate) struct LocalInputChannel {
+    gate: Weak<SingleInputGate>,
+    /// Index in its gate.
+    index: usize,
+    partition_id: PartitionId,
+    subpartition: usize,
+    /// The partition, once it is registered.
+    partition: OnceLock<Arc<PartitionShared>>,
+    released: AtomicBool,
+    this: Weak<Self>,
+}
+
+impl LocalInputChannel {
+    pub(crate) fn new(
+        gate: Weak<SingleInputGate>,
+        index: usize,
+        partition_id: PartitionId,
+        subpartition: usize,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            gate,
+            index,
+            partition_id,
+            subpartition,
+            partition: OnceLock::new(),
+            released: AtomicBool::new(false),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Attaches to the partition now, or as soon as it is registered.
+    pub(crate) fn request(&self, environment: &EnvironmentCore) {
+        let Some(this) = self.this.upgrade() else {
+            return;
+        };
+        let deadline = Instant::now() + environment.config().partition_request_timeout;
+        let found = environment
+            .manager()
+            .find_or_wait(&self.partition_id, deadline, || Listener::Local(this));
+        match found {
+            Some(partition) => self.attach(partition),
+            // The I/O thread keeps the time of listeners.
+            None => environment.transport().wake(),
+        }
+    }
+
+    /// The partition is there.
+    pub(crate) fn attach(&self, partition: Arc<PartitionShared>) {
+        let Some(this) = self.this.upgrade() else {
+            return;
+        };
+        let Some(subpartition) = partition.subpartitions.get(self.subpartition) else {
+            self.fail(Error::PartitionNotFound(format!(
+                "subpartition {} of a partition with {}",
+                self.subpartition,
+                partition.subpartitions.len()
+            )));
+            return;
+        };
+        // The view may notify at once, so the partition must be known before.
+        if self.partition.set(Arc::clone(&partition)).is_err() {
+            return;
+        }
+        if let Err(error) = subpartition.create_view(this) {
+            self.fail(error);
+        } else if self.released.load(Ordering::Acquire) {
+            partition.on_consumed(self.subpartition);
+        }
+    }
+
+    /// The request timeout has passed and the partition is not there.
+    pub(crate) fn not_found(&self) {
+        self.fail(Error::PartitionNotFound(format!(
+            "local partition {} was not registered in time",
+            crate::hex(&self.partition_id)
+        )));
+    }
+
+    fn fail(&self, error: Error) {
+        if let Some(gate) = self.gate.upgrade() {
+            gate.on_error(error);
+        }
+    }
+
+    pub(crate) fn poll(&self) -> Result<Option<Polled>> {
+        if self.released.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let Some(partition) = self.partition.get() else {
+            return Ok(None);
+        };
+        let subpartition = &partition.subpartitions[self.subpartition];
+        if let Some(next) = subpartition.poll()? {
+            let more = next.next_type != DataType::None;
+            return Ok(Some(Polled {
+                buffer: next.buffer,
+                more,
+            }));
+        }
+        match subpartition.released() {
+            None => Ok(None),
+            Some(Released::Failed(cause)) => Err(Error::ProducerFailed(cause)),
+            Some(Released::Released) => Err(Error::CancelTask(
+                "the consumed partition was released".into(),
+            )),
+        }
+    }
+
+    pub(crate) fn resume_consumption(&self) -> Result<()> {
+        if self.released.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let Some(partition) = self.partition.get() else {
+            return Err(Error::IllegalState(
+                "the channel has no partition yet".into(),
+            ));
+        };
+        let subpartition = &partition.subpartitions[self.subpartition];
+        subpartition.resume_consumption()?;
+        if subpartition.is_available(true) {
+            self.notify_data_available();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn release(&self, environment: &EnvironmentCore) {
+        if self.released.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(partition) = self.partition.get() {
+            partition.on_consumed(self.subpartition);
+        } else {
+            let this = std::ptr::from_ref(self);
+            environment.manager().forget(|listener| match listener {
+                Listener::Local(channel) => std::ptr::eq(Arc::as_ptr(channel), this),
+                Listener::Remote { .. } => false,
+            });
+        }
+    }
+}
+
+impl AvailabilityListener for LocalInputChannel {
+    fn notify_data_available(&self) {
+        if let Some(gate) = self.gate.upgrade() {
+            gate.notify(self.index, false);
+        }
+    }
+
+    fn notify_priority_event(&self) {
+        if let Some(gate) = self.gate.upgrade() {
+            gate.notify(self.index, true);
+        }
+    }
+}

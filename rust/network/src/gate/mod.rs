@@ -1,0 +1,17 @@
+//! The consuming side: channels, the gate that takes turns over them, the union of several gates
+//! and the reader that cuts buffers into records.
+
+mod input_gate;
+mod local_channel;
+mod reader;
+mod remote_channel;
+mod single;
+mod union;
+
+pub use input_gate::{BufferOrEvent, InputGate, Next};
+pub(crate) use local_channel::LocalInputChannel;
+pub use reader::{Batch, RecordReader};
+pub(crate) use remote_channel::{RemoteChannelConfig, RemoteInputChannel};
+pub(crate) use single::InputChannel;
+pub use single::SingleInputGate;
+pub use union::UnionInputGate;

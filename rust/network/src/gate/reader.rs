@@ -1,0 +1,178 @@
+//! The reader of a task's input: takes buffers from a gate and cuts them into records.
+//!
+//! One thread owns it.  A batch stays valid until the next call, which returns its buffer.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use penstock_memory::{Buffer, DataType};
+
+use super::input_gate::{BufferOrEvent, InputGate, Next, Wait};
+use crate::error::{Error, Result};
+use crate::framing::{FramingLimits, RecordDeserializer};
+
+/// What one call gives.
+#[derive(Debug)]
+pub enum Batch<'a> {
+    /// Nothing: the timeout passed or somebody woke the gate.
+    Nothing,
+    /// Records of one channel.
+    Data {
+        /// The channel.
+        channel: usize,
+        /// Data type of the buffer.
+        data_type: DataType,
+        /// Payload, without its length, of a record that earlier buffers began; it comes first.
+        spanning: Option<&'a [u8]>,
+        /// Whole `[length][payload]` records, in place.
+        records: &'a [u8],
+    },
+    /// An event of one channel.
+    Event {
+        /// The channel.
+        channel: usize,
+        /// Its kind.
+        data_type: DataType,
+        /// The serialized event.
+        bytes: &'a [u8],
+    },
+    /// Every channel has ended.
+    End,
+}
+
+/// Reads records and events from a gate.
+#[derive(Debug)]
+pub struct RecordReader {
+    gate: InputGate,
+    deserializers: Vec<RecordDeserializer>,
+    /// The buffer behind the last batch.
+    current: Option<Buffer>,
+}
+
+/// What the last taken buffer amounts to.
+enum Taken {
+    Nothing,
+    Data {
+        channel: usize,
+        records: Range<usize>,
+    },
+    Event {
+        channel: usize,
+    },
+    End,
+}
+
+impl RecordReader {
+    /// Reads from `gate`, whose own `next_buffer` must not be called any more.
+    #[must_use]
+    pub fn new(gate: InputGate, limits: &FramingLimits) -> Self {
+        let deserializers = (0..gate.num_channels())
+            .map(|_| RecordDeserializer::new(limits.clone()))
+            .collect();
+        Self {
+            gate,
+            deserializers,
+            current: None,
+        }
+    }
+
+    /// The gate.
+    #[must_use]
+    pub fn gate(&self) -> &InputGate {
+        &self.gate
+    }
+
+    /// Returns the last batch's buffer and takes the next batch, waiting up to `timeout` (`None`:
+    /// as long as it takes).
+    ///
+    /// # Errors
+    /// `CancelTask` when the gate is closed, a channel's error, `CorruptStream` when the bytes are
+    /// no records.
+    pub fn next_batch(&mut self, timeout: Option<Duration>) -> Result<Batch<'_>> {
+        self.poll(Wait::after(timeout))
+    }
+
+    /// Like `next_batch` without waiting.
+    ///
+    /// # Errors
+    /// As for `next_batch`.
+    pub fn try_next_batch(&mut self) -> Result<Batch<'_>> {
+        self.poll(Wait::Never)
+    }
+
+    /// Returns the last batch's buffer.
+    pub fn release_batch(&mut self) {
+        self.current = None;
+    }
+
+    /// Bytes of `channel` that were taken and belong to no delivered record, for replay in front
+    /// of the rest of its stream.
+    ///
+    /// # Errors
+    /// `IllegalState` without such a channel, `Io` when a spilled record cannot be read back.
+    pub fn unconsumed(&mut self, channel: usize) -> Result<Vec<u8>> {
+        match self.deserializers.get_mut(channel) {
+            Some(deserializer) => deserializer.unconsumed(),
+            None => Err(Error::IllegalState(format!("no channel {channel}"))),
+        }
+    }
+
+    fn poll(&mut self, wait: Wait) -> Result<Batch<'_>> {
+        let taken = self.take(wait)?;
+        let bytes = self.current.as_ref().map_or(&[][..], Buffer::as_slice);
+        let data_type = self
+            .current
+            .as_ref()
+            .map_or(DataType::None, Buffer::data_type);
+        Ok(match taken {
+            Taken::Nothing => Batch::Nothing,
+            Taken::End => Batch::End,
+            Taken::Event { channel } => Batch::Event {
+                channel,
+                data_type,
+                bytes,
+            },
+            Taken::Data { channel, records } => Batch::Data {
+                channel,
+                data_type,
+                spanning: self.deserializers[channel].spanning(),
+                records: &bytes[records],
+            },
+        })
+    }
+
+    /// Takes buffers until one completes a record or is an event.
+    fn take(&mut self, wait: Wait) -> Result<Taken> {
+        loop {
+            self.current = None;
+            let BufferOrEvent {
+                channel, buffer, ..
+            } = match self.gate.poll(wait)? {
+                Next::Buffer(next) => next,
+                Next::Nothing => return Ok(Taken::Nothing),
+                Next::End => return Ok(Taken::End),
+            };
+            let deserializer = &mut self.deserializers[channel];
+            let data_type = buffer.data_type();
+            if !data_type.is_buffer() {
+                if !data_type.has_priority() && deserializer.has_pending() {
+                    return Err(Error::CorruptStream(format!(
+                        "broken serialization: an event of type {} on channel {channel} follows \
+                         part of a record",
+                        data_type.ordinal()
+                    )));
+                }
+                if data_type == DataType::EndOfPartition {
+                    deserializer.clear();
+                }
+                self.current = Some(buffer);
+                return Ok(Taken::Event { channel });
+            }
+            let records = deserializer.feed(&buffer)?;
+            if !records.is_empty() || deserializer.spanning().is_some() {
+                self.current = Some(buffer);
+                return Ok(Taken::Data { channel, records });
+            }
+        }
+    }
+}

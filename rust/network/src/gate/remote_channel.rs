@@ -1,0 +1,365 @@
+//! A channel whose producer is behind a connection, and its credits (SEMANTICS C5).
+//!
+//! The channel owns `initial_credit` exclusive segments for life and borrows floating buffers of
+//! its gate while the producer's backlog asks for them.  Every buffer it obtains is a credit for
+//! the producer, so what arrives always has a place:
+//!
+//! `initial credit + announced + unannounced credit − data buffers received`
+//! `= buffers available here`, never negative.
+//!
+//! Buffers are dropped only after the channel's lock is released: dropping an exclusive one comes
+//! back here.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use penstock_memory::{
+    Buffer, BufferListener, BufferRecycler, DataType, LocalBufferPool, PooledSegment, UniqueBuffer,
+};
+
+use super::single::{Polled, SingleInputGate};
+use crate::error::{Error, Result};
+use crate::event;
+use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicUsize, Mutex, Ordering, Weak};
+use crate::transport::{Command, Transport};
+use crate::wire::{PartitionId, ReceiverId};
+
+/// Value of `connection` before the I/O thread has given the channel one.
+pub(crate) const NO_CONNECTION: usize = usize::MAX;
+
+struct State {
+    queue: VecDeque<Buffer>,
+    /// How many entries at the front of `queue` have priority.
+    priority: usize,
+    exclusive: Vec<PooledSegment>,
+    floating: Vec<UniqueBuffer>,
+    expected_sequence_number: i32,
+    /// Buffers that the producer's backlog asks for.
+    required: usize,
+    /// Whether the channel waits in the floating pool's queue.
+    waiting: bool,
+    /// `EndOfPartition` has arrived: what happens to the connection no longer matters.
+    ended: bool,
+    released: bool,
+}
+
+impl State {
+    fn available(&self) -> usize {
+        self.exclusive.len() + self.floating.len()
+    }
+}
+
+/// A remote input channel.
+pub(crate) struct RemoteInputChannel {
+    gate: Weak<SingleInputGate>,
+    /// Index in its gate.
+    index: usize,
+    pub(crate) id: ReceiverId,
+    pub(crate) address: SocketAddr,
+    pub(crate) partition_id: PartitionId,
+    pub(crate) subpartition: usize,
+    pub(crate) initial_credit: i32,
+    floating_pool: Arc<LocalBufferPool>,
+    transport: Arc<Transport>,
+    state: Mutex<State>,
+    /// Credits the producer has not been told of.
+    unannounced: AtomicI32,
+    requested: AtomicBool,
+    /// Token of the connection; written by the I/O thread alone.
+    pub(crate) connection: AtomicUsize,
+    this: Weak<Self>,
+}
+
+impl std::fmt::Debug for RemoteInputChannel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteInputChannel")
+            .field("index", &self.index)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a remote channel is made of.
+pub(crate) struct RemoteChannelConfig {
+    pub(crate) index: usize,
+    pub(crate) id: ReceiverId,
+    pub(crate) address: SocketAddr,
+    pub(crate) partition_id: PartitionId,
+    pub(crate) subpartition: usize,
+    pub(crate) exclusive: Vec<PooledSegment>,
+    pub(crate) floating_pool: Arc<LocalBufferPool>,
+    pub(crate) transport: Arc<Transport>,
+}
+
+impl RemoteInputChannel {
+    pub(crate) fn new(gate: Weak<SingleInputGate>, config: RemoteChannelConfig) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            gate,
+            index: config.index,
+            id: config.id,
+            address: config.address,
+            partition_id: config.partition_id,
+            subpartition: config.subpartition,
+            initial_credit: config.exclusive.len() as i32,
+            floating_pool: config.floating_pool,
+            transport: config.transport,
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                priority: 0,
+                exclusive: config.exclusive,
+                floating: Vec::new(),
+                expected_sequence_number: 0,
+                required: 0,
+                waiting: false,
+                ended: false,
+                released: false,
+            }),
+            unannounced: AtomicI32::new(0),
+            requested: AtomicBool::new(false),
+            connection: AtomicUsize::new(NO_CONNECTION),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Asks the producer for the subpartition.
+    pub(crate) fn request(&self) {
+        if let Some(this) = self.this.upgrade()
+            && !self.requested.swap(true, Ordering::AcqRel)
+        {
+            self.transport.post(Command::RequestPartition(this));
+        }
+    }
+
+    pub(crate) fn poll(&self) -> Result<Option<Polled>> {
+        let mut state = self.state.lock();
+        if state.released {
+            return Ok(None);
+        }
+        let Some(buffer) = state.queue.pop_front() else {
+            return Ok(None);
+        };
+        state.priority = state.priority.saturating_sub(1);
+        let more = !state.queue.is_empty();
+        Ok(Some(Polled { buffer, more }))
+    }
+
+    pub(crate) fn resume_consumption(&self) {
+        if let Some(this) = self.this.upgrade() {
+            self.transport.post(Command::Resume(this));
+        }
+    }
+
+    /// Credits to announce, all at once; called by the I/O thread.
+    pub(crate) fn take_credits(&self) -> i32 {
+        if self.is_released() {
+            0
+        } else {
+            self.unannounced.swap(0, Ordering::AcqRel)
+        }
+    }
+
+    pub(crate) fn is_released(&self) -> bool {
+        self.state.lock().released
+    }
+
+    /// A buffer for payload on its way in; `None` when the channel is released.
+    ///
+    /// # Errors
+    /// `CorruptStream` when the producer sends more than it has credit for.
+    pub(crate) fn take_buffer(&self) -> Result<Option<UniqueBuffer>> {
+        let mut state = self.state.lock();
+        if state.released {
+            return Ok(None);
+        }
+        state.required = state.required.saturating_sub(1);
+        if let Some(buffer) = state.floating.pop() {
+            return Ok(Some(buffer));
+        }
+        let (Some(segment), Some(this)) = (state.exclusive.pop(), self.this.upgrade()) else {
+            return Err(Error::CorruptStream(format!(
+                "no buffer for data from {}: the producer has exceeded its credit",
+                self.address
+            )));
+        };
+        drop(state);
+        Ok(Some(segment.into_buffer(this)))
+    }
+
+    /// A whole buffer or event has arrived; an empty one only carries number and backlog.
+    pub(crate) fn on_buffer(&self, buffer: Option<Buffer>, sequence_number: i32, backlog: i32) {
+        let mut state = self.state.lock();
+        if state.released {
+            return;
+        }
+        let expected = state.expected_sequence_number;
+        if sequence_number != expected {
+            drop(state);
+            self.on_error(Error::CorruptStream(format!(
+                "Buffer re-ordering: expected buffer with sequence number {expected}, but received \
+                 {sequence_number} from {}",
+                self.address
+            )));
+            return;
+        }
+        state.expected_sequence_number = expected.wrapping_add(1) & i32::MAX;
+        let mut notify = None;
+        if let Some(buffer) = buffer {
+            let data_type = buffer.data_type();
+            let was_empty = state.queue.is_empty();
+            let mut priority = data_type.has_priority();
+            state.ended |= data_type == DataType::EndOfPartition;
+            if data_type.requires_announcement() {
+                let announcement = Buffer::from_bytes(
+                    event::announcement(sequence_number, &buffer),
+                    DataType::PrioritizedEventBuffer,
+                );
+                state.push_priority(announcement);
+                priority = true;
+                state.queue.push_back(buffer);
+            } else if priority {
+                state.push_priority(buffer);
+            } else {
+                state.queue.push_back(buffer);
+            }
+            if priority || was_empty {
+                notify = Some(priority);
+            }
+        }
+        drop(state);
+        if let Some(priority) = notify
+            && let Some(gate) = self.gate.upgrade()
+        {
+            gate.notify(self.index, priority);
+        }
+        if let Ok(backlog) = usize::try_from(backlog) {
+            self.on_backlog(backlog);
+        }
+    }
+
+    /// The producer says how much waits: obtain buffers for it as far as there are any.
+    pub(crate) fn on_backlog(&self, backlog: usize) {
+        let mut state = self.state.lock();
+        if state.released {
+            return;
+        }
+        state.required = backlog + self.initial_credit as usize;
+        let obtained = self.request_floating(&mut state);
+        drop(state);
+        self.add_credit(obtained);
+    }
+
+    /// Takes floating buffers until the requirement is met, or waits in line for one.
+    fn request_floating(&self, state: &mut State) -> i32 {
+        let mut obtained = 0;
+        while state.available() < state.required && !state.waiting {
+            match self.floating_pool.request_buffer() {
+                Ok(Some(buffer)) => {
+                    state.floating.push(buffer);
+                    obtained += 1;
+                }
+                Ok(None) => {
+                    let Some(this) = self.this.upgrade() else {
+                        break;
+                    };
+                    // False means that a buffer has come back meanwhile, or the pool is gone.
+                    state.waiting = self.floating_pool.add_buffer_listener(this);
+                }
+                // The gate is being closed.
+                Err(_) => break,
+            }
+        }
+        obtained
+    }
+
+    /// Counts new credits; the I/O thread hears of the first and fetches all that have gathered.
+    fn add_credit(&self, count: i32) {
+        if count > 0
+            && self.unannounced.fetch_add(count, Ordering::AcqRel) == 0
+            && let Some(this) = self.this.upgrade()
+        {
+            self.transport.post(Command::AnnounceCredit(this));
+        }
+    }
+
+    /// Fails the channel's gate, unless nothing more was expected of the producer.
+    pub(crate) fn on_error(&self, error: Error) {
+        let state = self.state.lock();
+        let matters = !state.released && !state.ended;
+        drop(state);
+        if matters && let Some(gate) = self.gate.upgrade() {
+            gate.on_error(error);
+        }
+    }
+
+    /// Gives up the channel: buffers return to their pools, the producer is told.
+    pub(crate) fn release(&self) {
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.released, true) {
+            return;
+        }
+        let queue = std::mem::take(&mut state.queue);
+        let exclusive = std::mem::take(&mut state.exclusive);
+        let floating = std::mem::take(&mut state.floating);
+        drop(state);
+        drop((queue, exclusive, floating));
+        if self.requested.load(Ordering::Acquire)
+            && let Some(this) = self.this.upgrade()
+        {
+            self.transport.post(Command::Cancel(this));
+        }
+    }
+
+    /// Buffers available, required, and whether the channel waits for a floating one.
+    #[cfg(test)]
+    pub(crate) fn accounting(&self) -> (usize, usize, bool) {
+        let state = self.state.lock();
+        (state.available(), state.required, state.waiting)
+    }
+}
+
+impl State {
+    fn push_priority(&mut self, buffer: Buffer) {
+        self.queue.insert(self.priority, buffer);
+        self.priority += 1;
+    }
+}
+
+impl BufferRecycler for RemoteInputChannel {
+    fn recycle(&self, segment: PooledSegment) {
+        let mut state = self.state.lock();
+        if state.released {
+            drop(state);
+            drop(segment);
+            return;
+        }
+        state.exclusive.push(segment);
+        if state.available() > state.required.max(self.initial_credit as usize)
+            && let Some(surplus) = state.floating.pop()
+        {
+            drop(state);
+            drop(surplus);
+            return;
+        }
+        drop(state);
+        self.add_credit(1);
+    }
+}
+
+impl BufferListener for RemoteInputChannel {
+    fn on_buffer_available(&self, buffer: UniqueBuffer) -> std::result::Result<(), UniqueBuffer> {
+        let mut state = self.state.lock();
+        state.waiting = false;
+        if state.released || state.available() >= state.required {
+            return Err(buffer);
+        }
+        state.floating.push(buffer);
+        let obtained = 1 + self.request_floating(&mut state);
+        drop(state);
+        self.add_credit(obtained);
+        Ok(())
+    }
+
+    fn on_pool_destroyed(&self) {
+        self.state.lock().waiting = false;
+    }
+}

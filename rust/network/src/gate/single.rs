@@ -1,0 +1,326 @@
+//! A gate over the channels of one input.
+//!
+//! The queue holds the channels that have something, each at most once; a channel goes back to
+//! its tail after every buffer, so all channels deliver at the same rate (SEMANTICS C9).
+//!
+//! Locks are taken in the order gate, then nothing: channels are polled and released without the
+//! gate's lock, and they notify the gate without their own.
+
+use std::collections::VecDeque;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use penstock_memory::{DataType, LocalBufferPool};
+
+use super::input_gate::{BufferOrEvent, Next, Wait};
+use super::local_channel::LocalInputChannel;
+use super::remote_channel::RemoteInputChannel;
+use super::union::UnionInputGate;
+use crate::environment::EnvironmentCore;
+use crate::error::{Error, Result};
+use crate::sync::{Arc, Condvar, Mutex, Weak};
+
+/// A channel of either kind.
+#[derive(Debug)]
+pub(crate) enum InputChannel {
+    /// The producer is in this executor.
+    Local(Arc<LocalInputChannel>),
+    /// The producer is behind a connection.
+    Remote(Arc<RemoteInputChannel>),
+}
+
+/// What a channel gives when polled.
+#[derive(Debug)]
+pub(crate) struct Polled {
+    pub(crate) buffer: penstock_memory::Buffer,
+    /// Whether the channel has more right now.
+    pub(crate) more: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    queue: VecDeque<u32>,
+    /// How many entries at the front of `queue` have priority.
+    priority: usize,
+    queued: Vec<bool>,
+    ended: Vec<bool>,
+    /// Channels that have not ended.
+    left: usize,
+    woken: bool,
+    closed: bool,
+    requested: bool,
+    error: Option<Error>,
+}
+
+/// The gate of one input.
+#[derive(Debug)]
+pub struct SingleInputGate {
+    state: Mutex<State>,
+    changed: Condvar,
+    channels: Vec<InputChannel>,
+    floating: Arc<LocalBufferPool>,
+    environment: Arc<EnvironmentCore>,
+    parent: OnceLock<(Weak<UnionInputGate>, usize)>,
+}
+
+impl SingleInputGate {
+    pub(crate) fn new(
+        channels: Vec<InputChannel>,
+        floating: Arc<LocalBufferPool>,
+        environment: Arc<EnvironmentCore>,
+    ) -> Self {
+        let count = channels.len();
+        Self {
+            state: Mutex::new(State {
+                queue: VecDeque::with_capacity(count),
+                priority: 0,
+                queued: vec![false; count],
+                ended: vec![false; count],
+                left: count,
+                woken: false,
+                closed: false,
+                requested: false,
+                error: None,
+            }),
+            changed: Condvar::new(),
+            channels,
+            floating,
+            environment,
+            parent: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn num_channels(&self) -> usize {
+        self.channels.len()
+    }
+
+    /// Makes `union` the one to be told of news; a gate belongs to one union at most.
+    pub(crate) fn join(&self, union: Weak<UnionInputGate>, index: usize) -> Result<()> {
+        self.parent
+            .set((union, index))
+            .map_err(|_| Error::IllegalState("the gate belongs to a union already".into()))
+    }
+
+    pub(crate) fn request_partitions(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        if std::mem::replace(&mut state.requested, true) {
+            return Ok(());
+        }
+        drop(state);
+        for channel in &self.channels {
+            match channel {
+                InputChannel::Local(channel) => channel.request(&self.environment),
+                InputChannel::Remote(channel) => channel.request(),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
+        loop {
+            let Some(channel) = self.next_channel(wait)? else {
+                return Ok(if self.is_finished() {
+                    Next::End
+                } else {
+                    Next::Nothing
+                });
+            };
+            let polled = match &self.channels[channel] {
+                InputChannel::Local(local) => local.poll(),
+                InputChannel::Remote(remote) => remote.poll(),
+            };
+            let polled = match polled {
+                Ok(Some(polled)) => polled,
+                Ok(None) => continue,
+                Err(error) => {
+                    self.on_error(error.clone());
+                    return Err(error);
+                }
+            };
+            let more_available = if polled.buffer.data_type() == DataType::EndOfPartition {
+                self.end_channel(channel)?
+            } else if polled.more {
+                self.notify(channel, false);
+                true
+            } else {
+                !self.state.lock().queue.is_empty()
+            };
+            let buffer = polled.buffer;
+            return Ok(Next::Buffer(BufferOrEvent {
+                channel,
+                buffer,
+                more_available,
+            }));
+        }
+    }
+
+    /// Waits for a channel that has something and takes it from the queue.
+    fn next_channel(&self, wait: Wait) -> Result<Option<usize>> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return Err(closed());
+            }
+            if let Some(error) = &state.error {
+                return Err(error.clone());
+            }
+            if state.woken && !matches!(wait, Wait::Never) {
+                state.woken = false;
+                return Ok(None);
+            }
+            if let Some(channel) = state.queue.pop_front() {
+                state.priority = state.priority.saturating_sub(1);
+                state.queued[channel as usize] = false;
+                return Ok(Some(channel as usize));
+            }
+            if state.left == 0 {
+                return Ok(None);
+            }
+            state = match wait {
+                Wait::Never => return Ok(None),
+                Wait::Forever => self.changed.wait(state),
+                Wait::Until(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(None);
+                    }
+                    self.changed.wait_timeout(state, left)
+                }
+            };
+        }
+    }
+
+    /// Accounts for `EndOfPartition` and gives up the channel; tells whether others are queued.
+    fn end_channel(&self, channel: usize) -> Result<bool> {
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.ended[channel], true) {
+            let error = Error::CorruptStream(format!("channel {channel} has ended twice"));
+            state.error = Some(error.clone());
+            return Err(error);
+        }
+        state.left -= 1;
+        let more = !state.queue.is_empty();
+        drop(state);
+        self.release_channel(channel);
+        Ok(more)
+    }
+
+    fn release_channel(&self, channel: usize) {
+        match &self.channels[channel] {
+            InputChannel::Local(channel) => channel.release(&self.environment),
+            InputChannel::Remote(channel) => channel.release(),
+        }
+    }
+
+    /// Queues a channel that has something.
+    pub(crate) fn notify(&self, channel: usize, priority: bool) {
+        let mut state = self.state.lock();
+        if state.closed || state.ended[channel] {
+            return;
+        }
+        if state.queued[channel] {
+            if !priority {
+                return;
+            }
+            let Some(at) = state
+                .queue
+                .iter()
+                .position(|&queued| queued as usize == channel)
+            else {
+                return;
+            };
+            if at < state.priority {
+                return;
+            }
+            state.queue.remove(at);
+        }
+        let was_empty = state.queue.is_empty();
+        state.queued[channel] = true;
+        if priority {
+            let at = state.priority;
+            state.queue.insert(at, channel as u32);
+            state.priority += 1;
+        } else {
+            state.queue.push_back(channel as u32);
+        }
+        drop(state);
+        if was_empty {
+            self.announce();
+        }
+    }
+
+    /// Keeps the first error; every later call fails with it.
+    pub(crate) fn on_error(&self, error: Error) {
+        let mut state = self.state.lock();
+        if state.error.is_none() {
+            state.error = Some(error);
+        }
+        drop(state);
+        self.announce();
+    }
+
+    fn announce(&self) {
+        self.changed.notify_all();
+        if let Some((union, index)) = self.parent.get()
+            && let Some(union) = union.upgrade()
+        {
+            union.notify(*index);
+        }
+    }
+
+    /// Whether a poll would not come back empty-handed, as far as known.
+    pub(crate) fn has_news(&self) -> bool {
+        let state = self.state.lock();
+        !state.queue.is_empty() || state.error.is_some() || state.closed
+    }
+
+    pub(crate) fn wakeup(&self) {
+        self.state.lock().woken = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {
+        match self.channels.get(channel) {
+            Some(InputChannel::Local(local)) => local.resume_consumption(),
+            Some(InputChannel::Remote(remote)) => {
+                remote.resume_consumption();
+                Ok(())
+            }
+            None => Err(Error::IllegalState(format!(
+                "channel {channel} of a gate with {}",
+                self.channels.len()
+            ))),
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.state.lock().left == 0
+    }
+
+    pub(crate) fn close(&self) {
+        let mut state = self.state.lock();
+        if std::mem::replace(&mut state.closed, true) {
+            return;
+        }
+        state.queue.clear();
+        drop(state);
+        for channel in 0..self.channels.len() {
+            self.release_channel(channel);
+        }
+        self.floating.lazy_destroy();
+        self.announce();
+    }
+}
+
+impl Drop for SingleInputGate {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+pub(super) fn closed() -> Error {
+    Error::CancelTask("the input gate is closed".into())
+}

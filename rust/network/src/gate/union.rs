@@ -1,0 +1,159 @@
+//! Several gates as one: channel indices are shifted by the gate's offset, and gates take turns
+//! buffer by buffer.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use super::input_gate::{Next, Wait};
+use super::single::{SingleInputGate, closed};
+use crate::error::{Error, Result};
+use crate::sync::{Arc, Condvar, Mutex};
+
+#[derive(Debug)]
+struct State {
+    /// Gates that may have something, each at most once.
+    queue: VecDeque<usize>,
+    queued: Vec<bool>,
+    woken: bool,
+    closed: bool,
+}
+
+/// The union of several gates.
+#[derive(Debug)]
+pub struct UnionInputGate {
+    state: Mutex<State>,
+    changed: Condvar,
+    gates: Vec<Arc<SingleInputGate>>,
+    /// Index of each gate's first channel.
+    offsets: Vec<usize>,
+    num_channels: usize,
+}
+
+impl UnionInputGate {
+    /// Unites `gates`, whose own `next_buffer` must not be called any more.
+    pub(crate) fn new(gates: Vec<Arc<SingleInputGate>>) -> Result<Arc<Self>> {
+        if gates.is_empty() {
+            return Err(Error::IllegalState("a union of no gates".into()));
+        }
+        let mut num_channels = 0;
+        let mut offsets = Vec::with_capacity(gates.len());
+        for gate in &gates {
+            offsets.push(num_channels);
+            num_channels += gate.num_channels();
+        }
+        let union = Arc::new(Self {
+            state: Mutex::new(State {
+                queue: VecDeque::with_capacity(gates.len()),
+                queued: vec![false; gates.len()],
+                woken: false,
+                closed: false,
+            }),
+            changed: Condvar::new(),
+            gates,
+            offsets,
+            num_channels,
+        });
+        for (index, gate) in union.gates.iter().enumerate() {
+            gate.join(Arc::downgrade(&union), index)?;
+            if gate.has_news() {
+                union.notify(index);
+            }
+        }
+        Ok(union)
+    }
+
+    pub(crate) fn num_channels(&self) -> usize {
+        self.num_channels
+    }
+
+    pub(crate) fn request_partitions(&self) -> Result<()> {
+        self.gates
+            .iter()
+            .try_for_each(|gate| gate.request_partitions())
+    }
+
+    /// Queues a gate that has something.
+    pub(crate) fn notify(&self, gate: usize) {
+        let mut state = self.state.lock();
+        if !std::mem::replace(&mut state.queued[gate], true) {
+            state.queue.push_back(gate);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
+        loop {
+            let Some(index) = self.next_gate(wait)? else {
+                return Ok(if self.is_finished() {
+                    Next::End
+                } else {
+                    Next::Nothing
+                });
+            };
+            let gate = &self.gates[index];
+            let next = gate.poll(Wait::Never);
+            if gate.has_news() {
+                self.notify(index);
+            }
+            if let Next::Buffer(mut buffer) = next? {
+                buffer.channel += self.offsets[index];
+                buffer.more_available |= !self.state.lock().queue.is_empty();
+                return Ok(Next::Buffer(buffer));
+            }
+        }
+    }
+
+    fn next_gate(&self, wait: Wait) -> Result<Option<usize>> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed {
+                return Err(closed());
+            }
+            if state.woken && !matches!(wait, Wait::Never) {
+                state.woken = false;
+                return Ok(None);
+            }
+            if let Some(gate) = state.queue.pop_front() {
+                state.queued[gate] = false;
+                return Ok(Some(gate));
+            }
+            if self.is_finished() {
+                return Ok(None);
+            }
+            state = match wait {
+                Wait::Never => return Ok(None),
+                Wait::Forever => self.changed.wait(state),
+                Wait::Until(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(None);
+                    }
+                    self.changed.wait_timeout(state, left)
+                }
+            };
+        }
+    }
+
+    pub(crate) fn wakeup(&self) {
+        self.state.lock().woken = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {
+        let index = self.offsets.partition_point(|&offset| offset <= channel) - 1;
+        self.gates[index].resume_consumption(channel - self.offsets[index])
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.gates.iter().all(|gate| gate.is_finished())
+    }
+
+    pub(crate) fn close(&self) {
+        self.state.lock().closed = true;
+        for gate in &self.gates {
+            gate.close();
+        }
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,156 @@
+//! Heartbeats that a busy user function cannot hold up: a thread of this crate sends and counts
+//! them, and never needs the interpreter.
+//!
+//! A beat is eight bytes, the sender's counter, big-endian.  The stream is used for nothing else.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+
+/// Bytes of a beat.
+pub const BEAT_BYTES: usize = 8;
+/// Shortest wait handed to the system: a zero timeout would mean none at all.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+#[derive(Debug)]
+struct Shared {
+    started: Instant,
+    /// Milliseconds from `started` to the peer's last beat; written by the thread alone.
+    last_beat_millis: AtomicU64,
+    beats_received: AtomicU64,
+    stopping: AtomicBool,
+    /// Set by the thread when the peer is gone.
+    closed: AtomicBool,
+}
+
+/// A running exchange of beats with one peer.
+#[derive(Debug)]
+pub struct Heartbeat {
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Heartbeat {
+    /// Starts to beat every `interval` over `stream`, which must be connected and authenticated.
+    ///
+    /// # Errors
+    /// `Io` when the stream cannot be prepared or the thread cannot start.
+    pub fn start(stream: TcpStream, interval: Duration) -> Result<Self> {
+        let interval = interval.max(SHORTEST_WAIT);
+        let prepare = || {
+            stream.set_nonblocking(false)?;
+            stream.set_nodelay(true)?;
+            stream.set_write_timeout(Some(interval))?;
+            stream.try_clone()
+        };
+        let reader = prepare().map_err(|error| Error::io("preparing a heartbeat", &error))?;
+        let shared = Arc::new(Shared {
+            started: Instant::now(),
+            last_beat_millis: AtomicU64::new(0),
+            beats_received: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        });
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("penstock-heartbeat".into())
+            .spawn(move || {
+                if let Err(error) = beat(&for_thread, reader, interval)
+                    && !for_thread.stopping.load(Ordering::Acquire)
+                {
+                    log::warn!("heartbeats ended: {error}");
+                }
+                for_thread.closed.store(true, Ordering::Release);
+            })
+            .map_err(|error| Error::io("starting the heartbeat thread", &error))?;
+        Ok(Self {
+            shared,
+            stream,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Milliseconds since the peer's last beat, or since the start when none has come.
+    #[must_use]
+    pub fn millis_since_last_beat(&self) -> u64 {
+        let now = self.shared.started.elapsed().as_millis() as u64;
+        now.saturating_sub(self.shared.last_beat_millis.load(Ordering::Acquire))
+    }
+
+    /// Beats that the peer has sent so far.
+    #[must_use]
+    pub fn beats_received(&self) -> u64 {
+        self.shared.beats_received.load(Ordering::Acquire)
+    }
+
+    /// Whether the stream has ended, by either side.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Ends the exchange, closes the stream and joins the thread; harmless when repeated.
+    pub fn stop(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        if let Err(error) = self.stream.shutdown(Shutdown::Both)
+            && error.kind() != ErrorKind::NotConnected
+        {
+            log::debug!("closing a heartbeat stream: {error}");
+        }
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            log::error!("the heartbeat thread panicked");
+        }
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn beat(shared: &Shared, mut stream: TcpStream, interval: Duration) -> std::io::Result<()> {
+    let mut counter = 0_u64;
+    let mut next = Instant::now();
+    let mut input = [0; 64 * BEAT_BYTES];
+    let mut partial = 0;
+    while !shared.stopping.load(Ordering::Acquire) {
+        let now = Instant::now();
+        if now >= next {
+            counter += 1;
+            stream.write_all(&counter.to_be_bytes())?;
+            next = now + interval;
+        }
+        let wait = next
+            .saturating_duration_since(Instant::now())
+            .max(SHORTEST_WAIT);
+        stream.set_read_timeout(Some(wait))?;
+        match stream.read(&mut input) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => {
+                partial += count;
+                let beats = (partial / BEAT_BYTES) as u64;
+                partial %= BEAT_BYTES;
+                if beats > 0 {
+                    let now = shared.started.elapsed().as_millis() as u64;
+                    shared.last_beat_millis.store(now, Ordering::Release);
+                    shared.beats_received.fetch_add(beats, Ordering::AcqRel);
+                }
+            }
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

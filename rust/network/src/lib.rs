@@ -1,0 +1,42 @@
+//! The data plane of penstock: record framing, result partitions, input gates and the transport.
+//!
+//! ```text
+//! writer ── Cursor ── ResultPartition ── PipelinedSubpartition ──┬── LocalInputChannel ── InputGate
+//!                                                                └── server ═ TCP ═ client
+//!                                                                        RemoteInputChannel ── InputGate
+//! InputGate ── RecordReader (one RecordDeserializer per channel) ── Batch
+//! ```
+//!
+//! [`NetworkEnvironment`] ties it together, one per executor.  It knows nothing of Python: the
+//! threads it starts (one for I/O, one that flushes) make progress whatever the interpreter does.
+//!
+//! Who does what on which thread: the task's thread fills buffers and reads batches; the I/O
+//! thread owns all sockets, polls subpartitions that remote readers consume and reads payload
+//! into the buffers of channels; the flusher makes unfinished buffers visible on time.
+//!
+//! `unsafe` occurs in one place, mapping a spilled record into memory.
+
+pub mod event;
+pub mod framing;
+pub mod heartbeat;
+pub mod logging;
+pub mod wire;
+
+mod environment;
+mod error;
+mod gate;
+mod partition;
+mod sync;
+mod transport;
+
+pub use environment::{ChannelDescriptor, ChannelLocation, EnvironmentConfig, NetworkEnvironment};
+pub use error::{Error, Result};
+pub use gate::{
+    Batch, BufferOrEvent, InputGate, Next, RecordReader, SingleInputGate, UnionInputGate,
+};
+pub use partition::{Cursor, PartitionType, ResultPartition};
+
+/// Lower-case hexadecimal of `bytes`, for messages.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

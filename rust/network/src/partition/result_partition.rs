@@ -1,0 +1,501 @@
+//! The partition that a task writes.
+//!
+//! The task's thread is the only writer.  It fills the open buffer of a subpartition through a
+//! [`Cursor`], in place and without calls, and comes here only when the buffer is full, when a
+//! record does not fit, for events and to flush.
+//!
+//! Rules of cursors:
+//!
+//! 1. a cursor with capacity 0 is void: there is no open buffer behind it;
+//! 2. unicast data finishes an open broadcast buffer and broadcast data finishes every open
+//!    unicast buffer, so cursors of the other kind are void afterwards;
+//! 3. an event, `finish` and `release` finish all buffers: every cursor is void afterwards;
+//! 4. the writer publishes by a release store of the position into `marker`, then stores 1 into
+//!    `dirty`.
+
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use penstock_memory::{Buffer, BufferBuilder, BufferConsumer, DataType};
+
+use super::shared::PartitionShared;
+use super::subpartition::Released;
+use crate::environment::EnvironmentCore;
+use crate::error::{Error, Result};
+use crate::event::MAX_EVENT_BYTES;
+use crate::sync::{Arc, Mutex, MutexGuard, Ordering};
+
+/// An open buffer that the writer may fill in place; the layout is that of `PsCursor`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Cursor {
+    /// First byte of the buffer.
+    pub data: *mut u8,
+    /// Bytes written; the writer's own count, published through `marker`.
+    pub position: u32,
+    /// Bytes that may be written; 0 means that there is no buffer.
+    pub capacity: u32,
+    /// The position marker, to be stored with release ordering.
+    pub marker: *mut i32,
+    /// To be set to 1 after publishing.
+    pub dirty: *mut u8,
+}
+
+impl Cursor {
+    /// A cursor without a buffer.
+    #[must_use]
+    pub const fn void() -> Self {
+        Self {
+            data: std::ptr::null_mut(),
+            position: 0,
+            capacity: 0,
+            marker: std::ptr::null_mut(),
+            dirty: std::ptr::null_mut(),
+        }
+    }
+}
+
+/// How a partition is consumed, as far as this slice of the data plane knows kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartitionType {
+    /// Consumed while it is produced, unbounded pool.
+    Pipelined,
+    /// Consumed while it is produced, bounded pool.
+    PipelinedBounded,
+}
+
+impl PartitionType {
+    /// Reads Flink's name of the type.
+    ///
+    /// # Errors
+    /// `IllegalState` for a name that is not served.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "PIPELINED" => Ok(Self::Pipelined),
+            "PIPELINED_BOUNDED" => Ok(Self::PipelinedBounded),
+            other => Err(Error::IllegalState(format!(
+                "no result partition of type {other:?}"
+            ))),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    unicast: Vec<Option<BufferBuilder>>,
+    /// Indices of `unicast` that hold a builder, possibly stale.
+    open: Vec<u32>,
+    broadcast: Option<BufferBuilder>,
+    finished: bool,
+    /// Who holds cursors; its buffers must not be recycled under its hands.
+    thread: Option<ThreadId>,
+}
+
+/// A partition of a task's output.
+#[derive(Debug)]
+pub struct ResultPartition {
+    shared: Arc<PartitionShared>,
+    writer: Mutex<Writer>,
+    environment: Arc<EnvironmentCore>,
+    flush_timeout_ms: i64,
+}
+
+impl ResultPartition {
+    pub(crate) fn new(
+        shared: Arc<PartitionShared>,
+        environment: Arc<EnvironmentCore>,
+        flush_timeout_ms: i64,
+    ) -> Self {
+        let writer = Writer {
+            unicast: shared.subpartitions.iter().map(|_| None).collect(),
+            open: Vec::new(),
+            broadcast: None,
+            finished: false,
+            thread: None,
+        };
+        Self {
+            shared,
+            writer: Mutex::new(writer),
+            environment,
+            flush_timeout_ms,
+        }
+    }
+
+    /// Number of subpartitions.
+    #[must_use]
+    pub fn num_subpartitions(&self) -> usize {
+        self.shared.subpartitions.len()
+    }
+
+    /// The flush timeout in milliseconds: −1 never by time, 0 after every record.
+    #[must_use]
+    pub fn flush_timeout_ms(&self) -> i64 {
+        self.flush_timeout_ms
+    }
+
+    /// Finishes the open buffer behind `cursor` and opens the next one, waiting until there is
+    /// one; `None` is the broadcast buffer.
+    ///
+    /// # Errors
+    /// `CancelTask` when the partition failed or was released, also while waiting;
+    /// `IllegalState` after `finish` or for a subpartition that does not exist.
+    pub fn next_buffer(&self, subpartition: Option<usize>, cursor: &mut Cursor) -> Result<()> {
+        let mut writer = self.enter(subpartition)?;
+        self.finish_for(&mut writer, subpartition, cursor);
+        let builder = match self.try_builder(subpartition)? {
+            Some(builder) => builder,
+            None => self.wait_for_builder(subpartition)?,
+        };
+        self.open(&mut writer, subpartition, builder, cursor)
+    }
+
+    /// Like `next_buffer`, but answers false instead of waiting; the buffer behind `cursor` is
+    /// finished either way.
+    ///
+    /// # Errors
+    /// As for `next_buffer`.
+    pub fn try_next_buffer(
+        &self,
+        subpartition: Option<usize>,
+        cursor: &mut Cursor,
+    ) -> Result<bool> {
+        let mut writer = self.enter(subpartition)?;
+        self.finish_for(&mut writer, subpartition, cursor);
+        match self.try_builder(subpartition)? {
+            Some(builder) => self
+                .open(&mut writer, subpartition, builder, cursor)
+                .map(|()| true),
+            None => {
+                self.flush_finished(subpartition);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Appends `data`, a framed record or a part of one, over as many buffers as it takes.
+    ///
+    /// # Errors
+    /// As for `next_buffer`.
+    pub fn append(
+        &self,
+        subpartition: Option<usize>,
+        cursor: &mut Cursor,
+        data: &[u8],
+    ) -> Result<()> {
+        let mut rest = data;
+        while !rest.is_empty() {
+            if cursor.position == cursor.capacity {
+                self.next_buffer(subpartition, cursor)?;
+            }
+            let mut writer = self.enter(subpartition)?;
+            let builder = match subpartition {
+                Some(index) => writer.unicast[index].as_mut(),
+                None => writer.broadcast.as_mut(),
+            };
+            let Some(builder) = builder else {
+                return Err(Error::IllegalState("append through a void cursor".into()));
+            };
+            // The cursor may be ahead of the builder by what its owner wrote in place.
+            Self::adopt(builder, cursor);
+            let count = builder.append_and_commit(rest)?;
+            cursor.position += count as u32;
+            rest = &rest[count..];
+            self.shared.dirty(subpartition).store(1, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes what is written visible to the reader of one subpartition, or to all readers.
+    ///
+    /// # Errors
+    /// `IllegalState` for a subpartition that does not exist.
+    pub fn flush(&self, subpartition: Option<usize>) -> Result<()> {
+        match subpartition {
+            None => self.shared.flush_all(),
+            Some(index) if index < self.num_subpartitions() => self.shared.flush(index),
+            Some(index) => return Err(self.no_such(index)),
+        }
+        Ok(())
+    }
+
+    /// Makes everything that is written visible to all readers.
+    pub fn flush_all(&self) {
+        self.shared.flush_all();
+    }
+
+    /// Sends an event to every subpartition, behind everything written so far unless its type has
+    /// priority; all cursors are void afterwards.
+    ///
+    /// # Errors
+    /// `IllegalState` after `finish` or when `data_type` is no event type or is that of
+    /// `EndOfPartition`, which `finish` sends; `CancelTask` once failed or released.
+    pub fn broadcast_event(&self, event: &[u8], data_type: DataType) -> Result<()> {
+        if !data_type.is_event() || data_type == DataType::EndOfPartition {
+            return Err(Error::IllegalState(format!(
+                "{data_type:?} is not for broadcast_event"
+            )));
+        }
+        if event.is_empty() || event.len() > MAX_EVENT_BYTES {
+            return Err(Error::IllegalState(format!(
+                "an event of {} bytes is outside 1..={MAX_EVENT_BYTES}",
+                event.len()
+            )));
+        }
+        let mut writer = self.enter(None)?;
+        self.finish_all(&mut writer);
+        let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
+        for subpartition in &self.shared.subpartitions {
+            subpartition.add(consumer.copy());
+        }
+        Ok(())
+    }
+
+    /// Sends `EndOfPartition` to every subpartition; nothing can be written afterwards.
+    ///
+    /// # Errors
+    /// `IllegalState` when repeated.
+    pub fn finish(&self) -> Result<()> {
+        let mut writer = self.enter(None)?;
+        self.finish_all(&mut writer);
+        writer.finished = true;
+        for subpartition in &self.shared.subpartitions {
+            subpartition.finish();
+        }
+        Ok(())
+    }
+
+    /// Readers get an error that names `cause`; a writer that waits wakes with `CancelTask`.
+    pub fn fail(&self, cause: &str) {
+        self.shared.release(&Released::Failed(cause.to_owned()));
+        self.drop_builders();
+    }
+
+    /// Gives up everything; harmless when repeated.
+    ///
+    /// Buffers that the writing thread still holds cursors on are recycled when that thread comes
+    /// back or the partition is dropped.
+    pub fn release(&self) {
+        self.environment.forget_partition(&self.shared);
+        self.shared.release(&Released::Released);
+        self.drop_builders();
+    }
+
+    /// Whether a buffer lies ready and no subpartition is at its quota.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        self.shared.pool.is_available()
+    }
+
+    /// Waits until `is_available`; false when the timeout passed before.
+    #[must_use]
+    pub fn wait_available(&self, timeout: Duration) -> bool {
+        self.shared.pool.availability().wait(Some(timeout))
+    }
+
+    /// Waits until every reader has taken everything or the partition was released; false when
+    /// the timeout passed before.
+    #[must_use]
+    pub fn wait_consumed(&self, timeout: Duration) -> bool {
+        self.shared.wait_consumed(timeout)
+    }
+
+    /// Buffers and events that wait in the subpartitions.
+    #[must_use]
+    pub fn buffers_queued(&self) -> usize {
+        self.shared
+            .subpartitions
+            .iter()
+            .map(|subpartition| subpartition.queued())
+            .sum()
+    }
+
+    /// Buffers of the pool that are written, queued or on their way.
+    #[must_use]
+    pub fn buffers_in_use(&self) -> usize {
+        self.shared.pool.used_segments()
+    }
+
+    /// Buffers and events added, and bytes taken by readers, since the start.
+    #[must_use]
+    pub fn totals(&self) -> (u64, u64) {
+        self.shared
+            .subpartitions
+            .iter()
+            .fold((0, 0), |(buffers, bytes), subpartition| {
+                let (more_buffers, more_bytes) = subpartition.totals();
+                (buffers + more_buffers, bytes + more_bytes)
+            })
+    }
+
+    fn no_such(&self, index: usize) -> Error {
+        Error::IllegalState(format!(
+            "subpartition {index} of a partition with {}",
+            self.num_subpartitions()
+        ))
+    }
+
+    fn enter(&self, subpartition: Option<usize>) -> Result<MutexGuard<'_, Writer>> {
+        if let Some(index) = subpartition
+            && index >= self.num_subpartitions()
+        {
+            return Err(self.no_such(index));
+        }
+        let mut writer = self.writer.lock();
+        if self.shared.pool.is_destroyed() {
+            Self::clear(&mut writer);
+            return Err(Error::CancelTask(
+                "the result partition was released".into(),
+            ));
+        }
+        if writer.finished {
+            return Err(Error::IllegalState(
+                "the result partition is finished".into(),
+            ));
+        }
+        writer.thread = Some(std::thread::current().id());
+        Ok(writer)
+    }
+
+    fn try_builder(&self, subpartition: Option<usize>) -> Result<Option<BufferBuilder>> {
+        let buffer = match subpartition {
+            Some(index) => self.shared.pool.request_buffer_for(index)?,
+            None => self.shared.pool.request_buffer()?,
+        };
+        Ok(buffer.map(penstock_memory::UniqueBuffer::into_builder))
+    }
+
+    fn wait_for_builder(&self, subpartition: Option<usize>) -> Result<BufferBuilder> {
+        self.flush_finished(subpartition);
+        let buffer = self
+            .shared
+            .pool
+            .request_buffer_blocking(subpartition, None)?;
+        buffer
+            .map(penstock_memory::UniqueBuffer::into_builder)
+            .ok_or_else(|| Error::IllegalState("a wait without a timeout timed out".into()))
+    }
+
+    /// Before waiting: a finished last buffer is unknown to its reader until something follows
+    /// it, and nothing will follow while the writer waits for that very buffer.
+    fn flush_finished(&self, subpartition: Option<usize>) {
+        match subpartition {
+            Some(index) => self.shared.flush(index),
+            None => self.shared.flush_all(),
+        }
+    }
+
+    /// Opens `builder` for `subpartition`, visible to readers from its first byte on.
+    fn open(
+        &self,
+        writer: &mut Writer,
+        subpartition: Option<usize>,
+        mut builder: BufferBuilder,
+        cursor: &mut Cursor,
+    ) -> Result<()> {
+        let consumer = builder.create_buffer_consumer_from_beginning()?;
+        cursor.data = builder.base_ptr();
+        cursor.position = 0;
+        cursor.marker = builder.marker_ptr();
+        cursor.dirty = self.shared.dirty(subpartition).as_ptr();
+        match subpartition {
+            Some(index) => {
+                if let Some(size) = self.shared.subpartitions[index].add(consumer) {
+                    builder.trim(size);
+                }
+                cursor.capacity = builder.max_capacity() as u32;
+                writer.unicast[index] = Some(builder);
+                writer.open.push(index as u32);
+            }
+            None => {
+                let mut wanted = usize::MAX;
+                for subpartition in &self.shared.subpartitions {
+                    let size = subpartition.add(consumer.copy());
+                    wanted = wanted.min(size.unwrap_or(usize::MAX));
+                }
+                builder.trim(wanted.min(builder.max_capacity()));
+                cursor.capacity = builder.max_capacity() as u32;
+                writer.broadcast = Some(builder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finishes the buffer behind `cursor` and those of the other kind.
+    fn finish_for(&self, writer: &mut Writer, subpartition: Option<usize>, cursor: &mut Cursor) {
+        if let Some(index) = subpartition {
+            if let Some(mut builder) = writer.unicast[index].take() {
+                Self::adopt(&mut builder, cursor);
+                builder.finish();
+                // The index about to be pushed again stands for this one.
+                if writer.open.last() == Some(&(index as u32)) {
+                    writer.open.pop();
+                }
+            }
+            self.finish_broadcast(writer);
+            if writer.open.len() > 2 * writer.unicast.len() {
+                let unicast = &writer.unicast;
+                writer.open = (0..unicast.len() as u32)
+                    .filter(|index| unicast[*index as usize].is_some())
+                    .collect();
+            }
+        } else {
+            if let Some(builder) = &mut writer.broadcast {
+                Self::adopt(builder, cursor);
+            }
+            self.finish_all(writer);
+        }
+        *cursor = Cursor::void();
+    }
+
+    /// Tells the builder what was written through the cursor, if the cursor is its own.
+    fn adopt(builder: &mut BufferBuilder, cursor: &Cursor) {
+        if cursor.capacity > 0 && std::ptr::eq(cursor.marker, builder.marker_ptr()) {
+            let position = penstock_memory::position_marker::Position::open(cursor.position);
+            builder.marker().publish(position);
+        }
+        builder.adopt_published();
+    }
+
+    fn finish_broadcast(&self, writer: &mut Writer) {
+        if let Some(mut builder) = writer.broadcast.take() {
+            builder.adopt_published();
+            builder.finish();
+        }
+    }
+
+    fn finish_all(&self, writer: &mut Writer) {
+        self.finish_broadcast(writer);
+        for index in std::mem::take(&mut writer.open) {
+            if let Some(mut builder) = writer.unicast[index as usize].take() {
+                builder.adopt_published();
+                builder.finish();
+            }
+        }
+    }
+
+    fn clear(writer: &mut Writer) {
+        writer.broadcast = None;
+        writer.open.clear();
+        writer
+            .unicast
+            .iter_mut()
+            .for_each(|builder| *builder = None);
+    }
+
+    /// Recycles the open buffers unless another thread may be writing into them.
+    fn drop_builders(&self) {
+        let Some(mut writer) = self.writer.try_lock() else {
+            return;
+        };
+        let here = std::thread::current().id();
+        if writer.thread.is_none_or(|thread| thread == here) {
+            Self::clear(&mut writer);
+        }
+    }
+}
+
+impl Drop for ResultPartition {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

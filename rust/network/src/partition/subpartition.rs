@@ -1,0 +1,383 @@
+//! One pipelined queue of buffers between a writer and its single reader (SEMANTICS C2).
+//!
+//! The writer adds consumers of buffers it may still be filling; the reader builds slices of what
+//! has been published.  Rules that everything else rests on:
+//!
+//! 1. only the last element may be unfinished;
+//! 2. the backlog counts the data buffers in the queue, so that a receiver can prepare;
+//! 3. the reader is notified once when it has something to do, then not again until it has been
+//!    told that there is nothing, save for flushes, priority elements and the end;
+//! 4. after a buffer whose type blocks, nothing leaves before `resume_consumption`.
+//!
+//! The listener is called after the lock is released.
+
+use std::collections::VecDeque;
+
+use penstock_memory::{Buffer, BufferConsumer, DataType};
+
+use crate::error::{Error, Result};
+use crate::event::END_OF_PARTITION_BYTES;
+use crate::sync::{Arc, Mutex};
+
+/// Learns that a subpartition has something for its reader.
+pub(crate) trait AvailabilityListener: Send + Sync {
+    /// Something can be polled, or the subpartition failed or was released.
+    fn notify_data_available(&self);
+    /// An element that overtakes data can be polled.
+    fn notify_priority_event(&self);
+}
+
+/// A polled buffer with what the reader must know about the rest of the queue.
+#[derive(Debug)]
+pub(crate) struct BufferAndBacklog {
+    pub(crate) buffer: Buffer,
+    /// Data buffers that could be read after this one.
+    pub(crate) backlog: i32,
+    /// Type of what follows, `None` when nothing can be polled now.
+    pub(crate) next_type: DataType,
+    pub(crate) sequence_number: i32,
+}
+
+/// Why a subpartition has no more to give.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Released {
+    /// Its producer failed, for the reason given.
+    Failed(String),
+    /// It was released.
+    Released,
+}
+
+struct State {
+    buffers: VecDeque<BufferConsumer>,
+    /// How many of the first elements have priority.
+    priority: usize,
+    /// Data buffers in `buffers`.
+    backlog: usize,
+    flush_requested: bool,
+    finished: bool,
+    released: Option<Released>,
+    blocked: bool,
+    /// The reader's ear; set while a view exists.
+    listener: Option<Arc<dyn AvailabilityListener>>,
+    /// A pipelined subpartition can be read once.
+    view_created: bool,
+    sequence_number: i32,
+    /// Size wanted of new buffers, in bytes.
+    desired_buffer_size: usize,
+    total_buffers: u64,
+    total_bytes: u64,
+}
+
+/// Which call to the listener an operation ends with.
+enum Notify {
+    Nobody,
+    Data(Option<Arc<dyn AvailabilityListener>>),
+    Priority(Option<Arc<dyn AvailabilityListener>>),
+}
+
+impl Notify {
+    fn deliver(self) {
+        match self {
+            Self::Data(Some(listener)) => listener.notify_data_available(),
+            Self::Priority(Some(listener)) => listener.notify_priority_event(),
+            _ => {}
+        }
+    }
+}
+
+/// A pipelined subpartition.
+pub(crate) struct PipelinedSubpartition {
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for PipelinedSubpartition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("PipelinedSubpartition")
+            .field("buffers", &state.buffers.len())
+            .field("backlog", &state.backlog)
+            .field("finished", &state.finished)
+            .field("released", &state.released)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PipelinedSubpartition {
+    pub(crate) fn new(buffer_size: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                buffers: VecDeque::new(),
+                priority: 0,
+                backlog: 0,
+                flush_requested: false,
+                finished: false,
+                released: None,
+                blocked: false,
+                listener: None,
+                view_created: false,
+                sequence_number: 0,
+                desired_buffer_size: buffer_size,
+                total_buffers: 0,
+                total_bytes: 0,
+            }),
+        }
+    }
+
+    /// Appends a buffer and returns the size wanted of the next one, or `None` when the
+    /// subpartition is finished or released and the buffer was dropped.
+    pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
+        self.add_element(consumer, false)
+    }
+
+    /// Appends `EndOfPartition`; nothing can be added afterwards.
+    pub(crate) fn finish(&self) {
+        let event = Buffer::from_bytes(END_OF_PARTITION_BYTES, DataType::EndOfPartition);
+        self.add_element(BufferConsumer::finished(event), true);
+    }
+
+    fn add_element(&self, consumer: BufferConsumer, finish: bool) -> Option<usize> {
+        let mut state = self.state.lock();
+        if state.finished || state.released.is_some() {
+            drop(state);
+            return None;
+        }
+        state.total_buffers += 1;
+        let has_priority = consumer.data_type().has_priority();
+        if has_priority {
+            let at = state.priority;
+            state.buffers.insert(at, consumer);
+            state.priority += 1;
+        } else {
+            state.backlog += usize::from(consumer.is_buffer());
+            state.buffers.push_back(consumer);
+        }
+        let notify = if finish {
+            state.finished = true;
+            Notify::Data(state.listener.clone())
+        } else if has_priority {
+            if state.priority == 1 && !state.blocked {
+                Notify::Priority(state.listener.clone())
+            } else {
+                Notify::Nobody
+            }
+        } else if !state.flush_requested && !state.blocked && state.finished_buffers() == 1 {
+            Notify::Data(state.listener.clone())
+        } else {
+            Notify::Nobody
+        };
+        let desired = state.desired_buffer_size;
+        drop(state);
+        notify.deliver();
+        Some(desired)
+    }
+
+    /// Takes the next slice, or nothing when there is none.
+    ///
+    /// # Errors
+    /// `IllegalState` when two elements are unfinished at once.
+    pub(crate) fn poll(&self) -> Result<Option<BufferAndBacklog>> {
+        let mut state = self.state.lock();
+        if state.blocked {
+            return Ok(None);
+        }
+        if state.buffers.is_empty() {
+            state.flush_requested = false;
+        }
+        loop {
+            let count = state.buffers.len();
+            let Some(head) = state.buffers.front_mut() else {
+                return Ok(None);
+            };
+            let buffer = head.build();
+            let finished = head.is_finished();
+            if !finished && count > 1 {
+                return Err(Error::IllegalState(
+                    "an unfinished buffer stands before others in the queue".into(),
+                ));
+            }
+            let mut emptied = None;
+            if count == 1 {
+                state.flush_requested = false;
+            }
+            if finished {
+                emptied = state.buffers.pop_front();
+                state.priority = state.priority.saturating_sub(1);
+                state.backlog -= usize::from(buffer.data_type().is_buffer());
+            }
+            if buffer.size() > 0 {
+                state.blocked = buffer.data_type().is_blocking_upstream();
+                state.total_bytes += buffer.size() as u64;
+                let sequence_number = state.sequence_number;
+                state.sequence_number = (sequence_number.wrapping_add(1)) & i32::MAX;
+                let next_type = state.next_type();
+                let backlog = state.readable_backlog() as i32;
+                drop(state);
+                drop(emptied);
+                return Ok(Some(BufferAndBacklog {
+                    buffer,
+                    backlog,
+                    next_type,
+                    sequence_number,
+                }));
+            }
+            if !finished {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Lets the reader see what an unfinished buffer holds so far.
+    pub(crate) fn flush(&self) {
+        let mut state = self.state.lock();
+        if state.buffers.is_empty() || state.flush_requested {
+            return;
+        }
+        let lone = state.buffers.len() == 1;
+        let unread = lone
+            && state
+                .buffers
+                .front()
+                .is_some_and(BufferConsumer::is_data_available);
+        let notify = if !state.blocked && unread {
+            Notify::Data(state.listener.clone())
+        } else {
+            Notify::Nobody
+        };
+        state.flush_requested = !lone || unread;
+        drop(state);
+        notify.deliver();
+    }
+
+    /// Ends the queue early: everything in it is recycled and the reader learns why.
+    pub(crate) fn release(&self, why: Released) {
+        let mut state = self.state.lock();
+        if state.released.is_some() {
+            return;
+        }
+        state.released = Some(why);
+        state.priority = 0;
+        state.backlog = 0;
+        let buffers = std::mem::take(&mut state.buffers);
+        let listener = state.listener.take();
+        drop(state);
+        drop(buffers);
+        Notify::Data(listener).deliver();
+    }
+
+    /// Connects the one reader.
+    ///
+    /// # Errors
+    /// `IllegalState` for a second reader, `ProducerFailed` or `PartitionNotFound` when there is
+    /// nothing to read any more.
+    pub(crate) fn create_view(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
+        let mut state = self.state.lock();
+        match &state.released {
+            Some(Released::Failed(cause)) => return Err(Error::ProducerFailed(cause.clone())),
+            Some(Released::Released) => {
+                return Err(Error::PartitionNotFound(
+                    "the subpartition was released".into(),
+                ));
+            }
+            None => {}
+        }
+        if state.view_created {
+            return Err(Error::IllegalState(
+                "a pipelined subpartition can be consumed only once".into(),
+            ));
+        }
+        state.view_created = true;
+        state.listener = Some(Arc::clone(&listener));
+        let notify = !state.buffers.is_empty();
+        drop(state);
+        if notify {
+            listener.notify_data_available();
+        }
+        Ok(())
+    }
+
+    /// Lets buffers leave again after one that blocked.
+    ///
+    /// # Errors
+    /// `IllegalState` when nothing blocks.
+    pub(crate) fn resume_consumption(&self) -> Result<()> {
+        let mut state = self.state.lock();
+        if !state.blocked {
+            return Err(Error::IllegalState(
+                "the subpartition is not blocked".into(),
+            ));
+        }
+        state.blocked = false;
+        Ok(())
+    }
+
+    /// Whether the reader could poll something, given whether it has credit for data.
+    pub(crate) fn is_available(&self, has_credit: bool) -> bool {
+        let state = self.state.lock();
+        if has_credit {
+            state.is_available()
+        } else {
+            !state.blocked && state.buffers.front().is_some_and(|head| !head.is_buffer())
+        }
+    }
+
+    /// Why nothing more will come, if the queue ended early.
+    pub(crate) fn released(&self) -> Option<Released> {
+        self.state.lock().released.clone()
+    }
+
+    /// Data buffers that a reader could take, as announced to it.
+    pub(crate) fn backlog(&self) -> i32 {
+        self.state.lock().readable_backlog() as i32
+    }
+
+    /// Elements in the queue, events included.
+    pub(crate) fn queued(&self) -> usize {
+        self.state.lock().buffers.len()
+    }
+
+    /// Buffers added and bytes polled since the start.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.total_buffers, state.total_bytes)
+    }
+
+    /// Sets the size wanted of the next buffers.
+    pub(crate) fn set_desired_buffer_size(&self, bytes: usize) {
+        self.state.lock().desired_buffer_size = bytes;
+    }
+}
+
+impl State {
+    /// Elements known to be finished: the last one may still be written.
+    fn finished_buffers(&self) -> usize {
+        match self.buffers.len() {
+            0 => 0,
+            1 => usize::from(self.buffers[0].is_finished()),
+            count => count - 1,
+        }
+    }
+
+    fn is_available(&self) -> bool {
+        !self.blocked && (self.flush_requested || self.finished_buffers() > 0)
+    }
+
+    fn next_type(&self) -> DataType {
+        match self.buffers.front() {
+            Some(head) if self.is_available() => head.data_type(),
+            _ => DataType::None,
+        }
+    }
+
+    fn readable_backlog(&self) -> usize {
+        let Some(last) = self.buffers.back() else {
+            return 0;
+        };
+        if self.blocked {
+            0
+        } else if self.flush_requested || self.finished || !last.is_buffer() {
+            self.backlog
+        } else {
+            self.backlog.saturating_sub(1)
+        }
+    }
+}

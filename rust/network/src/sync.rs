@@ -1,0 +1,69 @@
+//! The synchronisation primitives of this crate, all from one place.
+//!
+//! A poisoned lock is taken over: a panic is reported where it happened, and what these locks
+//! guard (queues, counters) is consistent between statements, so the other channels go on and
+//! shutdown still returns every buffer.
+
+pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering,
+};
+pub(crate) use std::sync::{MutexGuard, Weak};
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// A mutual exclusion lock that ignores poisoning.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(std::sync::TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A condition variable that ignores poisoning.
+#[derive(Debug, Default)]
+pub(crate) struct Condvar(std::sync::Condvar);
+
+impl Condvar {
+    pub(crate) const fn new() -> Self {
+        Self(std::sync::Condvar::new())
+    }
+
+    pub(crate) fn notify_all(&self) {
+        self.0.notify_all();
+    }
+
+    pub(crate) fn notify_one(&self) {
+        self.0.notify_one();
+    }
+
+    pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wait_timeout<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        timeout: Duration,
+    ) -> MutexGuard<'a, T> {
+        self.0
+            .wait_timeout(guard, timeout)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+}

@@ -1,0 +1,192 @@
+//! The consuming end of a connection: the channels on it and what the producer sends them.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use penstock_memory::{Buffer, DataType};
+
+use super::connection::exceeds_staging;
+use super::inbound::{Inbound, Payload, PayloadKind, Target};
+use crate::error::{Error, Result};
+use crate::event::MAX_EVENT_BYTES;
+use crate::gate::RemoteInputChannel;
+use crate::sync::Arc;
+use crate::wire::{
+    BUFFER_RESPONSE, BUFFER_RESPONSE_BYTES, BufferResponse, ErrorBody, FrameHeader, HEADER_BYTES,
+    Message, ReceiverId, decode_body,
+};
+
+/// The channels of a connection.
+#[derive(Default)]
+pub(super) struct ClientChannels {
+    channels: HashMap<ReceiverId, Arc<RemoteInputChannel>>,
+}
+
+impl ClientChannels {
+    pub(super) fn insert(&mut self, channel: Arc<RemoteInputChannel>) {
+        self.channels.insert(channel.id, channel);
+    }
+
+    /// Forgets a channel; false when it was not there.
+    pub(super) fn remove(&mut self, id: &ReceiverId) -> bool {
+        self.channels.remove(id).is_some()
+    }
+
+    pub(super) fn contains(&self, id: &ReceiverId) -> bool {
+        self.channels.contains_key(id)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.channels.is_empty()
+    }
+
+    /// The connection is gone: so is the input of every channel on it.
+    pub(super) fn fail(&mut self, error: &Error) {
+        for (_, channel) in self.channels.drain() {
+            channel.on_error(error.clone());
+        }
+    }
+
+    /// Handles every whole frame that has been read.
+    pub(super) fn handle_frames(&mut self, inbound: &mut Inbound, peer: SocketAddr) -> Result<()> {
+        loop {
+            if inbound.in_payload() {
+                match inbound.take_payload() {
+                    Some(payload) => self.on_payload(payload, peer)?,
+                    None => return Ok(()),
+                }
+                continue;
+            }
+            let staged = inbound.staged();
+            let Some((header, rest)) = staged.split_first_chunk::<HEADER_BYTES>() else {
+                return Ok(());
+            };
+            let header = FrameHeader::decode(header, MAX_EVENT_BYTES)?;
+            if header.id == BUFFER_RESPONSE {
+                let Some(fields) = rest.first_chunk() else {
+                    return Ok(());
+                };
+                let response = BufferResponse::decode(fields, header.body_bytes)?;
+                inbound.consume(BUFFER_RESPONSE_BYTES);
+                let target = self.target(&response)?;
+                let size = response.size as usize;
+                inbound.begin_payload(PayloadKind::Buffer(response), size, target);
+            } else if let Some(body) = rest.get(..header.body_bytes) {
+                let message = decode_body(header.id, body)?;
+                inbound.consume(HEADER_BYTES + header.body_bytes);
+                self.on_message(message, peer)?;
+            } else if exceeds_staging(HEADER_BYTES + header.body_bytes) {
+                inbound.consume(HEADER_BYTES);
+                let target = Target::Heap(vec![0; header.body_bytes]);
+                inbound.begin_payload(PayloadKind::Control(header.id), header.body_bytes, target);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Where the payload of a buffer goes.
+    fn target(&self, response: &BufferResponse) -> Result<Target> {
+        let size = response.size as usize;
+        let Some(channel) = self.channels.get(&response.receiver) else {
+            return Ok(Target::Skip);
+        };
+        let data_type = data_type(response)?;
+        if size == 0 {
+            return Ok(Target::Heap(Vec::new()));
+        }
+        if data_type.is_event() {
+            return Ok(Target::Heap(vec![0; size]));
+        }
+        match channel.take_buffer()? {
+            Some(buffer) if buffer.capacity() < size => Err(Error::CorruptStream(format!(
+                "a buffer of {size} bytes for segments of {}",
+                buffer.capacity()
+            ))),
+            Some(buffer) => Ok(Target::Pooled(buffer)),
+            None => Ok(Target::Skip),
+        }
+    }
+
+    fn on_payload(&mut self, payload: Payload, peer: SocketAddr) -> Result<()> {
+        let response = match payload.kind {
+            PayloadKind::Buffer(response) => response,
+            PayloadKind::Control(id) => {
+                let Target::Heap(body) = payload.target else {
+                    return Err(Error::IllegalState(
+                        "a control body in a pooled buffer".into(),
+                    ));
+                };
+                return self.on_message(decode_body(id, &body)?, peer);
+            }
+        };
+        let Some(channel) = self.channels.get(&response.receiver) else {
+            return Ok(());
+        };
+        let data_type = data_type(&response)?;
+        let buffer = match payload.target {
+            Target::Skip => return Ok(()),
+            Target::Heap(bytes) if bytes.is_empty() => None,
+            Target::Heap(bytes) => Some(Buffer::from_bytes(bytes, data_type)),
+            Target::Pooled(mut unique) => {
+                unique.set_size(response.size as usize)?;
+                let mut buffer = unique.into_buffer(data_type);
+                buffer.set_compressed(response.compressed);
+                Some(buffer)
+            }
+        };
+        channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        Ok(())
+    }
+
+    fn on_message(&mut self, message: Message, peer: SocketAddr) -> Result<()> {
+        match message {
+            Message::ErrorResponse {
+                error,
+                receiver: Some(receiver),
+            } => {
+                // A channel that was released meanwhile does not care.
+                if let Some(channel) = self.channels.remove(&receiver) {
+                    channel.on_error(remote_error(&error, peer));
+                }
+                Ok(())
+            }
+            Message::ErrorResponse {
+                error,
+                receiver: None,
+            } => Err(remote_error(&error, peer)),
+            Message::BacklogAnnouncement { backlog, receiver } => {
+                if let Some(channel) = self.channels.get(&receiver) {
+                    channel.on_backlog(usize::try_from(backlog).map_err(|_| {
+                        Error::CorruptStream(format!("a backlog of {backlog} buffers"))
+                    })?);
+                }
+                Ok(())
+            }
+            other => Err(Error::CorruptStream(format!(
+                "{other:?} is no message of a producer"
+            ))),
+        }
+    }
+}
+
+fn data_type(response: &BufferResponse) -> Result<DataType> {
+    DataType::from_ordinal(response.data_type)
+        .filter(|data_type| *data_type != DataType::None)
+        .ok_or_else(|| Error::CorruptStream(format!("data type {}", response.data_type)))
+}
+
+/// Turns an error of the producer into one of this side.
+fn remote_error(body: &ErrorBody, peer: SocketAddr) -> Error {
+    let error = &body.error;
+    let text = error.message.clone();
+    match error.class.rsplit('.').next().unwrap_or_default() {
+        "ProducerFailedError" => Error::ProducerFailed(text),
+        "PartitionNotFoundError" => Error::PartitionNotFound(text),
+        "CancelTaskError" => Error::CancelTask(text),
+        _ => Error::PartitionConnection(format!(
+            "Error at remote executor {peer}: {}: {text}",
+            error.class
+        )),
+    }
+}

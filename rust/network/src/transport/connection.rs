@@ -1,0 +1,296 @@
+//! One connection: its socket, the handshake that opens it, and the two ways of using it.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use mio::net::TcpStream;
+
+use super::auth::{self, ANSWER_BYTES, NONCE_BYTES, PROOF_BYTES, Role};
+use super::client::ClientChannels;
+use super::inbound::{Inbound, STAGING_BYTES};
+use super::outbound::Outbound;
+use super::server::ServerReaders;
+use crate::error::{Error, Result};
+use crate::framing::random_bytes;
+use crate::wire::Message;
+
+/// Bytes read or written in one turn before other connections have theirs.
+pub(super) const TURN_BYTES: usize = 4 << 20;
+
+/// How far a connection has come.
+pub(super) enum Phase {
+    /// The socket is not connected yet.
+    Connecting,
+    /// Server: has sent this nonce, waits for the client's answer.
+    AwaitAnswer([u8; NONCE_BYTES]),
+    /// Client: waits for the server's nonce.
+    AwaitNonce,
+    /// Client: has sent this nonce, waits for the server's proof.
+    AwaitProof([u8; NONCE_BYTES]),
+    /// Frames flow.
+    Open,
+}
+
+/// Which side of the protocol this executor plays.
+pub(super) enum Side {
+    /// Consumers at the other end.
+    Server(ServerReaders),
+    /// Producers at the other end.
+    Client(ClientChannels),
+}
+
+/// A connection of the I/O thread.
+pub(super) struct Connection {
+    pub(super) token: usize,
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    pub(super) phase: Phase,
+    pub(super) side: Side,
+    pub(super) inbound: Inbound,
+    pub(super) outbound: Outbound,
+    /// Frames queued before the connection is open.
+    early: Outbound,
+    /// The socket may have bytes that were not read.
+    pub(super) readable: bool,
+    /// The socket may take bytes.
+    pub(super) writable: bool,
+    /// Whether the connection is in the I/O thread's list of work.
+    pub(super) scheduled: bool,
+    /// When connecting or the handshake has taken too long.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Connection {
+    /// An accepted connection: the server speaks first.
+    pub(super) fn accepted(
+        token: usize,
+        stream: TcpStream,
+        peer: SocketAddr,
+        deadline: Instant,
+    ) -> Result<Self> {
+        let nonce = random_bytes()?;
+        let side = Side::Server(ServerReaders::new(token));
+        let mut connection = Self::new(
+            token,
+            stream,
+            peer,
+            Phase::AwaitAnswer(nonce),
+            side,
+            deadline,
+        );
+        connection.outbound.push_bytes(&nonce);
+        connection.writable = true;
+        Ok(connection)
+    }
+
+    /// A connection that is being made.
+    pub(super) fn connecting(
+        token: usize,
+        stream: TcpStream,
+        peer: SocketAddr,
+        deadline: Instant,
+    ) -> Self {
+        let side = Side::Client(ClientChannels::default());
+        Self::new(token, stream, peer, Phase::Connecting, side, deadline)
+    }
+
+    fn new(
+        token: usize,
+        stream: TcpStream,
+        peer: SocketAddr,
+        phase: Phase,
+        side: Side,
+        deadline: Instant,
+    ) -> Self {
+        Self {
+            token,
+            stream,
+            peer,
+            phase,
+            side,
+            inbound: Inbound::new(),
+            outbound: Outbound::default(),
+            early: Outbound::default(),
+            readable: false,
+            writable: false,
+            scheduled: false,
+            deadline: Some(deadline),
+        }
+    }
+
+    /// Queues a message, to be sent once the connection is open.
+    pub(super) fn send(&mut self, message: &Message) {
+        if matches!(self.phase, Phase::Open) {
+            self.outbound.push_message(message);
+        } else {
+            self.early.push_message(message);
+        }
+    }
+
+    /// A connecting socket became writable: it is connected or has failed.
+    pub(super) fn finish_connecting(&mut self) -> Result<()> {
+        let refused = |error: std::io::Error| {
+            Error::PartitionConnection(format!(
+                "Connecting to remote executor {} failed: {error}. The remote executor was \
+                 probably lost.",
+                self.peer
+            ))
+        };
+        if let Some(error) = self.stream.take_error().map_err(refused)? {
+            return Err(refused(error));
+        }
+        match self.stream.peer_addr() {
+            Ok(_) => {
+                self.stream.set_nodelay(true).map_err(refused)?;
+                self.phase = Phase::AwaitNonce;
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(()),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Goes on with the handshake as far as the staged bytes allow.
+    pub(super) fn shake_hands(&mut self, token: &[u8]) -> Result<()> {
+        loop {
+            let staged = self.inbound.staged();
+            match &self.phase {
+                Phase::Connecting | Phase::Open => return Ok(()),
+                Phase::AwaitAnswer(nonce) => {
+                    let Some(answer) = staged.first_chunk::<ANSWER_BYTES>() else {
+                        return Ok(());
+                    };
+                    let (theirs, proof) = answer.split_at(NONCE_BYTES);
+                    auth::verify(token, nonce, Role::Client, proof)?;
+                    let mut nonce = [0; NONCE_BYTES];
+                    nonce.copy_from_slice(theirs);
+                    let proof = auth::prove(token, &nonce, Role::Server)?;
+                    self.inbound.consume(ANSWER_BYTES);
+                    self.outbound.push_bytes(&proof);
+                    self.open();
+                }
+                Phase::AwaitNonce => {
+                    let Some(theirs) = staged.first_chunk::<NONCE_BYTES>() else {
+                        return Ok(());
+                    };
+                    let proof = auth::prove(token, theirs, Role::Client)?;
+                    let nonce: [u8; NONCE_BYTES] = random_bytes()?;
+                    self.inbound.consume(NONCE_BYTES);
+                    self.outbound.push_bytes(&nonce);
+                    self.outbound.push_bytes(&proof);
+                    self.phase = Phase::AwaitProof(nonce);
+                }
+                Phase::AwaitProof(nonce) => {
+                    let Some(proof) = staged.first_chunk::<PROOF_BYTES>() else {
+                        return Ok(());
+                    };
+                    auth::verify(token, nonce, Role::Server, proof)?;
+                    self.inbound.consume(PROOF_BYTES);
+                    self.open();
+                }
+            }
+        }
+    }
+
+    fn open(&mut self) {
+        self.phase = Phase::Open;
+        self.deadline = None;
+        self.outbound.append(&mut self.early);
+    }
+
+    /// Reads and handles what has come, up to a turn's worth.
+    ///
+    /// # Errors
+    /// What ends the connection; `PartitionConnection` when the peer closed it.
+    pub(super) fn receive(&mut self, context: &super::io_thread::Context) -> Result<()> {
+        let mut turn = 0;
+        while self.readable && turn < TURN_BYTES {
+            match self.inbound.read(&mut self.stream) {
+                Ok(None) => self.readable = false,
+                Ok(Some(0)) => return Err(self.closed_by_peer()),
+                Ok(Some(count)) => {
+                    turn += count;
+                    if !matches!(self.phase, Phase::Open) {
+                        self.shake_hands(&context.config.token)?;
+                    }
+                    if matches!(self.phase, Phase::Open) {
+                        self.handle_frames(context)?;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn handle_frames(&mut self, context: &super::io_thread::Context) -> Result<()> {
+        match &mut self.side {
+            Side::Client(channels) => channels.handle_frames(&mut self.inbound, self.peer),
+            Side::Server(readers) => {
+                readers.handle_frames(&mut self.inbound, &mut self.outbound, context)
+            }
+        }
+    }
+
+    /// Writes what waits, fetching more from the readers while the socket takes it.
+    pub(super) fn transmit(&mut self) -> Result<()> {
+        let mut turn = 0;
+        loop {
+            if matches!(self.phase, Phase::Open)
+                && let Side::Server(readers) = &mut self.side
+            {
+                readers.fill(&mut self.outbound)?;
+            }
+            if self.outbound.is_empty() || !self.writable || turn >= TURN_BYTES {
+                return Ok(());
+            }
+            let before = self.outbound.bytes();
+            match self.outbound.write(&mut self.stream) {
+                Ok(true) => turn += before - self.outbound.bytes(),
+                Ok(false) => self.writable = false,
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    /// Whether another turn would find something to do.
+    pub(super) fn has_work(&self) -> bool {
+        if matches!(self.phase, Phase::Connecting) {
+            return false;
+        }
+        let to_send = match &self.side {
+            Side::Server(readers) => readers.has_available(),
+            Side::Client(_) => false,
+        };
+        self.readable || (self.writable && (to_send || !self.outbound.is_empty()))
+    }
+
+    fn closed_by_peer(&self) -> Error {
+        Error::PartitionConnection(format!(
+            "Connection unexpectedly closed by remote executor {}. This might indicate that the \
+             remote executor was lost.",
+            self.peer
+        ))
+    }
+
+    fn lost(&self, error: &std::io::Error) -> Error {
+        Error::PartitionConnection(match error.kind() {
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => format!(
+                "Lost connection to executor {}: {error}. This might indicate that the remote \
+                 executor was lost.",
+                self.peer
+            ),
+            _ => format!(
+                "Local transport error on the connection to {}: {error}",
+                self.peer
+            ),
+        })
+    }
+}
+
+/// Whether a control frame is better gathered apart from the staging area.
+pub(super) fn exceeds_staging(frame_bytes: usize) -> bool {
+    frame_bytes > STAGING_BYTES
+}

@@ -1,0 +1,441 @@
+//! The event loop of the I/O thread.
+//!
+//! One round: take the commands of other threads, give every connection with work a turn, drop
+//! what has taken too long, then poll; the poll sleeps only when there is no work left and no
+//! command came meanwhile.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Events, Interest, Poll, Token};
+
+use super::connection::{Connection, Phase, Side};
+use super::{Command, FIRST_CONNECTION, Transport};
+use crate::environment::EnvironmentConfig;
+use crate::error::{Error, Result};
+use crate::gate::RemoteInputChannel;
+use crate::partition::{Listener, PartitionManager};
+use crate::sync::{Arc, Ordering};
+use crate::wire::{Message, PartitionRequest};
+
+/// Token of the listening socket.
+pub(super) const LISTENER: Token = Token(0);
+/// Token of the waker.
+pub(super) const WAKER: Token = Token(1);
+/// Events taken from one poll.
+const MAX_EVENTS: usize = 256;
+/// Time a peer has to authenticate itself.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Connections that may be open at once; further ones are refused.
+const MAX_CONNECTIONS: usize = 4096;
+
+/// What connections need of their surroundings.
+pub(super) struct Context {
+    pub(super) transport: Arc<Transport>,
+    pub(super) manager: Arc<PartitionManager>,
+    pub(super) config: Arc<EnvironmentConfig>,
+}
+
+/// The state of the I/O thread.
+pub(super) struct IoThread {
+    poll: Poll,
+    listener: TcpListener,
+    context: Context,
+    connections: HashMap<usize, Connection>,
+    /// The connection to each executor that channels are read from.
+    clients: HashMap<SocketAddr, usize>,
+    next_token: usize,
+    /// Connections that deserve a turn.
+    scheduled: VecDeque<usize>,
+    accepting: bool,
+    closing: bool,
+}
+
+impl IoThread {
+    pub(super) fn new(
+        poll: Poll,
+        listener: TcpListener,
+        transport: Arc<Transport>,
+        manager: Arc<PartitionManager>,
+        config: Arc<EnvironmentConfig>,
+    ) -> Self {
+        Self {
+            poll,
+            listener,
+            context: Context {
+                transport,
+                manager,
+                config,
+            },
+            connections: HashMap::new(),
+            clients: HashMap::new(),
+            next_token: FIRST_CONNECTION.0,
+            scheduled: VecDeque::new(),
+            accepting: true,
+            closing: false,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(MAX_EVENTS);
+        let mut commands = Vec::new();
+        while !self.closing {
+            self.context.transport.take_commands(&mut commands);
+            for command in commands.drain(..) {
+                self.on_command(command);
+            }
+            if self.accepting {
+                self.accept();
+            }
+            for _ in 0..self.scheduled.len() {
+                if let Some(token) = self.scheduled.pop_front() {
+                    self.turn(token);
+                }
+            }
+            if let Err(error) = self.poll_once(&mut events) {
+                // Without a working poll nothing moves any more: fail everything, visibly.
+                log::error!("polling sockets failed: {error}");
+                break;
+            }
+        }
+        self.close_all();
+    }
+
+    fn poll_once(&mut self, events: &mut Events) -> std::io::Result<()> {
+        let timeout = if self.closing || !self.scheduled.is_empty() || self.accepting {
+            Some(Duration::ZERO)
+        } else {
+            let next = self.expire(Instant::now());
+            if self.scheduled.is_empty() && self.context.transport.park() {
+                next.map(|next| next.saturating_duration_since(Instant::now()))
+            } else {
+                Some(Duration::ZERO)
+            }
+        };
+        let polled = self.poll.poll(events, timeout);
+        self.context.transport.unpark();
+        match polled {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        for event in events.iter() {
+            match event.token() {
+                WAKER => {}
+                LISTENER => self.accepting = true,
+                Token(token) => {
+                    if let Some(connection) = self.connections.get_mut(&token) {
+                        connection.readable |= event.is_readable() || event.is_read_closed();
+                        connection.writable |= event.is_writable() || event.is_write_closed();
+                        self.schedule(token);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn schedule(&mut self, token: usize) {
+        if let Some(connection) = self.connections.get_mut(&token)
+            && !std::mem::replace(&mut connection.scheduled, true)
+        {
+            self.scheduled.push_back(token);
+        }
+    }
+
+    /// Lets a connection read and write for a while.
+    fn turn(&mut self, token: usize) {
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        connection.scheduled = false;
+        let mut turn = || {
+            if matches!(connection.phase, Phase::Connecting) {
+                if !connection.writable && !connection.readable {
+                    return Ok(());
+                }
+                connection.finish_connecting()?;
+                if matches!(connection.phase, Phase::Connecting) {
+                    return Ok(());
+                }
+            }
+            connection.receive(&self.context)?;
+            connection.transmit()
+        };
+        match turn() {
+            Ok(()) => {
+                if connection.has_work() {
+                    self.schedule(token);
+                }
+            }
+            Err(error) => self.drop_connection(token, &error),
+        }
+    }
+
+    fn on_command(&mut self, command: Command) {
+        match command {
+            Command::RequestPartition(channel) => self.request(channel),
+            Command::AnnounceCredit(channel) => {
+                let credit = channel.take_credits();
+                if credit > 0 {
+                    let receiver = channel.id;
+                    self.send_for(&channel, &Message::AddCredit { credit, receiver });
+                }
+            }
+            Command::Resume(channel) => {
+                let receiver = channel.id;
+                self.send_for(&channel, &Message::ResumeConsumption { receiver });
+            }
+            Command::Cancel(channel) => self.cancel(&channel),
+            Command::ReaderAvailable {
+                connection,
+                receiver,
+            } => {
+                self.with_readers(connection, |readers, outbound, _| {
+                    readers.on_news(&receiver, outbound);
+                });
+            }
+            Command::Attach {
+                connection,
+                request,
+                partition,
+            } => {
+                self.with_readers(connection, |readers, outbound, context| {
+                    readers.attach(&request.receiver, partition, outbound, context);
+                });
+            }
+            Command::Close => self.closing = true,
+        }
+    }
+
+    fn with_readers(
+        &mut self,
+        token: usize,
+        act: impl FnOnce(&mut super::server::ServerReaders, &mut super::outbound::Outbound, &Context),
+    ) {
+        if let Some(connection) = self.connections.get_mut(&token)
+            && let Side::Server(readers) = &mut connection.side
+        {
+            act(readers, &mut connection.outbound, &self.context);
+            self.schedule(token);
+        }
+    }
+
+    /// Sends a message of a channel, if its connection still knows it.
+    fn send_for(&mut self, channel: &RemoteInputChannel, message: &Message) {
+        let token = channel.connection.load(Ordering::Relaxed);
+        if let Some(connection) = self.connections.get_mut(&token)
+            && let Side::Client(channels) = &connection.side
+            && channels.contains(&channel.id)
+        {
+            connection.send(message);
+            self.schedule(token);
+        }
+    }
+
+    fn cancel(&mut self, channel: &RemoteInputChannel) {
+        let token = channel.connection.load(Ordering::Relaxed);
+        if let Some(connection) = self.connections.get_mut(&token)
+            && let Side::Client(channels) = &mut connection.side
+            && channels.remove(&channel.id)
+        {
+            // The connection stays for later channels, until the other side closes it.
+            connection.send(&Message::CancelPartitionRequest {
+                receiver: channel.id,
+            });
+            self.schedule(token);
+        }
+    }
+
+    fn request(&mut self, channel: Arc<RemoteInputChannel>) {
+        if channel.is_released() {
+            return;
+        }
+        let token = match self.clients.get(&channel.address) {
+            Some(&token) => token,
+            None => match self.connect(channel.address) {
+                Ok(token) => token,
+                Err(error) => {
+                    channel.on_error(error);
+                    return;
+                }
+            },
+        };
+        let Some(connection) = self.connections.get_mut(&token) else {
+            return;
+        };
+        channel.connection.store(token, Ordering::Relaxed);
+        connection.send(&Message::PartitionRequest(PartitionRequest {
+            partition: Box::new(channel.partition_id),
+            index_start: channel.subpartition as i32,
+            index_end: channel.subpartition as i32,
+            receiver: channel.id,
+            initial_credit: channel.initial_credit,
+        }));
+        if let Side::Client(channels) = &mut connection.side {
+            channels.insert(channel);
+        }
+        self.schedule(token);
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> Result<usize> {
+        let failed = |error: std::io::Error| {
+            Error::PartitionConnection(format!(
+                "Connecting to remote executor {address} failed: {error}. The remote executor was \
+                 probably lost."
+            ))
+        };
+        let mut stream = TcpStream::connect(address).map_err(failed)?;
+        let token = self.register(&mut stream).map_err(failed)?;
+        let deadline = Instant::now() + self.context.config.connect_timeout;
+        self.connections.insert(
+            token,
+            Connection::connecting(token, stream, address, deadline),
+        );
+        self.clients.insert(address, token);
+        Ok(token)
+    }
+
+    fn register(&mut self, stream: &mut TcpStream) -> std::io::Result<usize> {
+        let token = self.next_token;
+        self.next_token += 1;
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.poll
+            .registry()
+            .register(stream, Token(token), interest)?;
+        Ok(token)
+    }
+
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok((stream, peer)) => self.on_accepted(stream, peer),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.accepting = false;
+                    return;
+                }
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+                    ) => {}
+                Err(error) => {
+                    log::warn!("accepting a connection: {error}");
+                    self.accepting = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn on_accepted(&mut self, mut stream: TcpStream, peer: SocketAddr) {
+        if self.connections.len() >= MAX_CONNECTIONS {
+            log::warn!("refusing a connection from {peer}: {MAX_CONNECTIONS} are open");
+            return;
+        }
+        let accepted = stream
+            .set_nodelay(true)
+            .and_then(|()| self.register(&mut stream));
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
+        let connection = accepted
+            .map_err(|error| Error::io("preparing an accepted connection", &error))
+            .and_then(|token| Connection::accepted(token, stream, peer, deadline));
+        match connection {
+            Ok(connection) => {
+                let token = connection.token;
+                self.connections.insert(token, connection);
+                self.schedule(token);
+            }
+            Err(error) => log::warn!("dropping a connection from {peer}: {error}"),
+        }
+    }
+
+    /// Ends one connection; whatever depends on it learns why, everything else goes on.
+    fn drop_connection(&mut self, token: usize, error: &Error) {
+        let Some(mut connection) = self.connections.remove(&token) else {
+            return;
+        };
+        if let Err(error) = self.poll.registry().deregister(&mut connection.stream) {
+            log::debug!("deregistering a connection: {error}");
+        }
+        let peer = connection.peer;
+        match &mut connection.side {
+            Side::Client(channels) => {
+                self.clients.retain(|_, client| *client != token);
+                if !channels.is_empty() {
+                    log::warn!("connection to {peer} ended: {error}");
+                }
+                channels.fail(error);
+            }
+            Side::Server(readers) => {
+                let opening = !matches!(connection.phase, Phase::Open);
+                let quiet = readers.is_empty() && matches!(error, Error::PartitionConnection(_));
+                if opening || !quiet {
+                    log::warn!("dropping connection from {peer}: {error}");
+                }
+                readers.release(&self.context);
+            }
+        }
+    }
+
+    /// Ends what has taken too long and returns the next moment to look again.
+    fn expire(&mut self, now: Instant) -> Option<Instant> {
+        let late: Vec<usize> = self
+            .connections
+            .values()
+            .filter(|connection| connection.deadline.is_some_and(|deadline| deadline <= now))
+            .map(|connection| connection.token)
+            .collect();
+        for token in late {
+            let peer = self.connections[&token].peer;
+            let error = match self.connections[&token].side {
+                Side::Client(_) => Error::PartitionConnection(format!(
+                    "Connecting to remote executor {peer} took too long. The remote executor was \
+                     probably lost."
+                )),
+                Side::Server(_) => {
+                    Error::Authentication("the peer did not authenticate itself in time".into())
+                }
+            };
+            self.drop_connection(token, &error);
+        }
+        for listener in self.context.manager.expire(now) {
+            match listener {
+                Listener::Local(channel) => channel.not_found(),
+                Listener::Remote {
+                    connection,
+                    request,
+                } => {
+                    self.with_readers(connection, |readers, outbound, _| {
+                        readers.not_found(&request, outbound);
+                    });
+                }
+            }
+        }
+        let handshakes = self
+            .connections
+            .values()
+            .filter_map(|connection| connection.deadline);
+        handshakes.chain(self.context.manager.next_deadline()).min()
+    }
+
+    /// Writes what still fits into the sockets, then closes them.
+    fn close_all(&mut self) {
+        let tokens: Vec<usize> = self.connections.keys().copied().collect();
+        for token in tokens {
+            if let Some(connection) = self.connections.get_mut(&token)
+                && matches!(connection.phase, Phase::Open)
+                && let Side::Client(_) = connection.side
+                && let Err(error) = connection.transmit()
+            {
+                log::debug!("closing the connection to {}: {error}", connection.peer);
+            }
+            self.drop_connection(
+                token,
+                &Error::CancelTask("the network environment was closed".into()),
+            );
+        }
+    }
+}

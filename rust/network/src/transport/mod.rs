@@ -1,0 +1,164 @@
+//! The transport: one I/O thread per executor and the TCP connections it owns.
+//!
+//! Sockets live in this module only.  Other threads talk to the I/O thread by commands; every
+//! command is coalesced by its sender (one announcement per channel with new credit, one
+//! notification per reader with news), so the command queue is bounded by the number of channels
+//! and readers.
+
+mod auth;
+mod client;
+mod connection;
+mod inbound;
+mod io_thread;
+mod outbound;
+mod server;
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use mio::net::TcpListener;
+use mio::{Interest, Poll, Token, Waker};
+
+use crate::environment::EnvironmentConfig;
+use crate::error::{Error, Result};
+use crate::gate::RemoteInputChannel;
+use crate::partition::{PartitionManager, PartitionShared};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
+use crate::wire::{PartitionRequest, ReceiverId};
+
+/// What other threads ask of the I/O thread.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Connect if need be and ask for the channel's subpartition.
+    RequestPartition(Arc<RemoteInputChannel>),
+    /// The channel has credits to announce.
+    AnnounceCredit(Arc<RemoteInputChannel>),
+    /// The channel goes on after a blocking event.
+    Resume(Arc<RemoteInputChannel>),
+    /// The channel is released.
+    Cancel(Arc<RemoteInputChannel>),
+    /// A subpartition has news for its reader.
+    ReaderAvailable {
+        /// The reader's connection.
+        connection: usize,
+        /// The reader.
+        receiver: ReceiverId,
+    },
+    /// A partition that a reader waited for is registered.
+    Attach {
+        /// The reader's connection.
+        connection: usize,
+        /// What it asked for.
+        request: PartitionRequest,
+        /// The partition.
+        partition: Arc<PartitionShared>,
+    },
+    /// End the thread.
+    Close,
+}
+
+/// Handle of the I/O thread.
+#[derive(Debug)]
+pub(crate) struct Transport {
+    commands: Mutex<Vec<Command>>,
+    /// Set by the I/O thread before it sleeps; whoever clears it owes a wake-up.
+    parked: AtomicBool,
+    waker: Waker,
+    address: SocketAddr,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Transport {
+    /// Binds the data port and starts the I/O thread.
+    pub(crate) fn start(
+        config: &Arc<EnvironmentConfig>,
+        manager: &Arc<PartitionManager>,
+    ) -> Result<Arc<Self>> {
+        let bind = || {
+            let bound = std::net::TcpListener::bind((config.bind_host.as_str(), 0))?;
+            bound.set_nonblocking(true)?;
+            let address = bound.local_addr()?;
+            let poll = Poll::new()?;
+            let mut listener = TcpListener::from_std(bound);
+            poll.registry()
+                .register(&mut listener, io_thread::LISTENER, Interest::READABLE)?;
+            let waker = Waker::new(poll.registry(), io_thread::WAKER)?;
+            Ok((listener, address, poll, waker))
+        };
+        let doing = format!("opening the data port on {}", config.bind_host);
+        let (listener, address, poll, waker) = bind().map_err(|error| Error::io(&doing, &error))?;
+        let transport = Arc::new(Self {
+            commands: Mutex::new(Vec::new()),
+            parked: AtomicBool::new(false),
+            waker,
+            address,
+            thread: Mutex::new(None),
+        });
+        let io = io_thread::IoThread::new(
+            poll,
+            listener,
+            Arc::clone(&transport),
+            Arc::clone(manager),
+            Arc::clone(config),
+        );
+        let thread = std::thread::Builder::new()
+            .name("penstock-io".into())
+            .spawn(move || io.run())
+            .map_err(|error| Error::io("starting the I/O thread", &error))?;
+        *transport.thread.lock() = Some(thread);
+        Ok(transport)
+    }
+
+    /// The data port.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Hands a command to the I/O thread and wakes it if it sleeps.
+    pub(crate) fn post(&self, command: Command) {
+        self.commands.lock().push(command);
+        self.wake();
+    }
+
+    /// Makes the I/O thread look again at what there is to do.
+    pub(crate) fn wake(&self) {
+        if self.parked.swap(false, Ordering::SeqCst)
+            && let Err(error) = self.waker.wake()
+        {
+            log::error!("waking the I/O thread: {error}");
+        }
+    }
+
+    /// Ends the I/O thread, which closes every connection, and joins it.
+    pub(crate) fn close(&self) {
+        self.post(Command::Close);
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            log::error!("the I/O thread panicked");
+        }
+    }
+
+    /// Moves the waiting commands to `into`, which must be empty.
+    fn take_commands(&self, into: &mut Vec<Command>) {
+        std::mem::swap(&mut *self.commands.lock(), into);
+    }
+
+    /// Announces that the I/O thread is about to sleep; false when there is work after all.
+    fn park(&self) -> bool {
+        self.parked.store(true, Ordering::SeqCst);
+        if self.commands.lock().is_empty() {
+            return true;
+        }
+        self.parked.store(false, Ordering::SeqCst);
+        false
+    }
+
+    fn unpark(&self) {
+        self.parked.store(false, Ordering::SeqCst);
+    }
+}
+
+/// First token of a connection; tokens are never used twice.
+const FIRST_CONNECTION: Token = Token(2);

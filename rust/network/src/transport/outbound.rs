@@ -1,0 +1,140 @@
+//! What waits to be written to a connection.
+//!
+//! Many frames leave in one vectored write; payload goes from the pool's segment to the kernel
+//! without a copy, headers lie in the frames themselves.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, IoSlice, Write};
+
+use penstock_memory::Buffer;
+
+use crate::wire::{BUFFER_RESPONSE_BYTES, Message, encode};
+
+/// Slices handed to one write: a header and a payload for 64 buffers.
+const MAX_SLICES: usize = 128;
+
+enum Frame {
+    /// Control messages, encoded one behind the other.
+    Control(Vec<u8>),
+    /// A header and its payload.
+    Data {
+        header: [u8; BUFFER_RESPONSE_BYTES],
+        buffer: Buffer,
+    },
+}
+
+impl Frame {
+    fn len(&self) -> usize {
+        match self {
+            Self::Control(bytes) => bytes.len(),
+            Self::Data { header, buffer } => header.len() + buffer.size(),
+        }
+    }
+}
+
+/// The write queue of a connection.
+#[derive(Default)]
+pub(super) struct Outbound {
+    frames: VecDeque<Frame>,
+    /// Bytes of the first frame that are written already.
+    offset: usize,
+    /// Bytes of all frames that are not written yet.
+    bytes: usize,
+}
+
+impl Outbound {
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Queues bytes as they are.
+    pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        if let Some(Frame::Control(last)) = self.frames.back_mut() {
+            last.extend_from_slice(bytes);
+        } else {
+            self.frames.push_back(Frame::Control(bytes.to_vec()));
+        }
+    }
+
+    /// Queues a control message.
+    pub(super) fn push_message(&mut self, message: &Message) {
+        if !matches!(self.frames.back(), Some(Frame::Control(_))) {
+            self.frames
+                .push_back(Frame::Control(Vec::with_capacity(64)));
+        }
+        if let Some(Frame::Control(last)) = self.frames.back_mut() {
+            let before = last.len();
+            encode(message, last);
+            self.bytes += last.len() - before;
+        }
+    }
+
+    /// Queues a buffer behind its header.
+    pub(super) fn push_buffer(&mut self, header: [u8; BUFFER_RESPONSE_BYTES], buffer: Buffer) {
+        let frame = Frame::Data { header, buffer };
+        self.bytes += frame.len();
+        self.frames.push_back(frame);
+    }
+
+    /// Queues everything of `other` behind this.
+    pub(super) fn append(&mut self, other: &mut Self) {
+        debug_assert_eq!(other.offset, 0);
+        self.bytes += std::mem::take(&mut other.bytes);
+        self.frames.append(&mut other.frames);
+    }
+
+    /// Writes once; false when the socket takes nothing more for now.
+    pub(super) fn write(&mut self, stream: &mut impl Write) -> std::io::Result<bool> {
+        if self.frames.is_empty() {
+            return Ok(true);
+        }
+        let mut slices = [IoSlice::new(&[]); MAX_SLICES];
+        let mut count = 0;
+        let mut skip = self.offset;
+        for frame in &self.frames {
+            let (first, second): (&[u8], &[u8]) = match frame {
+                Frame::Control(bytes) => (bytes, &[]),
+                Frame::Data { header, buffer } => (header, buffer),
+            };
+            for part in [first, second] {
+                let rest = &part[skip.min(part.len())..];
+                skip -= part.len() - rest.len();
+                if !rest.is_empty() {
+                    slices[count] = IoSlice::new(rest);
+                    count += 1;
+                }
+            }
+            if count + 2 > MAX_SLICES {
+                break;
+            }
+        }
+        match stream.write_vectored(&slices[..count]) {
+            Ok(0) => Err(ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                self.advance(written);
+                Ok(true)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn advance(&mut self, written: usize) {
+        self.bytes -= written;
+        self.offset += written;
+        while let Some(first) = self.frames.front() {
+            let length = first.len();
+            if self.offset < length {
+                break;
+            }
+            self.offset -= length;
+            self.frames.pop_front();
+        }
+    }
+}

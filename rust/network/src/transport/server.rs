@@ -1,0 +1,425 @@
+//! The producing end of a connection: a reader per consumer channel, their credits, and whose
+//! turn it is (SEMANTICS C4).
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Instant;
+
+use penstock_memory::DataType;
+
+use super::inbound::{Inbound, PayloadKind, Target};
+use super::io_thread::Context;
+use super::outbound::Outbound;
+use super::{Command, Transport, connection::exceeds_staging};
+use crate::error::{Error, Result};
+use crate::partition::{AvailabilityListener, Listener, PartitionShared, Released};
+use crate::sync::{Arc, AtomicBool, Ordering};
+use crate::wire::{
+    BUFFER_RESPONSE, BufferResponse, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES, Message,
+    PartitionRequest, ReceiverId, decode_body,
+};
+
+/// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
+const OUTBOUND_BYTES: usize = 1 << 20;
+
+/// Carries news of a subpartition to the I/O thread, once until the thread has looked.
+struct ReaderListener {
+    transport: Arc<Transport>,
+    connection: usize,
+    receiver: ReceiverId,
+    posted: AtomicBool,
+}
+
+impl AvailabilityListener for ReaderListener {
+    fn notify_data_available(&self) {
+        if !self.posted.swap(true, Ordering::AcqRel) {
+            self.transport.post(Command::ReaderAvailable {
+                connection: self.connection,
+                receiver: self.receiver,
+            });
+        }
+    }
+
+    fn notify_priority_event(&self) {
+        self.notify_data_available();
+    }
+}
+
+/// The sending side of one consumer channel.
+struct Reader {
+    subpartition: usize,
+    credits: i32,
+    initial_credit: i32,
+    /// Whether it is in the queue of those with something to send.
+    queued: bool,
+    /// The partition, once it is registered, and the ear at it.
+    view: Option<(Arc<PartitionShared>, Arc<ReaderListener>)>,
+}
+
+impl Reader {
+    fn needs_backlog_announcement(&self) -> bool {
+        self.initial_credit == 0 && self.credits == 0
+    }
+}
+
+/// The readers of a connection.
+pub(super) struct ServerReaders {
+    connection: usize,
+    readers: HashMap<ReceiverId, Reader>,
+    /// Readers with something to send, in turn.
+    available: VecDeque<ReceiverId>,
+}
+
+impl ServerReaders {
+    pub(super) fn new(connection: usize) -> Self {
+        Self {
+            connection,
+            readers: HashMap::new(),
+            available: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn has_available(&self) -> bool {
+        !self.available.is_empty()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.readers.is_empty()
+    }
+
+    /// The connection is gone: nobody will read these subpartitions any more.
+    pub(super) fn release(&mut self, context: &Context) {
+        let connection = self.connection;
+        context.manager.forget(
+            |listener| matches!(listener, Listener::Remote { connection: c, .. } if *c == connection),
+        );
+        self.available.clear();
+        for (_, reader) in self.readers.drain() {
+            if let Some((partition, _)) = reader.view {
+                partition.on_consumed(reader.subpartition);
+            }
+        }
+    }
+
+    /// Handles every whole frame that has been read.
+    pub(super) fn handle_frames(
+        &mut self,
+        inbound: &mut Inbound,
+        outbound: &mut Outbound,
+        context: &Context,
+    ) -> Result<()> {
+        loop {
+            if inbound.in_payload() {
+                let Some(payload) = inbound.take_payload() else {
+                    return Ok(());
+                };
+                let (PayloadKind::Control(id), Target::Heap(body)) = (payload.kind, payload.target)
+                else {
+                    return Err(Error::IllegalState(
+                        "a consumer's message in a buffer".into(),
+                    ));
+                };
+                self.on_message(decode_body(id, &body)?, outbound, context)?;
+                continue;
+            }
+            let staged = inbound.staged();
+            let Some((header, rest)) = staged.split_first_chunk::<HEADER_BYTES>() else {
+                return Ok(());
+            };
+            let header = FrameHeader::decode(header, 0)?;
+            if header.id == BUFFER_RESPONSE {
+                return Err(Error::CorruptStream("a consumer sends buffers".into()));
+            }
+            if let Some(body) = rest.get(..header.body_bytes) {
+                let message = decode_body(header.id, body)?;
+                inbound.consume(HEADER_BYTES + header.body_bytes);
+                self.on_message(message, outbound, context)?;
+            } else if exceeds_staging(HEADER_BYTES + header.body_bytes) {
+                inbound.consume(HEADER_BYTES);
+                let target = Target::Heap(vec![0; header.body_bytes]);
+                inbound.begin_payload(PayloadKind::Control(header.id), header.body_bytes, target);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        message: Message,
+        outbound: &mut Outbound,
+        context: &Context,
+    ) -> Result<()> {
+        match message {
+            Message::PartitionRequest(request) => self.on_request(request, outbound, context)?,
+            Message::AddCredit { credit, receiver } => {
+                if credit <= 0 {
+                    return Err(Error::CorruptStream(format!("a credit of {credit}")));
+                }
+                if let Some(reader) = self.readers.get_mut(&receiver) {
+                    reader.credits = reader.credits.checked_add(credit).ok_or_else(|| {
+                        Error::CorruptStream("more credit than buffers exist".into())
+                    })?;
+                    self.enqueue(&receiver, outbound);
+                }
+            }
+            Message::ResumeConsumption { receiver } => {
+                if let Some(reader) = self.readers.get_mut(&receiver)
+                    && let Some((partition, _)) = &reader.view
+                {
+                    if reader.initial_credit == 0 {
+                        reader.credits = 0;
+                    }
+                    match partition.subpartitions[reader.subpartition].resume_consumption() {
+                        Ok(()) => self.enqueue(&receiver, outbound),
+                        Err(error) => self.fail_reader(&receiver, &error, outbound),
+                    }
+                }
+            }
+            Message::CancelPartitionRequest { receiver } => self.cancel(&receiver, context),
+            Message::CloseRequest => self.release(context),
+            Message::NewBufferSize { size, receiver } => {
+                let size = usize::try_from(size)
+                    .map_err(|_| Error::CorruptStream(format!("a buffer size of {size}")))?;
+                if let Some(Reader {
+                    subpartition,
+                    view: Some((partition, _)),
+                    ..
+                }) = self.readers.get(&receiver)
+                    && size > 0
+                {
+                    partition.subpartitions[*subpartition].set_desired_buffer_size(size);
+                }
+            }
+            Message::AckAllUserRecordsProcessed { .. } => {}
+            Message::TaskEventRequest { .. } | Message::SegmentId { .. } => {
+                log::warn!("nothing here listens to task events or segments; message ignored");
+            }
+            Message::ErrorResponse { .. } | Message::BacklogAnnouncement { .. } => {
+                return Err(Error::CorruptStream(format!(
+                    "{message:?} is no consumer's message"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn on_request(
+        &mut self,
+        request: PartitionRequest,
+        outbound: &mut Outbound,
+        context: &Context,
+    ) -> Result<()> {
+        let (Ok(subpartition), true) = (
+            usize::try_from(request.index_start),
+            request.index_start == request.index_end,
+        ) else {
+            return Err(Error::CorruptStream(format!(
+                "a request for subpartitions {}..={}",
+                request.index_start, request.index_end
+            )));
+        };
+        if request.initial_credit < 0 {
+            return Err(Error::CorruptStream("a negative initial credit".into()));
+        }
+        if self.readers.contains_key(&request.receiver) {
+            return Err(Error::CorruptStream(
+                "a receiver that requests twice".into(),
+            ));
+        }
+        let reader = Reader {
+            subpartition,
+            credits: request.initial_credit,
+            initial_credit: request.initial_credit,
+            queued: false,
+            view: None,
+        };
+        self.readers.insert(request.receiver, reader);
+        let deadline = Instant::now() + context.config.partition_request_timeout;
+        let connection = self.connection;
+        let listener = || Listener::Remote {
+            connection,
+            request: request.clone(),
+        };
+        if let Some(found) = context
+            .manager
+            .find_or_wait(&request.partition, deadline, listener)
+        {
+            self.attach(&request.receiver, found, outbound, context);
+        }
+        Ok(())
+    }
+
+    /// The partition that a reader waited for is there.
+    pub(super) fn attach(
+        &mut self,
+        receiver: &ReceiverId,
+        partition: Arc<PartitionShared>,
+        outbound: &mut Outbound,
+        context: &Context,
+    ) {
+        // Gone when the request was cancelled meanwhile.
+        let Some(reader) = self.readers.get_mut(receiver) else {
+            return;
+        };
+        let listener = Arc::new(ReaderListener {
+            transport: Arc::clone(&context.transport),
+            connection: self.connection,
+            receiver: *receiver,
+            posted: AtomicBool::new(false),
+        });
+        let ear: Arc<dyn AvailabilityListener> = Arc::<ReaderListener>::clone(&listener);
+        let created = match partition.subpartitions.get(reader.subpartition) {
+            Some(subpartition) => subpartition.create_view(ear),
+            None => Err(Error::PartitionNotFound(format!(
+                "subpartition {} of a partition with {}",
+                reader.subpartition,
+                partition.subpartitions.len()
+            ))),
+        };
+        match created {
+            Ok(()) => {
+                reader.view = Some((partition, listener));
+                self.enqueue(receiver, outbound);
+            }
+            Err(error) => self.fail_reader(receiver, &error, outbound),
+        }
+    }
+
+    /// A reader's partition did not come in time.
+    pub(super) fn not_found(&mut self, request: &PartitionRequest, outbound: &mut Outbound) {
+        let error = Error::PartitionNotFound(format!(
+            "partition {} was not registered in time",
+            crate::hex(&request.partition[..])
+        ));
+        self.fail_reader(&request.receiver, &error, outbound);
+    }
+
+    /// A subpartition says that there is something for its reader.
+    pub(super) fn on_news(&mut self, receiver: &ReceiverId, outbound: &mut Outbound) {
+        if let Some(Reader {
+            view: Some((_, listener)),
+            ..
+        }) = self.readers.get(receiver)
+        {
+            // Before looking, so that later news are posted again.
+            listener.posted.store(false, Ordering::Release);
+            self.enqueue(receiver, outbound);
+        }
+    }
+
+    /// Lines a reader up if it can send something.
+    fn enqueue(&mut self, receiver: &ReceiverId, outbound: &mut Outbound) {
+        let Some(reader) = self.readers.get_mut(receiver) else {
+            return;
+        };
+        let Some((partition, _)) = &reader.view else {
+            return;
+        };
+        if reader.queued {
+            return;
+        }
+        let subpartition = &partition.subpartitions[reader.subpartition];
+        if subpartition.is_available(reader.credits > 0) || subpartition.released().is_some() {
+            reader.queued = true;
+            self.available.push_back(*receiver);
+        } else if reader.needs_backlog_announcement() {
+            let backlog = subpartition.backlog();
+            if backlog > 0 {
+                outbound.push_message(&Message::BacklogAnnouncement {
+                    backlog,
+                    receiver: *receiver,
+                });
+            }
+        }
+    }
+
+    /// Fetches buffers, one of each reader in turn, until enough waits to be written.
+    pub(super) fn fill(&mut self, outbound: &mut Outbound) -> Result<()> {
+        while outbound.bytes() < OUTBOUND_BYTES {
+            let Some(receiver) = self.available.pop_front() else {
+                return Ok(());
+            };
+            let Some(reader) = self.readers.get_mut(&receiver) else {
+                continue;
+            };
+            reader.queued = false;
+            let Some((partition, _)) = &reader.view else {
+                continue;
+            };
+            let subpartition = &partition.subpartitions[reader.subpartition];
+            let Some(next) = subpartition.poll()? else {
+                if let Some(why) = subpartition.released() {
+                    let error = Error::ProducerFailed(match why {
+                        Released::Failed(cause) => cause,
+                        Released::Released => {
+                            "the partition was released before it was consumed".into()
+                        }
+                    });
+                    self.fail_reader(&receiver, &error, outbound);
+                }
+                continue;
+            };
+            if next.buffer.data_type().is_buffer() {
+                reader.credits -= 1;
+                if reader.credits < 0 {
+                    return Err(Error::IllegalState("no credit available".into()));
+                }
+            }
+            let header = BufferResponse {
+                receiver,
+                subpartition: reader.subpartition as i32,
+                sequence_number: next.sequence_number,
+                backlog: next.backlog,
+                data_type: next.buffer.data_type().ordinal(),
+                compressed: next.buffer.is_compressed(),
+                size: next.buffer.size() as u32,
+            };
+            outbound.push_buffer(header.encode(), next.buffer);
+            let more = match next.next_type {
+                DataType::None => false,
+                next_type => next_type.is_event() || reader.credits > 0,
+            };
+            if more {
+                reader.queued = true;
+                self.available.push_back(receiver);
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, receiver: &ReceiverId, context: &Context) {
+        let Some(reader) = self.readers.remove(receiver) else {
+            return;
+        };
+        self.available.retain(|queued| queued != receiver);
+        match reader.view {
+            Some((partition, _)) => partition.on_consumed(reader.subpartition),
+            None => context.manager.forget(|listener| {
+                matches!(listener, Listener::Remote { request, .. } if request.receiver == *receiver)
+            }),
+        }
+    }
+
+    /// Tells the consumer why its channel ends and forgets the reader.
+    fn fail_reader(&mut self, receiver: &ReceiverId, error: &Error, outbound: &mut Outbound) {
+        let Some(reader) = self.readers.remove(receiver) else {
+            return;
+        };
+        self.available.retain(|queued| queued != receiver);
+        if let Some((partition, _)) = reader.view {
+            partition.on_consumed(reader.subpartition);
+        }
+        let error = ErrorBody {
+            error: ErrorTexts {
+                class: format!("penstock.errors.{}", error.class_name()),
+                message: error.to_string(),
+                traceback: String::new(),
+            },
+            causes: Vec::new(),
+        };
+        outbound.push_message(&Message::ErrorResponse {
+            error,
+            receiver: Some(*receiver),
+        });
+    }
+}

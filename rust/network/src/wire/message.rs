@@ -1,0 +1,109 @@
+//! The messages of the protocol as values; `BufferResponse` is apart because its payload never
+//! passes through a message.
+
+use super::{PartitionId, ReceiverId};
+
+/// Every message except `BufferResponse`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Message {
+    /// A channel failed, or, without a receiver, the whole connection.
+    ErrorResponse {
+        /// What happened at the producer.
+        error: ErrorBody,
+        /// The channel concerned; `None` is fatal for the connection.
+        receiver: Option<ReceiverId>,
+    },
+    /// A consumer asks for one subpartition.
+    PartitionRequest(PartitionRequest),
+    /// An event sent backwards, to the producing task.
+    TaskEventRequest {
+        /// The serialized event.
+        event: Vec<u8>,
+        /// The partition whose producer is addressed.
+        partition: Box<PartitionId>,
+        /// The sending channel.
+        receiver: ReceiverId,
+    },
+    /// The channel is closed before its end.
+    CancelPartitionRequest {
+        /// The channel.
+        receiver: ReceiverId,
+    },
+    /// No channel is left on this connection.
+    CloseRequest,
+    /// The consumer has obtained buffers.
+    AddCredit {
+        /// How many; positive.
+        credit: i32,
+        /// The channel.
+        receiver: ReceiverId,
+    },
+    /// Consumption goes on after a blocking event.
+    ResumeConsumption {
+        /// The channel.
+        receiver: ReceiverId,
+    },
+    /// Every user record has been processed.
+    AckAllUserRecordsProcessed {
+        /// The channel.
+        receiver: ReceiverId,
+    },
+    /// A producer without credit says how much waits.
+    BacklogAnnouncement {
+        /// Waiting data buffers.
+        backlog: i32,
+        /// The channel.
+        receiver: ReceiverId,
+    },
+    /// The size wanted of the next buffers.
+    NewBufferSize {
+        /// Size in bytes.
+        size: i32,
+        /// The channel.
+        receiver: ReceiverId,
+    },
+    /// The tiered-storage segment wanted next.
+    SegmentId {
+        /// Subpartition.
+        subpartition: i32,
+        /// Segment.
+        segment: i32,
+        /// The channel.
+        receiver: ReceiverId,
+    },
+}
+
+/// A consumer's request for a range of subpartitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionRequest {
+    /// The partition.
+    pub partition: Box<PartitionId>,
+    /// First subpartition.
+    pub index_start: i32,
+    /// Last subpartition, inclusive.
+    pub index_end: i32,
+    /// The channel that asks.
+    pub receiver: ReceiverId,
+    /// Buffers the channel owns already.
+    pub initial_credit: i32,
+}
+
+/// An error as it crosses the wire: texts only, nothing executable.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErrorBody {
+    /// The error itself.
+    pub error: ErrorTexts,
+    /// What caused it, nearest first.
+    pub causes: Vec<ErrorTexts>,
+}
+
+/// One error as texts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ErrorTexts {
+    /// Qualified class name; the data plane's own kinds are those of `penstock.errors`.
+    pub class: String,
+    /// The message.
+    pub message: String,
+    /// The traceback, empty when there is none.
+    pub traceback: String,
+}
