@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobExecutionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.durations import parse_duration_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 DURATION_KEYS = (
     "taskmanager.slot.timeout",

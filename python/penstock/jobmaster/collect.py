@@ -7,11 +7,12 @@ slows down instead of the driver's memory growing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
 from collections import deque
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import read_frame, write_frame
@@ -23,6 +24,9 @@ from penstock.rpc.messages import (
     collect_decoder,
     encode_message,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 logger = logging.getLogger(__name__)
 
@@ -83,10 +87,8 @@ class CollectResults:
             connections = list(self._connections)
             self._changed.notify_all()
         for sock in connections:
-            try:
+            with contextlib.suppress(OSError):  # the sink closed first
                 sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass  # the sink closed first
 
     def _can_take(self) -> bool:
         return bool(self._batches or self._closed or (self._job_ended and not self._connections))
@@ -157,9 +159,13 @@ class CollectService:
         return results
 
     def results(self, job_id: bytes, collect_id: str) -> CollectResults:
-        """The results of a sink, made if need be: the sink may connect before the reader asks."""
+        """The results of a registered sink.
+
+        Raises:
+            KeyError: nobody registered it.
+        """
         with self._lock:
-            return self._results.setdefault((job_id, collect_id), CollectResults())
+            return self._results[(job_id, collect_id)]
 
     def job_ended(self, job_id: bytes) -> None:
         """Tells the job's results that no more will connect."""
@@ -187,8 +193,14 @@ class CollectService:
             logger.warning("dropped %s: a collect connection starts with its job", peer)
             sock.close()
             return
+        with self._lock:
+            results = self._results.get((hello.job_id, hello.collect_id))
+        if results is None:
+            logger.warning("dropped %s: nobody takes the results %r", peer, hello.collect_id)
+            sock.close()
+            return
         sock.settimeout(None)
-        self.results(hello.job_id, hello.collect_id).serve(sock)
+        results.serve(sock)
 
     def _of(self, job_id: bytes) -> list[CollectResults]:
         with self._lock:

@@ -7,9 +7,7 @@ of collect sinks.  `stop` leaves nothing of them behind.
 from __future__ import annotations
 
 import logging
-import socket
 import threading
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
@@ -32,6 +30,9 @@ from penstock.rpc.frames import read_frame
 from penstock.rpc.server import RpcServer
 
 if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterable, Mapping
+
     from penstock.graph.job_graph import JobGraph
 
 logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class Dispatcher:
             self._heartbeat_timed_out,
         )
         self._driver = driver_factory(
-            lambda exit: self._main_thread.post(lambda: self._worker_exited(exit))
+            lambda end: self._main_thread.post(lambda: self._worker_exited(end))
         )
         self._resources = ResourceManager(
             self._driver,
@@ -107,12 +108,15 @@ class Dispatcher:
     def submit(
         self,
         job_graph: JobGraph,
+        collect_ids: Iterable[str] = (),
         on_ended: Callable[[JobHandle], None] | None = None,
-        on_interrupt: Callable[[], None] | None = None,
+        on_interrupt: Callable[[JobHandle], None] | None = None,
     ) -> JobHandle:
         """Starts a job and returns its handle.
 
         Args:
+            job_graph: the job, sorted topologically.
+            collect_ids: names of its collect sinks, whose results the handle gives.
             on_ended: completes the handle, from the main thread; at once when not given.
             on_interrupt: see `JobHandle`.
 
@@ -129,8 +133,11 @@ class Dispatcher:
                 job_graph.name,
                 cancel=lambda: self._main_thread.post(lambda: self._cancel(job_id)),
                 accumulators=lambda: self._accumulators(job_id),
-                on_interrupt=on_interrupt or (lambda: self.stop()),
+                on_interrupt=on_interrupt or JobHandle.cancel,
+                collect=lambda collect_id: self.collect.results(job_id, collect_id),
             )
+            for collect_id in collect_ids:
+                self.collect.register(job_id, collect_id)
             master = JobMaster(
                 job_graph,
                 self.settings,
@@ -279,14 +286,14 @@ class Dispatcher:
         else:
             self._main_thread.schedule(EXIT_REPORT_S, lambda: self._declare_lost(executor, reason))
 
-    def _worker_exited(self, exit: WorkerExit) -> None:
-        executor = self._resources.executors.get(exit.executor_id)
+    def _worker_exited(self, end: WorkerExit) -> None:
+        executor = self._resources.executors.get(end.executor_id)
         if executor is None:
-            self._resources.worker_exited(exit)
+            self._resources.worker_exited(end)
             return
-        self._exits[exit.executor_id] = exit
-        if exit.executor_id in self._lost:
-            self._declare_lost(executor, self._lost[exit.executor_id])
+        self._exits[end.executor_id] = end
+        if end.executor_id in self._lost:
+            self._declare_lost(executor, self._lost[end.executor_id])
         else:
             # Its last messages may still be on their way; the end of the connection follows.
             self._main_thread.schedule(
@@ -297,10 +304,10 @@ class Dispatcher:
         executor_id = executor.executor_id
         if self._resources.executors.get(executor_id) is not executor:
             return
-        exit = self._exits.pop(executor_id, None)
+        end = self._exits.pop(executor_id, None)
         reason = self._lost.pop(executor_id, reason)
         error = TaskExecutorLostError(
-            f"{executor} is lost: {reason}" + ("" if exit is None else f"; {exit}")
+            f"{executor} is lost: {reason}" + ("" if end is None else f"; {end}")
         )
         if not self._stopping:
             logger.warning("%s", error)

@@ -6,15 +6,19 @@ I/O around it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.rpc.heartbeat import ANSWER, BEAT, REQUEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
@@ -154,10 +158,8 @@ class HeartbeatManager:
             peer.sock.close()
 
     def _wake(self) -> None:
-        try:
+        with contextlib.suppress(OSError):  # closed meanwhile
             self._wake_writer.send(b"\0")
-        except OSError:
-            pass  # closed meanwhile
 
     def _run(self) -> None:
         while not self._closed:
@@ -178,10 +180,8 @@ class HeartbeatManager:
 
     def _read(self, peer: _Peer | None) -> None:
         if peer is None:
-            try:
+            with contextlib.suppress(BlockingIOError):  # somebody else's wake-up was read before
                 self._wake_reader.recv(4096)
-            except BlockingIOError:
-                pass  # somebody else's wake-up was read before
             return
         if self._peers.get(peer.name) is not peer:
             return

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.jobmaster.states import JobStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.jobmaster.collect import CollectResults
 
 
 class JobHandle:
@@ -16,7 +20,8 @@ class JobHandle:
     Args:
         cancel: asks the JobMaster to cancel.
         accumulators: asks it for the current values.
-        on_interrupt: ends everything at once, when waiting is interrupted by Ctrl-C.
+        on_interrupt: ends the job and everything of it, when waiting is interrupted by Ctrl-C.
+        collect: the results of a registered collect sink.
     """
 
     def __init__(
@@ -25,13 +30,15 @@ class JobHandle:
         job_name: str,
         cancel: Callable[[], None],
         accumulators: Callable[[], dict[str, Any]],
-        on_interrupt: Callable[[], None],
+        on_interrupt: Callable[[JobHandle], None],
+        collect: Callable[[str], CollectResults],
     ) -> None:
         self.job_id = job_id
         self.job_name = job_name
         self._cancel = cancel
         self._accumulators = accumulators
         self._on_interrupt = on_interrupt
+        self._collect = collect
         self._status = JobStatus.INITIALIZING
         self._started_s = time.monotonic()
         self._runtime_ms: int | None = None
@@ -62,8 +69,12 @@ class JobHandle:
         try:
             return self._ended.wait(timeout_s)
         except BaseException:
-            self._on_interrupt()
+            self._on_interrupt(self)
             raise
+
+    def join(self, timeout_s: float) -> bool:
+        """As `wait`, but an interruption is nothing special."""
+        return self._ended.wait(timeout_s)
 
     def result(self, timeout_s: float | None = None) -> dict[str, Any]:
         """Waits for the end and returns the accumulators.
@@ -87,6 +98,14 @@ class JobHandle:
     def accumulators(self) -> dict[str, Any]:
         """The accumulators as they are now."""
         return self._final_accumulators if self._ended.is_set() else self._accumulators()
+
+    def collect(self, collect_id: str) -> CollectResults:
+        """The results of one of the job's collect sinks.
+
+        Raises:
+            KeyError: the job was not submitted with this collect id.
+        """
+        return self._collect(collect_id)
 
     def runtime_ms(self) -> int:
         """Time since the submission, or from it to the end."""

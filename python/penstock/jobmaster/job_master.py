@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
@@ -29,6 +28,8 @@ from penstock.jobmaster.user_failure import (
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.job_handle import JobHandle

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import logging
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ import penstock
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from penstock.taskexecutor.task_executor import TaskExecutor
 
 logger = logging.getLogger(__name__)
@@ -264,7 +266,7 @@ def _environment(runtime: str) -> dict[str, str]:
 
 def _close_pipe(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
-    try:
+    with contextlib.suppress(
+        OSError
+    ):  # what was still buffered cannot be delivered: the worker is gone
         process.stdin.close()
-    except OSError:
-        pass  # what was still buffered cannot be delivered: the worker is gone

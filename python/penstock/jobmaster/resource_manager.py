@@ -127,6 +127,8 @@ class ResourceManager:
         """Makes a ResourceManager without workers.
 
         Args:
+            driver: starts the workers.
+            slots_per_executor: slots of each.
             launch: (executor id, epoch) → launch specification.
             heartbeat: interval and timeout in ms, as told to the workers.
         """
@@ -206,14 +208,7 @@ class ResourceManager:
         """Registers a worker, or refuses an old incarnation and tells it so."""
         known = self.executors.get(message.executor_id)
         if self._stopped or (known is not None and known.epoch >= message.epoch):
-            reason = (
-                "the cluster is shutting down"
-                if self._stopped
-                else f"{message.executor_id} is registered with epoch {known and known.epoch}, "
-                f"this incarnation has {message.epoch}"
-            )
-            connection.send(RegistrationRefused(reason))
-            connection.close_after_flush(reason)
+            self._refuse(message, known, connection)
             return None
         executor = TaskExecutorGateway(
             executor_id=message.executor_id,
@@ -231,6 +226,23 @@ class ResourceManager:
         connection.send(RegistrationAccepted(interval_ms, timeout_ms))
         self._serve()
         return executor
+
+    def _refuse(
+        self,
+        message: RegisterTaskExecutor,
+        known: TaskExecutorGateway | None,
+        connection: Connection,
+    ) -> None:
+        reason = "the cluster is shutting down"
+        if self._stopped or known is None:
+            connection.send(Shutdown(reason))
+        else:
+            reason = (
+                f"{message.executor_id} is registered with epoch {known.epoch}, "
+                f"this incarnation has {message.epoch}"
+            )
+            connection.send(RegistrationRefused(reason))
+        connection.close_after_flush(reason)
 
     def executor_lost(self, executor_id: str) -> None:
         """A registered worker is gone; its slots with it."""

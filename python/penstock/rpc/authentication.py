@@ -19,10 +19,13 @@ from __future__ import annotations
 
 import hmac
 import os
-import socket
+from typing import TYPE_CHECKING
 
 from penstock.errors import AuthenticationError, CorruptStreamError
 from penstock.rpc.frames import read_exactly
+
+if TYPE_CHECKING:
+    import socket
 
 NONCE_BYTES = 32
 PROOF_BYTES = 32

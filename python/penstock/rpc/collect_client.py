@@ -6,6 +6,7 @@ the sink, and with it the job, instead of filling memory.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -76,8 +77,6 @@ class CollectClient:
             if self._closed:
                 return
             self._closed = True
-        try:
+        with contextlib.suppress(OSError):  # the driver closed first
             self._socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass  # the driver closed first
         self._socket.close()

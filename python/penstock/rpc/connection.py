@@ -9,16 +9,19 @@ that the peer is gone in all but name, and the connection is closed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import queue
 import socket
 import threading
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.messages import Message, MessageDecoder, encode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
@@ -74,14 +77,12 @@ class Connection:
                 return
             self._closing = True
             self._reason = reason
-        try:
+        with contextlib.suppress(
+            queue.Full
+        ):  # the writer is busy sending and wakes by the shutdown below
             self._outgoing.put_nowait(None)
-        except queue.Full:
-            pass  # the writer is busy sending and wakes by the shutdown below
-        try:
+        with contextlib.suppress(OSError):  # the peer was faster
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the peer was faster
 
     def close_after_flush(self, reason: str) -> None:
         """Sends what is queued, then closes; gives up after `CLOSE_TIMEOUT_S`."""

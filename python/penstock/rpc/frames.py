@@ -13,10 +13,13 @@ most four bytes of memory.
 
 from __future__ import annotations
 
-import socket
 import struct
+from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
+
+if TYPE_CHECKING:
+    import socket
 
 MAX_FRAME_BYTES = 10 * 1024 * 1024
 """Largest body that is sent or accepted; anything larger travels in chunks."""

@@ -16,13 +16,17 @@ A peer from which nothing has come for the heartbeat timeout counts as dead, on 
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import read_exactly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 REQUEST = 1
 ANSWER = 2
@@ -48,10 +52,8 @@ class HeartbeatResponder:
     def close(self) -> None:
         """Ends quietly; idempotent."""
         self._closed = True
-        try:
+        with contextlib.suppress(OSError):  # the driver was faster
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # the driver was faster
         if threading.current_thread() is not self._thread and self._thread.ident is not None:
             self._thread.join(2.0)
 

@@ -7,13 +7,15 @@ field or a field of another type is refused before any of it is acted upon.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import MAX_FRAME_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CODE_CHUNK_BYTES = MAX_FRAME_BYTES // 2
 """Job code travels in chunks of this size, so that a frame never reaches its limit."""

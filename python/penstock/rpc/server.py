@@ -8,6 +8,7 @@ else.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
@@ -24,7 +25,8 @@ MAX_UNAUTHENTICATED = 64
 
 Handler = Callable[[socket.socket, str], None]
 """Takes an authenticated socket and the peer's address; called in the connection's own thread,
-which ends when the handler returns.  The handler owns the socket."""
+which ends when the handler returns.  The handler owns the socket: closing the server leaves it
+alone."""
 
 
 class RpcServer:
@@ -60,11 +62,11 @@ class RpcServer:
             self._closed = True
             pending = list(self._pending)
             threads = list(self._threads)
-        try:
+        with contextlib.suppress(
+            OSError
+        ):  # not every platform lets a listening socket be shut down
             # Wakes the thread in accept(); closing alone would leave it there.
             self._listener.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass  # not every platform lets a listening socket be shut down
         self._listener.close()
         for sock in pending:
             _shut(sock)
@@ -97,18 +99,15 @@ class RpcServer:
             thread.start()
 
     def _serve(self, sock: socket.socket, peer: str) -> None:
-        try:
-            handler = self._authenticate(sock, peer)
-            with self._lock:
-                self._pending.discard(sock)
-                closed = self._closed
-            if handler is None or closed:
-                sock.close()
-                return
-            handler(sock, peer)
-        finally:
-            with self._lock:
-                self._threads.discard(threading.current_thread())
+        handler = self._authenticate(sock, peer)
+        with self._lock:
+            self._pending.discard(sock)
+            self._threads.discard(threading.current_thread())
+            closed = self._closed
+        if handler is None or closed:
+            sock.close()
+            return
+        handler(sock, peer)
 
     def _authenticate(self, sock: socket.socket, peer: str) -> Handler | None:
         try:
@@ -128,7 +127,5 @@ class RpcServer:
 
 
 def _shut(sock: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):  # closed meanwhile
         sock.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # closed meanwhile

@@ -12,9 +12,12 @@ import signal
 import sys
 import threading
 import time
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.launch import LaunchSpec, extend_sys_path, read_launch_spec
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 PR_SET_PDEATHSIG = 1
 EXIT_LOST_DRIVER = 3
@@ -43,7 +46,7 @@ def main() -> int:
         time.sleep(END_TIMEOUT_S)
         os._exit(EXIT_LOST_DRIVER)
 
-    def terminated(number: int, frame: FrameType | None) -> None:
+    def terminated(_number: int, _frame: FrameType | None) -> None:
         threading.Thread(target=end, args=("terminated by a signal",), daemon=True).start()
 
     signal.signal(signal.SIGTERM, terminated)

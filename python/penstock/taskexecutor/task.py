@@ -20,18 +20,19 @@ import pickle
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import CancelTaskError, PenstockError
-from penstock.rpc.collect_client import CollectClient
-from penstock.rpc.messages import TaskDeploymentDescriptor, TaskFailure
 from penstock.taskexecutor.task_environment import TaskEnvironment
 from penstock.taskexecutor.task_failure import describe_failure
 from penstock.taskexecutor.task_interrupt import InterruptibleSection
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
+    from penstock.rpc.collect_client import CollectClient
+    from penstock.rpc.messages import TaskDeploymentDescriptor, TaskFailure
 
 logger = logging.getLogger(__name__)
 

@@ -47,7 +47,6 @@ from penstock.rpc.messages import (
     encode_message,
     task_executor_decoder,
 )
-from penstock.taskexecutor.launch import LaunchSpec
 from penstock.taskexecutor.task import Task
 from penstock.taskexecutor.task_failure import describe_failure
 from penstock.taskexecutor.task_slot_table import (
@@ -58,6 +57,7 @@ from penstock.taskexecutor.task_slot_table import (
 
 if TYPE_CHECKING:
     from penstock.network import NetworkEnvironment
+    from penstock.taskexecutor.launch import LaunchSpec
 
 logger = logging.getLogger(__name__)
 

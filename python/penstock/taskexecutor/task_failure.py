@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import traceback
-from types import TracebackType
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.rpc.messages import TaskFailure
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 MAX_MESSAGE_CHARACTERS = 16 * 1024
 MAX_TRACEBACK_CHARACTERS = 64 * 1024
@@ -16,7 +20,7 @@ MAX_PICKLED_BYTES = 1024 * 1024
 OPERATOR_ATTRIBUTE = "__penstock_operator__"
 """Set on an exception by the operator that was running user code: the operator's name."""
 
-_PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGE_DIRECTORY = str(Path(__file__).parent.parent) + os.sep
 
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:

@@ -8,9 +8,12 @@ makes sure that no such exception arrives once the task has begun to clean up.
 from __future__ import annotations
 
 import threading
-from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from penstock.errors import CancelTaskError
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 
 class InterruptibleSection:
@@ -21,7 +24,7 @@ class InterruptibleSection:
         self._thread_id: int | None = None
         self._raised = False
 
-    def __enter__(self) -> InterruptibleSection:
+    def __enter__(self) -> Self:
         with self._lock:
             self._thread_id = threading.get_ident()
         return self
