@@ -1,0 +1,35 @@
+"""The function table of the Rust extension, checked, and its errors as exceptions."""
+
+import importlib
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+
+from penstock import errors
+
+
+cdef const CApi *import_capi() except NULL:
+    """The table of penstock._core.
+
+    Raises:
+        ImportError: the extensions were not built together.
+    """
+    # Not PyCapsule_Import: it imports only the top-level package and then walks attributes.
+    core = importlib.import_module("penstock._core")
+    cdef const CApi *api = <const CApi *>PyCapsule_GetPointer(core._C_API, "penstock._core._C_API")
+    if api.abi_version != PS_CAPI_ABI_VERSION or api.struct_size < sizeof(CApi):
+        raise ImportError(
+            f"penstock._core exports C API {api.abi_version} ({api.struct_size} bytes); this "
+            f"module needs {PS_CAPI_ABI_VERSION} ({sizeof(CApi)} bytes): build both again"
+        )
+    return api
+
+
+cdef int raise_last_error(const CApi *api) except -1:
+    """Raises what the last call of this thread left."""
+    cdef uint8_t block[4096]
+    cdef size_t size = min(api.last_error(block, sizeof(block)), sizeof(block))
+    kind, _, message = (<const char *>block)[:size].decode("utf-8", "replace").partition("\0")
+    exception = getattr(errors, kind, None)
+    if not (isinstance(exception, type) and issubclass(exception, errors.PenstockError)):
+        exception, message = errors.NetworkError, f"{kind}: {message}"
+    raise exception(message)

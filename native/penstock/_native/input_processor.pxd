@@ -1,0 +1,26 @@
+# The reading loop of a task: buffers of a gate to elements of operators.
+
+from libc.stdint cimport uint8_t
+
+from penstock._native.capi cimport CApi, PsBatch, PsGate
+from penstock._native.codec cimport Codec
+from penstock._native.operator_loop cimport Input
+
+
+cdef class StreamInputProcessor:
+    cdef readonly object gate               # owns the handle
+    cdef readonly list codecs
+    cdef readonly list inputs
+    cdef readonly object handler
+    cdef readonly long long records_in
+    cdef readonly long long bytes_in
+    cdef const CApi *api
+    cdef PsGate *handle
+    cdef bint processing
+
+    cpdef int process_next(self, long long timeout_ms) except -1
+
+    cdef int process_data(self, PsBatch *batch) except -1
+    cdef int process_element(self, int channel, Codec codec, Input target,
+                             const uint8_t *data, size_t size) except -1
+    cdef int process_rare(self, int channel, const uint8_t *data, size_t size) except -1

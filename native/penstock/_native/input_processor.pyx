@@ -1,0 +1,158 @@
+"""The native reading loop, twin of ``penstock.network.pure.input_processor``.
+
+One call of the gate gives one buffer.  Its records are decoded where they lie, and each value goes
+to its operator by a direct call before the next one is decoded.  The GIL is given up only to wait.
+"""
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint64_t
+
+from penstock._native.capi cimport import_capi, raise_last_error
+from penstock._native.wire cimport ps_load32, ps_load64
+
+from penstock.errors import CorruptStreamError
+
+cdef enum:
+    RECORD_WITH_TIMESTAMP = 0
+    RECORD = 1
+    WATERMARK = 2
+    LATENCY_MARKER = 3
+    WATERMARK_STATUS = 4
+
+cdef enum:
+    BATCH_NONE = 0
+    BATCH_DATA = 1
+    BATCH_EVENT = 2
+    BATCH_END = 3
+
+cdef enum:
+    NOTHING_AVAILABLE = 0
+    PROCESSED = 1
+    END = 2
+
+
+cdef class StreamInputProcessor:
+    """Reads one gate; used by the task's thread only.
+
+    Attributes:
+        records_in: Records handed to the inputs.
+        bytes_in: Bytes of elements and events read, lengths included.
+    """
+
+    def __cinit__(self, gate, codecs, inputs, handler):
+        cdef object codec, target
+        self.codecs = list(codecs)
+        self.inputs = list(inputs)
+        if len(self.codecs) != gate.num_channels or len(self.inputs) != gate.num_channels:
+            raise ValueError(
+                f"{len(self.codecs)} codecs and {len(self.inputs)} inputs for "
+                f"{gate.num_channels} channels"
+            )
+        for codec in self.codecs:
+            if not isinstance(codec, Codec):
+                raise TypeError(f"{codec!r} is not a native codec")
+        for target in self.inputs:
+            if not isinstance(target, Input):
+                raise TypeError(f"{target!r} is not a native Input")
+        self.api = import_capi()
+        self.gate = gate
+        self.handle = <PsGate *>PyCapsule_GetPointer(gate._handle, "penstock.gate")
+        self.handler = handler
+
+    cpdef int process_next(self, long long timeout_ms) except -1:
+        """Processes at most one buffer.
+
+        Returns:
+            0 when the time was over or the gate was woken, 1 when something was processed, 2 at
+            the end of all channels.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of elements.
+            NetworkError: a channel failed.
+            CancelTaskError: the gate was closed.
+        """
+        cdef PsBatch batch
+        cdef int32_t status
+        if self.processing:
+            # The buffer that is being read would be given back.
+            raise RuntimeError("process_next was called by an operator that it called")
+        status = self.api.gate_try_next(self.handle, &batch)
+        if status >= 0 and batch.kind == BATCH_NONE and timeout_ms != 0:
+            with nogil:
+                status = self.api.gate_next(self.handle, timeout_ms, &batch)
+        if status < 0:
+            raise_last_error(self.api)
+        if batch.kind == BATCH_NONE:
+            return NOTHING_AVAILABLE
+        if batch.kind == BATCH_END:
+            return END
+        if batch.kind == BATCH_EVENT:
+            self.bytes_in += batch.records_len
+            self.handler.on_event(
+                batch.channel, (<const char *>batch.records)[:batch.records_len], batch.data_type
+            )
+            return PROCESSED
+        self.processing = True
+        try:
+            self.process_data(&batch)
+        finally:
+            self.processing = False
+        return PROCESSED
+
+    cdef int process_data(self, PsBatch *batch) except -1:
+        cdef int channel = batch.channel
+        cdef Codec codec = <Codec>self.codecs[channel]
+        cdef Input target = <Input>self.inputs[channel]
+        cdef const uint8_t *data = batch.records
+        cdef const uint8_t *end = data + batch.records_len
+        cdef size_t size
+        self.bytes_in += batch.records_len
+        if batch.spanning != NULL:
+            self.bytes_in += batch.spanning_len + 4
+            self.process_element(channel, codec, target, batch.spanning, batch.spanning_len)
+        while data < end:
+            if end - data < 4:
+                raise CorruptStreamError("a record's length is cut off")
+            size = ps_load32(data)
+            data += 4
+            if size > <size_t>(end - data):
+                raise CorruptStreamError(f"a record of {size} bytes, {end - data} are left")
+            self.process_element(channel, codec, target, data, size)
+            data += size
+        return 0
+
+    cdef inline int process_element(self, int channel, Codec codec, Input target,
+                                    const uint8_t *data, size_t size) except -1:
+        cdef object value
+        if size > 0 and data[0] == RECORD:
+            value = codec.decode_whole(data + 1, size - 1)
+            self.records_in += 1
+            target.process(value, INT64_MIN)
+        elif size >= 9 and data[0] == RECORD_WITH_TIMESTAMP:
+            value = codec.decode_whole(data + 9, size - 9)
+            self.records_in += 1
+            target.process(value, <int64_t>ps_load64(data + 1))
+        else:
+            self.process_rare(channel, data, size)
+        return 0
+
+    cdef int process_rare(self, int channel, const uint8_t *data, size_t size) except -1:
+        if size == 0:
+            raise CorruptStreamError("an element of 0 bytes")
+        if data[0] == WATERMARK and size == 9:
+            self.handler.on_watermark(channel, <int64_t>ps_load64(data + 1))
+        elif data[0] == WATERMARK_STATUS and size == 5:
+            self.handler.on_status(channel, <int32_t>ps_load32(data + 1) == -1)
+        elif data[0] == LATENCY_MARKER and size == 29:
+            self.handler.on_latency_marker(
+                channel,
+                <int64_t>ps_load64(data + 1),
+                <int64_t>ps_load64(data + 9),
+                <int64_t>ps_load64(data + 17),
+                <int32_t>ps_load32(data + 25),
+            )
+        elif data[0] == RECORD_WITH_TIMESTAMP:
+            raise CorruptStreamError(f"a record with timestamp of {size} bytes")
+        else:
+            raise CorruptStreamError(f"unknown element: tag {data[0]}, {size} bytes")
+        return 0

@@ -1,0 +1,40 @@
+# Elements of an operator into the subpartitions of an exchange.
+
+from libc.stdint cimport uint8_t
+
+from penstock._native.capi cimport CApi, PsCursor, PsPartition
+from penstock._native.channel_selector cimport ChannelSelector
+from penstock._native.codec cimport Codec
+from penstock._native.operator_loop cimport Output
+from penstock._native.wire cimport Writer
+
+
+cdef class RecordWriter(Output):
+    cdef readonly object partition          # owns the handle
+    cdef readonly ChannelSelector selector
+    cdef readonly Codec codec
+    cdef readonly int num_channels
+    cdef readonly long long records_out
+    cdef readonly long long bytes_out
+    cdef const CApi *api
+    cdef PsPartition *handle
+    cdef PsCursor *cursors                  # one for each channel, then the broadcast one
+    cdef Writer writer                      # owns the scratch block
+    cdef bint flush_always
+    cdef object random
+
+    cpdef collect(self, object value, long long timestamp)
+    cpdef emit_watermark(self, long long timestamp)
+    cpdef emit_status(self, bint idle)
+    cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
+                              long long operator_id_upper, int subtask)
+    cpdef broadcast_event(self, bytes event, int data_type)
+    cpdef flush(self)
+
+    cdef inline PsCursor *cursor_of(self, int channel) noexcept
+    cdef int write(self, int channel, const uint8_t *data, size_t size) except -1
+    cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1
+    cdef int next_buffer(self, int channel) except -1
+    cdef int broadcast(self, bytes payload) except -1
+    cdef int flush_channel(self, int channel) except -1
+    cdef void void_cursors(self, int first, int last) noexcept

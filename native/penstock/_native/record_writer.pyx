@@ -1,0 +1,220 @@
+"""The native record writer, twin of ``penstock.network.pure.record_writer``.
+
+A record is encoded straight into the open buffer of its channel: four bytes kept free for the
+length, the element's tag, the value.  When the buffer ends first, the encoder moves what it has to
+a scratch block (see ``wire.pxd``), and the finished record goes out from there: into the next
+buffer when little of the present one is lost by that, else across both.  So small records do not
+span buffers, which saves the reader a copy, and nothing is allocated per record.
+
+What the reader may see of an open buffer is what the marker says; it is stored with release order
+after each record.  The GIL is given up only to wait for a buffer and for records that span.
+"""
+
+import random
+
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from libc.stdint cimport INT64_MIN, int32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from penstock._native.capi cimport import_capi, ps_commit, raise_last_error
+from penstock._native.channel_selector cimport ALL_CHANNELS
+from penstock._native.limits cimport MAX_RECORD_BYTES
+from penstock._native.failure cimport fail_too_large
+from penstock._native.wire cimport ps_copy, ps_store32, put8, put64, reserve
+
+from penstock.network.stream_element import (
+    encode_latency_marker, encode_status, encode_watermark,
+)
+
+cdef enum:
+    RECORD_WITH_TIMESTAMP = 0
+    RECORD = 1
+    LENGTH_BYTES = 4
+    # The rest of a buffer is given up for the sake of an unbroken record if it is at most this
+    # fraction of the buffer.
+    WASTE_FRACTION = 16
+
+
+cdef class RecordWriter(Output):
+    """Writes to one partition; used by the task's thread only.
+
+    Attributes:
+        records_out: Records given to :meth:`collect`.
+        bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
+    """
+
+    def __cinit__(self, partition, ChannelSelector selector not None, Codec codec not None):
+        if selector.num_channels != partition.num_subpartitions:
+            raise ValueError(
+                f"a selector of {selector.num_channels} channels for a partition of "
+                f"{partition.num_subpartitions}"
+            )
+        self.api = import_capi()
+        self.partition = partition
+        self.handle = <PsPartition *>PyCapsule_GetPointer(partition._handle, "penstock.partition")
+        self.selector = selector
+        self.codec = codec
+        self.num_channels = partition.num_subpartitions
+        self.flush_always = partition.flush_timeout_ms == 0
+        self.random = random.Random()
+        self.cursors = <PsCursor *>calloc(self.num_channels + 1, sizeof(PsCursor))
+        if self.cursors == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self.cursors)
+        free(self.writer.scratch)
+
+    def __init__(self, partition, selector, codec):
+        pass
+
+    cpdef collect(self, object value, long long timestamp):
+        """Writes a record to the channel that the selector chooses.
+
+        Raises:
+            SerializationError: the value is not one of the declared type.
+            CancelTaskError: the partition was released.
+        """
+        cdef int channel = self.selector.choose(value)
+        cdef PsCursor *cursor = self.cursor_of(channel)
+        cdef Writer *writer = &self.writer
+        cdef uint8_t *start = cursor.data + cursor.position
+        writer.data = start
+        writer.capacity = cursor.capacity - cursor.position
+        writer.position = 0
+        reserve(writer, LENGTH_BYTES + 9)
+        writer.position = LENGTH_BYTES
+        if timestamp == INT64_MIN:
+            put8(writer, RECORD)
+        else:
+            put8(writer, RECORD_WITH_TIMESTAMP)
+            put64(writer, <uint64_t>timestamp)
+        self.codec.encode_into(writer, value)
+        if writer.position - LENGTH_BYTES > MAX_RECORD_BYTES:
+            fail_too_large()
+        ps_store32(writer.data, <int32_t>(writer.position - LENGTH_BYTES))
+        if writer.data == start:
+            cursor.position += <unsigned int>writer.position
+            ps_commit(cursor)
+        else:
+            self.write_beyond(channel, writer.data, writer.position)
+        self.records_out += 1
+        if channel == ALL_CHANNELS:
+            self.bytes_out += writer.position * self.num_channels
+        else:
+            self.bytes_out += writer.position
+        if self.flush_always:
+            self.flush_channel(channel)
+
+    cpdef emit_watermark(self, long long timestamp):
+        """Writes a watermark to every channel."""
+        self.broadcast(encode_watermark(timestamp))
+
+    cpdef emit_status(self, bint idle):
+        """Writes to every channel that this stream became idle or active."""
+        self.broadcast(encode_status(idle))
+
+    cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
+                              long long operator_id_upper, int subtask):
+        """Writes a latency marker to a channel chosen at random."""
+        cdef bytes payload = encode_latency_marker(
+            marked_time, operator_id_lower, operator_id_upper, subtask
+        )
+        cdef bytes framed = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+        cdef int channel = self.random.randrange(self.num_channels)
+        self.write(channel, <const uint8_t *><const char *>framed, len(framed))
+        self.bytes_out += len(framed)
+        if self.flush_always:
+            self.flush_channel(channel)
+
+    cpdef broadcast_event(self, bytes event, int data_type):
+        """Sends a serialized event to every channel, behind what was written so far."""
+        cdef const uint8_t *data = <const uint8_t *><const char *>event
+        cdef size_t size = len(event)
+        cdef int32_t status
+        # Whatever becomes of the event, no builder that a cursor knows is open afterwards.
+        self.void_cursors(0, self.num_channels + 1)
+        with nogil:
+            status = self.api.partition_event(self.handle, data, size, data_type)
+        if status < 0:
+            raise_last_error(self.api)
+        if self.flush_always:
+            self.flush_channel(ALL_CHANNELS)
+
+    cpdef flush(self):
+        """Makes everything that was written readable."""
+        self.flush_channel(ALL_CHANNELS)
+
+    cdef inline PsCursor *cursor_of(self, int channel) noexcept:
+        return &self.cursors[self.num_channels if channel == ALL_CHANNELS else channel]
+
+    cdef int write(self, int channel, const uint8_t *data, size_t size) except -1:
+        """Writes a framed element."""
+        cdef PsCursor *cursor = self.cursor_of(channel)
+        if size > cursor.capacity - cursor.position:
+            return self.write_beyond(channel, data, size)
+        ps_copy(cursor.data + cursor.position, data, size)
+        cursor.position += <unsigned int>size
+        ps_commit(cursor)
+        return 0
+
+    cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1:
+        """Writes a framed element that the open buffer has no room for."""
+        cdef PsCursor *cursor = self.cursor_of(channel)
+        cdef int32_t status
+        if (cursor.capacity - cursor.position) * WASTE_FRACTION <= cursor.capacity:
+            self.next_buffer(channel)
+            if size <= cursor.capacity - cursor.position:
+                return self.write(channel, data, size)
+        with nogil:
+            status = self.api.partition_append(self.handle, channel, cursor, data, size)
+        if status < 0:
+            self.void_cursors(0, self.num_channels + 1)
+            return raise_last_error(self.api)
+        return 0
+
+    cdef int next_buffer(self, int channel) except -1:
+        """Opens the next buffer of a channel, waiting for one if need be."""
+        cdef PsCursor *cursor = self.cursor_of(channel)
+        cdef int32_t status
+        status = self.api.partition_try_next_buffer(self.handle, channel, cursor)
+        if status == 1:
+            with nogil:
+                status = self.api.partition_next_buffer(self.handle, channel, cursor)
+        if status < 0:
+            self.void_cursors(0, self.num_channels + 1)
+            return raise_last_error(self.api)
+        # The partition has finished the builders of the other kind.
+        if channel == ALL_CHANNELS:
+            self.void_cursors(0, self.num_channels)
+        else:
+            self.void_cursors(self.num_channels, self.num_channels + 1)
+        return 0
+
+    cdef int broadcast(self, bytes payload) except -1:
+        cdef bytes framed = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+        cdef const uint8_t *data = <const uint8_t *><const char *>framed
+        cdef int channel
+        if self.selector.is_broadcast:
+            self.write(ALL_CHANNELS, data, len(framed))
+        else:
+            # The open buffers of the channels are kept: a shared one would finish them all.
+            for channel in range(self.num_channels):
+                self.write(channel, data, len(framed))
+        self.bytes_out += len(framed) * self.num_channels
+        if self.flush_always:
+            self.flush_channel(ALL_CHANNELS)
+        return 0
+
+    cdef int flush_channel(self, int channel) except -1:
+        if self.api.partition_flush(self.handle, channel) < 0:
+            return raise_last_error(self.api)
+        return 0
+
+    cdef void void_cursors(self, int first, int last) noexcept:
+        """Forgets the open buffers of the cursors from `first` up to and without `last`."""
+        cdef int i
+        for i in range(first, last):
+            self.cursors[i].capacity = 0
+            self.cursors[i].position = 0
+            self.cursors[i].data = NULL
