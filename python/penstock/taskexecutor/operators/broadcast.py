@@ -1,0 +1,161 @@
+"""Process functions beside a broadcast stream, whose state every subtask keeps alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.broadcast import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from penstock.datastream.time_domain import TimeDomain
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.operators.two_input import ResultEmitter, TwoInputOperator
+from penstock.taskexecutor.timer_service import KeyedTimerService
+
+if TYPE_CHECKING:
+    from penstock.datastream.timerservice import TimerService
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_broadcast_process(context: OperatorContext) -> StreamOperator:
+    """A BroadcastProcessFunction."""
+    return BroadcastProcessOperator(context)
+
+
+def create_keyed_broadcast_process(context: OperatorContext) -> StreamOperator:
+    """A KeyedBroadcastProcessFunction.
+
+    Raises:
+        InvalidProgramError: The first input is not keyed.
+    """
+    if context.key_selector(0) is None:
+        msg = f"{context.name!r} is a keyed broadcast function, but its stream is not keyed"
+        raise InvalidProgramError(msg)
+    return KeyedBroadcastProcessOperator(context)
+
+
+class _Times:
+    """What both sides may ask about the current element."""
+
+    operator: BroadcastProcessOperator
+
+    def __init__(self, operator: BroadcastProcessOperator) -> None:
+        self.operator = operator
+        self.current_timestamp = MIN_TIMESTAMP
+
+    def timestamp(self) -> int:
+        """The element's timestamp in ms, -2**63 when it has none."""
+        return self.current_timestamp
+
+    def current_processing_time(self) -> int:
+        """The time of the machine's clock in ms."""
+        return self.operator.context.processing_time.now()  # type: ignore[no-any-return]
+
+    def current_watermark(self) -> int:
+        """The event time reached, in ms."""
+        return self.operator.combined.watermark
+
+
+class BroadcastSideContext(
+    _Times, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context
+):
+    """What the broadcast side sees: it may change the state."""
+
+    def get_broadcast_state(self, state_descriptor: Any) -> Any:
+        """The state of that descriptor."""
+        return self.operator.context.operator_state.broadcast_state(state_descriptor)
+
+
+class ReadOnlySideContext(
+    _Times,
+    BroadcastProcessFunction.ReadOnlyContext,
+    KeyedBroadcastProcessFunction.OnTimerContext,
+):
+    """What the other side sees: it may read the state, and on keyed streams use timers."""
+
+    timers: TimerService
+    domain: TimeDomain
+
+    def get_broadcast_state(self, state_descriptor: Any) -> Any:
+        """A view of the state of that descriptor."""
+        return self.operator.context.operator_state.read_only_broadcast_state(state_descriptor)
+
+    def timer_service(self) -> TimerService:
+        """Time and timers."""
+        return self.timers
+
+    def time_domain(self) -> TimeDomain:
+        """The clock of the timer that fires."""
+        return self.domain
+
+    def get_current_key(self) -> Any:
+        """The key of the element or timer."""
+        return self.operator.context.keyed_state.current_key
+
+
+class BroadcastProcessOperator(TwoInputOperator):
+    """A BroadcastProcessFunction; the second input is the broadcast one."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        function: Any = context.descriptor.function
+        self.process_element = function.process_element
+        self.process_broadcast_element = function.process_broadcast_element
+        super().__init__(function)
+        self.element_side = ReadOnlySideContext(self)
+        self.broadcast_side = BroadcastSideContext(self)
+
+    def process1(self, value: Any, timestamp: int) -> None:
+        self.element_side.current_timestamp = timestamp
+        result = self.process_element(value, self.element_side)
+        ResultEmitter.emit(self.output, result, timestamp)
+
+    def process2(self, value: Any, timestamp: int) -> None:
+        self.broadcast_side.current_timestamp = timestamp
+        result = self.process_broadcast_element(value, self.broadcast_side)
+        ResultEmitter.emit(self.output, result, timestamp)
+
+
+class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
+    """A KeyedBroadcastProcessFunction: keyed state and timers on the first input."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        self.state = context.keyed_state
+        self.selector: Any = context.key_selector(0)
+        super().__init__(context)
+        self.timers = context.timer_service(self)
+        self.element_side.timers = KeyedTimerService(self.timers)
+        self.on_timer = getattr(context.descriptor.function, "on_timer", None)
+
+    def process1(self, value: Any, timestamp: int) -> None:
+        self.state.current_key = self.selector(value)
+        super().process1(value, timestamp)
+
+    def process_watermark(self, timestamp: int) -> None:
+        self.timers.advance_watermark(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """An event-time timer fired."""
+        del key, namespace
+        self._fire(timestamp, TimeDomain.EVENT_TIME, timestamp)
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer fired; what it emits has no timestamp."""
+        del key, namespace
+        self._fire(timestamp, TimeDomain.PROCESSING_TIME, MIN_TIMESTAMP)
+
+    def _fire(self, timestamp: int, domain: TimeDomain, output_timestamp: int) -> None:
+        if self.on_timer is None:
+            return
+        self.element_side.current_timestamp = timestamp
+        self.element_side.domain = domain
+        try:
+            result = self.on_timer(timestamp, self.element_side)
+            ResultEmitter.emit(self.output, result, output_timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise

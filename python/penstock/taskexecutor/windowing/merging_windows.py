@@ -1,0 +1,77 @@
+"""Which windows of a key are open, for assigners whose windows merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.datastream.window import MergingWindowAssigner
+
+#: ``merge(result, merged, state_window, merged_state_windows)``: windows ``merged`` became
+#: ``result``; the state of ``merged_state_windows`` goes into that of ``state_window``.
+MergeFunction = Callable[[Any, list[Any], Any, list[Any]], None]
+
+
+class _Collector(MergingWindowAssigner.MergeCallback[Any]):
+    def __init__(self) -> None:
+        self.merges: list[tuple[Any, list[Any]]] = []
+
+    def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        self.merges.append((merge_result, list(dict.fromkeys(to_be_merged))))
+
+
+class MergingWindowSet:
+    """The open windows of one key, each with the window whose namespace holds its contents.
+
+    A merged window keeps the state window of one of its members, so that merging only moves the
+    contents of the others.
+    """
+
+    def __init__(self, assigner: MergingWindowAssigner[Any, Any], mapping: dict[Any, Any]) -> None:
+        """Opens a view.
+
+        Args:
+            assigner: Says which windows merge.
+            mapping: Window to state window; kept by the caller, changed in place.
+        """
+        self._assigner = assigner
+        self.mapping = mapping
+
+    def state_window(self, window: Any) -> Any:
+        """The window whose namespace holds the contents of ``window``; None when not open."""
+        return self.mapping.get(window)
+
+    def retire(self, window: Any) -> None:
+        """Closes a window."""
+        self.mapping.pop(window, None)
+
+    def add(self, window: Any, merge: MergeFunction) -> Any:
+        """Opens a window, merging it with those that the assigner says.
+
+        Args:
+            window: The window of an element.
+            merge: Called for each merge that concerns more than a window covered by one of the
+                open ones.
+
+        Returns:
+            The open window that the element now belongs to.
+        """
+        mapping = self.mapping
+        if window in mapping:
+            return window
+        collector = _Collector()
+        self._assigner.merge_windows([*mapping, window], collector)
+        result, is_merged = window, False
+        for merge_result, members in collector.merges:
+            if window in members:
+                members.remove(window)
+                result, is_merged = merge_result, True
+            if not members:
+                continue
+            state_windows = [mapping.pop(member) for member in members]
+            mapping[merge_result] = state_windows[0]
+            if members != [merge_result]:
+                merge(merge_result, members, state_windows[0], state_windows[1:])
+        if not is_merged:
+            mapping[window] = window
+        return result

@@ -1,0 +1,98 @@
+"""What assigners and triggers see of the window operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.window import Trigger, WindowAssigner
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.windowing.window_operator import WindowOperator
+
+
+class AssignerContext(WindowAssigner.WindowAssignerContext):
+    """Time and keyed state for assigners."""
+
+    def __init__(self, operator: WindowOperator) -> None:
+        """Creates the context of an operator."""
+        self._operator = operator
+
+    def get_current_processing_time(self) -> int:
+        """The time of the machine's clock in ms."""
+        return self._operator.timers.current_processing_time()
+
+    def get_runtime_context(self) -> Any:
+        """The subtask; its state is that of the current key."""
+        return self._operator.context.runtime_context
+
+
+class OperatorTriggerContext(Trigger.OnMergeContext):
+    """Time, timers and state for triggers; one object for all windows.
+
+    Attributes:
+        window: The window that the trigger is called for.
+        merged_windows: While windows merge, those that became ``window``.
+    """
+
+    def __init__(self, operator: WindowOperator) -> None:
+        """Creates the context of an operator."""
+        self._operator = operator
+        self._timers = operator.timers
+        self._states: dict[str, Any] = {}
+        self.window: Any = None
+        self.merged_windows: list[Any] = []
+
+    def get_current_processing_time(self) -> int:
+        """The time of the machine's clock in ms."""
+        return self._timers.current_processing_time()
+
+    def get_metric_group(self) -> Any:
+        """Where the trigger registers its metrics."""
+        return self._operator.context.runtime_context.get_metrics_group()
+
+    def get_current_watermark(self) -> int:
+        """The event time reached, in ms."""
+        return self._timers.current_watermark
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Has ``on_processing_time`` called at that time in ms."""
+        self._timers.register_processing_time_timer(self.window, time)
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Has ``on_event_time`` called when the watermark reaches that time in ms."""
+        self._timers.register_event_time_timer(self.window, time)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Takes a registration back."""
+        self._timers.delete_processing_time_timer(self.window, time)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Takes a registration back."""
+        self._timers.delete_event_time_timer(self.window, time)
+
+    def get_partitioned_state(self, state_descriptor: Any) -> Any:
+        """State of the current key and window."""
+        state = self._state(state_descriptor)
+        state.set_current_namespace(self.window)
+        return state
+
+    def merge_partitioned_state(self, state_descriptor: Any) -> None:
+        """Merges the state of all merged windows into that of the result.
+
+        Raises:
+            InvalidProgramError: States of that kind do not merge.
+        """
+        state = self._state(state_descriptor)
+        merge = getattr(state, "merge_namespaces", None)
+        if merge is None:
+            msg = f"state {state_descriptor.get_name()!r} of a trigger cannot merge"
+            raise InvalidProgramError(msg)
+        merge(self.window, self.merged_windows)
+
+    def _state(self, descriptor: Any) -> Any:
+        name = "trigger:" + descriptor.get_name()
+        state = self._states.get(name)
+        if state is None:
+            state = self._states[name] = self._operator.context.keyed_state.state(descriptor)
+        return state

@@ -1,0 +1,373 @@
+"""Windows: elements are put into them, triggers say when they are evaluated."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.window import MergingWindowAssigner
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.loop import MAX_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.user_functions import bound_function
+from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
+from penstock.taskexecutor.windowing.trigger_context import (
+    AssignerContext,
+    OperatorTriggerContext,
+)
+from penstock.taskexecutor.windowing.window_functions import WindowContext, evaluation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+_CONTENTS = "window-contents"
+_MERGING = "merging-window-set"
+
+
+def create_window(context: OperatorContext) -> StreamOperator:
+    """The operator of a windowed stream.
+
+    Arguments of the descriptor: ``assigner``, ``trigger``, ``evictor``, ``function_kind``
+    (``reduce``, ``aggregate``, ``apply`` or ``process``; the function itself is the
+    descriptor's), ``window_function``, ``lateness`` in ms and ``late_tag``.
+    """
+    from penstock.taskexecutor.windowing.tumbling import create_tumbling_operator
+
+    fast = create_tumbling_operator(context)
+    if fast is not None:
+        return fast
+    if context.descriptor.arguments.get("evictor") is not None:
+        return EvictingWindowOperator(context)
+    return WindowOperator(context)
+
+
+class WindowOperator(StreamOperator):
+    """The general window operator: any assigner and trigger, merging windows, lateness."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        super().__init__()
+        self.context = context
+        arguments = context.descriptor.arguments
+        self.selector = _key_selector(context)
+        self.keyed_state = context.keyed_state
+        self.assigner = arguments["assigner"]
+        self.trigger = arguments["trigger"]
+        self.lateness_ms: int = arguments.get("lateness") or 0
+        self.late_tag: str | None = arguments.get("late_tag")
+        self.is_event_time: bool = self.assigner.is_event_time()
+        self.is_merging = isinstance(self.assigner, MergingWindowAssigner)
+        if self.is_merging and not self.trigger.can_merge():
+            # PyFlink lets such a program start, and its windows fail when they first merge.
+            self.unmergeable: str | None = (
+                f"{type(self.trigger).__name__} cannot be used with windows that merge"
+            )
+        else:
+            self.unmergeable = None
+        self.timers = context.timer_service(self)
+        self.assigner_context = AssignerContext(self)
+        self.trigger_context = OperatorTriggerContext(self)
+        self.window_context = WindowContext(self)
+        self.functions = window_functions(context)
+        self.evaluate = evaluation(self.functions[-1], self.window_context)
+        self.contents = self._create_contents()
+        self.merging_table = self.keyed_state.table(_MERGING, "map").namespace(None)
+        self.late_records_dropped: Any = None
+        self.opened: list[Any] = []
+
+    # Life cycle -----------------------------------------------------------------------------
+
+    def open(self) -> None:
+        group = self.context.runtime_context.get_metrics_group()
+        self.late_records_dropped = group.counter("numLateRecordsDropped")
+        open_functions(self)
+
+    def close(self) -> None:
+        close_functions(self)
+
+    def _create_contents(self) -> Any:
+        descriptor = self.context.descriptor.arguments["state_descriptor"]
+        return self.keyed_state.state(descriptor)
+
+    # Elements -------------------------------------------------------------------------------
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            key = self.selector(value)
+            self.keyed_state.current_key = key
+            windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
+            if self.is_merging:
+                skipped = self._process_merging(key, windows, value, timestamp)
+            else:
+                skipped = self._process_plain(key, windows, value, timestamp)
+            if skipped and self._is_element_late(timestamp):
+                if self.late_tag is not None:
+                    self.output.collect_side(self.late_tag, value, timestamp)
+                else:
+                    self.late_records_dropped.inc()
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def _process_plain(self, key: Any, windows: Iterable[Any], value: Any, timestamp: int) -> bool:
+        skipped = True
+        for window in windows:
+            if self._is_window_late(window):
+                continue
+            skipped = False
+            self.contents.set_current_namespace(window)
+            self._add(value, timestamp)
+            self._trigger_element(key, window, value, timestamp)
+        return skipped
+
+    def _process_merging(
+        self, key: Any, windows: Iterable[Any], value: Any, timestamp: int
+    ) -> bool:
+        skipped = True
+        merging = self._merging_set(key)
+        for window in windows:
+            actual = merging.add(window, self._merge)
+            if self._is_window_late(actual):
+                merging.retire(actual)
+                continue
+            skipped = False
+            self.contents.set_current_namespace(merging.state_window(actual))
+            self._add(value, timestamp)
+            self._trigger_element(key, actual, value, timestamp)
+        self._persist(key, merging)
+        return skipped
+
+    def _add(self, value: Any, timestamp: int) -> None:
+        """Adds an element to the contents of the current window."""
+        del timestamp
+        self.contents.add(value)
+
+    def _trigger_element(self, key: Any, window: Any, value: Any, timestamp: int) -> None:
+        context = self.trigger_context
+        context.window = window
+        result = self.trigger.on_element(value, timestamp, window, context)
+        self._act(key, window, result)
+        self._register_cleanup(window)
+
+    def _act(self, key: Any, window: Any, result: Any) -> None:
+        fires, purges = result.value
+        if fires:
+            self._fire(key, window)
+        if purges:
+            self.contents.clear()
+
+    def _fire(self, key: Any, window: Any) -> None:
+        elements = self._elements()
+        if elements is None:
+            return
+        output, timestamp = self.output, window.max_timestamp()
+        results = self.evaluate(key, window, elements)
+        if results is not None:
+            for result in results:
+                output.collect(result, timestamp)
+
+    def _elements(self) -> list[Any] | None:
+        """The contents of the current window for its function; None when there are none."""
+        contents = self.contents.get()
+        if self.functions[0] is None:
+            return contents or None
+        return None if contents is None else [contents]
+
+    # Merging --------------------------------------------------------------------------------
+
+    def _merging_set(self, key: Any) -> MergingWindowSet:
+        return MergingWindowSet(self.assigner, self.merging_table.get(key) or {})
+
+    def _persist(self, key: Any, merging: MergingWindowSet) -> None:
+        if merging.mapping:
+            self.merging_table[key] = merging.mapping
+        else:
+            self.merging_table.pop(key, None)
+
+    def _merge(
+        self, result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]
+    ) -> None:
+        if self.unmergeable is not None:
+            raise InvalidProgramError(self.unmergeable)
+        if self.is_event_time:
+            now, end = self.timers.current_watermark, result.max_timestamp() + self.lateness_ms
+        else:
+            now, end = self.timers.current_processing_time(), result.max_timestamp()
+        if end <= now:
+            msg = f"{result!r}, made by merging, had ended before {now} already"
+            raise InvalidProgramError(msg)
+        context = self.trigger_context
+        context.window, context.merged_windows = result, merged
+        self.trigger.on_merge(result, context)
+        for window in merged:
+            context.window = window
+            self.trigger.clear(window, context)
+            self._delete_cleanup(window)
+        if merged_state_windows:
+            self.contents.merge_namespaces(state_window, merged_state_windows)
+        for window in (*merged, *merged_state_windows):
+            self.keyed_state.release_namespace(window)
+
+    # Time -----------------------------------------------------------------------------------
+
+    def process_watermark(self, timestamp: int) -> None:
+        self.timers.advance_watermark(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """An event-time timer of a window fired."""
+        self._on_timer(timestamp, key, namespace, self.trigger.on_event_time, event_time=True)
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer of a window fired."""
+        self._on_timer(timestamp, key, namespace, self.trigger.on_processing_time, event_time=False)
+
+    def _on_timer(
+        self, timestamp: int, key: Any, window: Any, on_time: Any, *, event_time: bool
+    ) -> None:
+        try:
+            merging = None
+            state_window = window
+            if self.is_merging:
+                merging = self._merging_set(key)
+                state_window = merging.state_window(window)
+                if state_window is None:
+                    return  # the window was merged into another, whose own timers count
+            self.contents.set_current_namespace(state_window)
+            self.trigger_context.window = window
+            self._act(key, window, on_time(timestamp, window, self.trigger_context))
+            if event_time == self.is_event_time and timestamp == self._cleanup_time(window):
+                self._clear_window(window, state_window, merging)
+            if merging is not None:
+                self._persist(key, merging)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def _clear_window(
+        self, window: Any, state_window: Any, merging: MergingWindowSet | None
+    ) -> None:
+        self.contents.set_current_namespace(state_window)
+        self.contents.clear()
+        self.trigger_context.window = window
+        self.trigger.clear(window, self.trigger_context)
+        clear = getattr(self.functions[-1], "clear", None)
+        if clear is not None:
+            self.window_context.current_window = window
+            clear(self.window_context)
+        if merging is not None:
+            merging.retire(window)
+        self.keyed_state.release_namespace(window)
+        self.keyed_state.release_namespace(state_window)
+
+    def _cleanup_time(self, window: Any) -> int:
+        end: int = window.max_timestamp()
+        if not self.is_event_time:
+            return end
+        return min(end + self.lateness_ms, MAX_TIMESTAMP)
+
+    def _register_cleanup(self, window: Any) -> None:
+        cleanup_time = self._cleanup_time(window)
+        if cleanup_time == MAX_TIMESTAMP:
+            return  # the end of time needs no cleaning up
+        if self.is_event_time:
+            self.timers.register_event_time_timer(window, cleanup_time)
+        else:
+            self.timers.register_processing_time_timer(window, cleanup_time)
+
+    def _delete_cleanup(self, window: Any) -> None:
+        cleanup_time = self._cleanup_time(window)
+        if self.is_event_time:
+            self.timers.delete_event_time_timer(window, cleanup_time)
+        else:
+            self.timers.delete_processing_time_timer(window, cleanup_time)
+
+    def _is_window_late(self, window: Any) -> bool:
+        return self.is_event_time and self._cleanup_time(window) <= self.timers.current_watermark
+
+    def _is_element_late(self, timestamp: int) -> bool:
+        return self.is_event_time and timestamp + self.lateness_ms <= self.timers.current_watermark
+
+
+class EvictingWindowOperator(WindowOperator):
+    """Keeps all elements of a window with their timestamps, for an evictor to look at."""
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        super().__init__(context)
+        arguments = context.descriptor.arguments
+        self.evictor = arguments["evictor"]
+        self.function_kind: str = arguments["function_kind"]
+
+    def _create_contents(self) -> Any:
+        # Not by the descriptor: the declared type is that of the elements without timestamps.
+        table = self.keyed_state.table(_CONTENTS, "list")
+        from penstock.taskexecutor.state.heap_states import HeapListState
+
+        return HeapListState(self.keyed_state, table)
+
+    def _add(self, value: Any, timestamp: int) -> None:
+        self.contents.add((value, timestamp))
+
+    def _fire(self, key: Any, window: Any) -> None:
+        contents = self.contents.get()
+        if not contents:
+            return
+        watermark = self.timers.current_watermark
+        kept = self.evictor.evict_before(contents, window, watermark)
+        output, timestamp = self.output, window.max_timestamp()
+        results = self.evaluate(key, window, self._folded([value for value, _ in kept]))
+        if results is not None:
+            for result in results:
+                output.collect(result, timestamp)
+        self.contents.update(self.evictor.evict_after(kept, window, watermark))
+
+    def _folded(self, elements: list[Any]) -> list[Any]:
+        function: Any = self.functions[0]
+        if function is None or not elements:
+            return elements
+        if self.function_kind == "reduce":
+            return [reduce(bound_function(function, "reduce"), elements)]
+        accumulator = function.create_accumulator()
+        for element in elements:
+            accumulator = function.add(element, accumulator)
+        return [function.get_result(accumulator)]
+
+
+def window_functions(context: OperatorContext) -> tuple[Any, Any]:
+    """The folding function (None without one) and the window function (None without one)."""
+    arguments = context.descriptor.arguments
+    function = context.descriptor.function
+    if arguments["function_kind"] in ("reduce", "aggregate"):
+        return function, arguments.get("window_function")
+    return None, function
+
+
+def open_functions(operator: Any) -> None:
+    """Opens the functions of a window operator."""
+    for function in operator.functions:
+        opener = getattr(function, "open", None)
+        if opener is not None:
+            operator.opened.append(function)
+            try:
+                opener(operator.context.runtime_context)
+            except BaseException as error:
+                operator.failed_with = error
+                raise
+
+
+def close_functions(operator: Any) -> None:
+    """Closes the functions that were opened."""
+    while operator.opened:
+        closer = getattr(operator.opened.pop(), "close", None)
+        if closer is not None:
+            closer()
+
+
+def _key_selector(context: OperatorContext) -> Any:
+    selector = context.key_selector()
+    if selector is None:
+        msg = f"{context.name!r} needs a keyed stream"
+        raise InvalidProgramError(msg)
+    return selector
