@@ -13,8 +13,8 @@ need 'Python 3.11 or newer with venv' \
     "$([ -n "$PYTHON" ] && "$PYTHON" -c 'import venv, ensurepip' 2>/dev/null && echo yes)" \
     'apt-get install python3 python3-venv python3-dev'
 need 'a C compiler (cc)' "$(have cc)" 'apt-get install gcc libc6-dev'
-need 'Rust 1.85 or newer (cargo)' \
-    "$(cargo --version 2>/dev/null | awk '{split($2, v, "."); if (v[1] > 1 || v[2] >= 85) print "yes"}')" \
+need 'Rust 1.88 or newer (cargo)' \
+    "$(cargo --version 2>/dev/null | awk '{split($2, v, "."); if (v[1] > 1 || v[2] >= 88) print "yes"}')" \
     'rustup toolchain install stable (rustup: apt-get install rustup)'
 java_major=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
 need 'Java 17 or newer, for Spark (java, or JAVA_HOME)' \
