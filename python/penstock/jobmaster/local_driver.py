@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import penstock
+from penstock.errors import ConfigurationError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 
 if TYPE_CHECKING:
@@ -203,7 +204,14 @@ class InProcessDriver:
         from penstock.taskexecutor.launch import LaunchSpec
         from penstock.taskexecutor.task_executor import TaskExecutor
 
+        from penstock.network import runtime
+
         for spec in requests:
+            if spec.launch["runtime"] != runtime():
+                raise ConfigurationError(
+                    f"in one process there is one runtime: this one runs {runtime()!r}, "
+                    f"penstock.runtime asks for {spec.launch['runtime']!r}; set PENSTOCK_RUNTIME"
+                )
             executor = TaskExecutor(msgspec.convert(spec.launch, LaunchSpec))
             thread = threading.Thread(
                 target=self._run, args=(spec, executor), name=spec.executor_id, daemon=True

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.errors import CorruptStreamError
 from penstock.rpc import messages
+from penstock.rpc.frames import MAX_FRAME_BYTES
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.binary(),
@@ -52,7 +53,7 @@ def structs_of(kind: type[msgspec.Struct]) -> st.SearchStrategy[typing.Any]:
     return st.builds(kind, *[values_of(hints[name]) for name in names])
 
 
-DIRECTIONS = [
+DIRECTIONS: list[typing.Any] = [
     (messages.ToDriver, messages.driver_decoder),
     (messages.ToTaskExecutor, messages.task_executor_decoder),
     (messages.FromCollector, messages.collect_decoder),
@@ -99,4 +100,4 @@ def test_job_code_is_cut_into_chunks(size: int) -> None:
     chunks = messages.code_chunks("code", code)
     assert b"".join(chunk.data for chunk in chunks) == code
     assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
-    assert all(len(messages.encode_message(c)) <= messages.MAX_FRAME_BYTES for c in chunks)
+    assert all(len(messages.encode_message(c)) <= MAX_FRAME_BYTES for c in chunks)
