@@ -1,1 +1,35 @@
-//! The extension module `penstock._core`.
+//! The extension module `penstock._core`: the data plane as Python and Cython see it.
+//!
+//! Thin by intent: every class wraps one object of `penstock-network` or `penstock-memory`, turns
+//! its errors into the exceptions of `penstock.errors`, and lets go of the GIL around calls that may
+//! wait.  The record path does not come through here but through the C function table in
+//! [`capi`], which the Cython extensions call without the GIL.
+
+mod capi;
+mod environment;
+mod errors;
+mod handles;
+mod input_gate;
+mod memory_segment;
+mod pools;
+mod result_partition;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// The data plane of penstock in Rust.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    let table = PyCapsule::new_with_value(py, capi::TABLE, c"penstock._core._C_API")?;
+    module.add("_C_API", table)?;
+    module.add_class::<environment::NetworkEnvironment>()?;
+    module.add_class::<result_partition::ResultPartition>()?;
+    module.add_class::<input_gate::InputGate>()?;
+    module.add_class::<memory_segment::MemorySegment>()?;
+    module.add_class::<pools::NetworkBufferPool>()?;
+    module.add_class::<pools::LocalBufferPool>()?;
+    module.add_class::<pools::Buffer>()?;
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! `penstock._core.NetworkEnvironment`.
+
+use std::io::Write;
+use std::net::ToSocketAddrs;
+use std::path::PathBuf;
+use std::sync::Once;
+use std::time::Duration;
+
+use penstock_network::{
+    ChannelDescriptor, ChannelLocation, EnvironmentConfig, Error, PartitionType,
+};
+use pyo3::prelude::*;
+
+use crate::errors::{exception, network_error};
+use crate::input_gate::InputGate;
+use crate::result_partition::ResultPartition;
+
+/// Bytes of a partition id: data set 16, partition number 4, producer attempt 40.
+const PARTITION_ID_BYTES: usize = 60;
+
+/// A channel as Python describes it: partition id, subpartition, host and port or None.
+type ChannelSpec = (Vec<u8>, usize, Option<(String, u16)>);
+
+/// Pool, port, partitions and gates of one TaskExecutor.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct NetworkEnvironment {
+    environment: penstock_network::NetworkEnvironment,
+    executor_id: String,
+}
+
+#[pymethods]
+impl NetworkEnvironment {
+    #[new]
+    #[pyo3(signature = (
+        *,
+        executor_id,
+        token,
+        bind_host = "127.0.0.1",
+        num_segments = 2048,
+        segment_size = 32768,
+        exclusive_buffers_per_channel = 2,
+        floating_buffers_per_gate = 8,
+        request_timeout_ms = 30_000,
+        partition_request_timeout_ms = 10_000,
+        connect_timeout_ms = 120_000,
+        temp_directories = Vec::new(),
+    ))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "they are Python keyword arguments"
+    )]
+    fn new(
+        py: Python<'_>,
+        executor_id: &str,
+        token: &[u8],
+        bind_host: &str,
+        num_segments: usize,
+        segment_size: usize,
+        exclusive_buffers_per_channel: usize,
+        floating_buffers_per_gate: usize,
+        request_timeout_ms: u64,
+        partition_request_timeout_ms: u64,
+        connect_timeout_ms: u64,
+        temp_directories: Vec<PathBuf>,
+    ) -> PyResult<Self> {
+        if floating_buffers_per_gate == 0 {
+            let message = "0 floating buffers per gate; at least 1 is needed";
+            return Err(exception(py, "ConfigurationError", message));
+        }
+        let config = EnvironmentConfig {
+            bind_host: bind_host.to_owned(),
+            num_segments,
+            segment_bytes: segment_size,
+            exclusive_buffers_per_channel,
+            floating_buffers_per_gate,
+            request_timeout: Duration::from_millis(request_timeout_ms),
+            partition_request_timeout: Duration::from_millis(partition_request_timeout_ms),
+            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            spill_directories: temp_directories,
+            ..EnvironmentConfig::new(executor_id, token)
+        };
+        log_to_stderr();
+        let environment = py
+            .detach(|| penstock_network::NetworkEnvironment::new(config))
+            .map_err(|error| network_error(py, &error))?;
+        Ok(Self {
+            environment,
+            executor_id: executor_id.to_owned(),
+        })
+    }
+
+    /// The name of the executor, as given.
+    #[getter]
+    fn executor_id(&self) -> &str {
+        &self.executor_id
+    }
+
+    /// Where other executors reach this one.
+    #[getter]
+    fn address(&self) -> (String, u16) {
+        let address = self.environment.address();
+        (address.ip().to_string(), address.port())
+    }
+
+    /// Size of the network buffer pool.
+    #[getter]
+    fn total_segments(&self) -> usize {
+        self.environment.total_segments()
+    }
+
+    /// Segments that no pool and no channel holds.
+    #[getter]
+    fn available_segments(&self) -> usize {
+        self.environment.available_segments()
+    }
+
+    /// Makes and registers a partition; its id has 60 bytes.
+    #[pyo3(signature = (
+        partition_id,
+        num_subpartitions,
+        partition_type = "PIPELINED_BOUNDED",
+        flush_timeout_ms = 100,
+    ))]
+    fn create_result_partition(
+        &self,
+        py: Python<'_>,
+        partition_id: &[u8],
+        num_subpartitions: usize,
+        partition_type: &str,
+        flush_timeout_ms: i64,
+    ) -> PyResult<ResultPartition> {
+        let partition_id = checked_id(py, partition_id)?;
+        let partition_type = PartitionType::from_name(partition_type)
+            .map_err(|error| exception(py, "ConfigurationError", &error.to_string()))?;
+        let partition = py
+            .detach(|| {
+                self.environment.create_result_partition(
+                    partition_id,
+                    num_subpartitions,
+                    partition_type,
+                    flush_timeout_ms,
+                )
+            })
+            .map_err(|error| network_error(py, &error))?;
+        ResultPartition::new(py, partition)
+    }
+
+    /// Makes a gate; its buffers are taken now, its partitions requested later.
+    fn create_input_gate(&self, py: Python<'_>, channels: Vec<ChannelSpec>) -> PyResult<InputGate> {
+        let mut descriptors = Vec::with_capacity(channels.len());
+        for (partition_id, subpartition, address) in channels {
+            let partition_id = checked_id(py, &partition_id)?;
+            let location = match address {
+                None => ChannelLocation::Local,
+                Some((host, port)) => py
+                    .detach(|| resolve(&host, port))
+                    .map_err(|error| network_error(py, &error))?,
+            };
+            descriptors.push(ChannelDescriptor {
+                partition_id,
+                subpartition,
+                location,
+            });
+        }
+        let gate = py
+            .detach(|| self.environment.create_input_gate(&descriptors))
+            .map_err(|error| network_error(py, &error))?;
+        InputGate::new(py, gate, self.environment.framing_limits().clone())
+    }
+
+    /// Reads several gates as one; a channel's index is its own plus its gate's offset.
+    fn create_union_gate(&self, py: Python<'_>, gates: Vec<Py<InputGate>>) -> PyResult<InputGate> {
+        let members: Vec<_> = gates.iter().map(|gate| gate.get().gate.clone()).collect();
+        let gate = py
+            .detach(|| self.environment.create_union_gate(&members))
+            .map_err(|error| network_error(py, &error))?;
+        InputGate::new(py, gate, self.environment.framing_limits().clone())
+    }
+
+    /// Closes gates, partitions, connections and threads; harmless when repeated.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.environment.close());
+    }
+}
+
+fn checked_id(py: Python<'_>, bytes: &[u8]) -> PyResult<[u8; PARTITION_ID_BYTES]> {
+    bytes.try_into().map_err(|_| {
+        let message = format!(
+            "a partition id has {PARTITION_ID_BYTES} bytes, not {}",
+            bytes.len()
+        );
+        exception(py, "ConfigurationError", &message)
+    })
+}
+
+fn resolve(host: &str, port: u16) -> Result<ChannelLocation, Error> {
+    let failed = |reason: &str| {
+        Error::PartitionConnection(format!("the address of {host}:{port} is unknown: {reason}"))
+    };
+    let mut addresses = (host, port)
+        .to_socket_addrs()
+        .map_err(|error| failed(&error.to_string()))?;
+    addresses
+        .next()
+        .map(ChannelLocation::Remote)
+        .ok_or_else(|| failed("no address"))
+}
+
+/// Sends the data plane's warnings to the standard error stream, once per process.
+///
+/// Not to Python's logging: that needs the GIL, which a busy user function may hold for long, and
+/// the data plane's threads must not wait for it.
+fn log_to_stderr() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let sink = Box::new(|level: log::Level, text: &str| {
+            let line = format!("{level} penstock.network: {text}\n");
+            // A closed stream is no reason to fail, and there is nowhere left to say so.
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        });
+        // A host process with a logger of its own keeps it and gets the lines there.
+        let _ = penstock_network::logging::install(log::LevelFilter::Warn, sink);
+    });
+}

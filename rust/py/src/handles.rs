@@ -1,0 +1,55 @@
+//! What the opaque pointers of the C function table point to.
+
+use std::sync::{Arc, Mutex, TryLockError};
+
+use penstock_network::framing::FramingLimits;
+use penstock_network::{Error, InputGate, RecordReader, ResultPartition};
+
+/// `PsPartition`: a partition, shared with the Python object that owns the capsule.
+#[derive(Clone, Debug)]
+pub(crate) struct PartitionHandle {
+    pub(crate) partition: Arc<ResultPartition>,
+}
+
+/// `PsGate`: a gate and the reader that cuts its buffers into records.
+#[derive(Debug)]
+pub(crate) struct GateHandle {
+    pub(crate) gate: InputGate,
+    limits: FramingLimits,
+    /// Made at the first read.  Only the task's thread reads; the lock makes a second reader an
+    /// error instead of undefined behaviour.
+    reader: Mutex<Option<RecordReader>>,
+}
+
+impl GateHandle {
+    pub(crate) fn new(gate: InputGate, limits: FramingLimits) -> Self {
+        Self {
+            gate,
+            limits,
+            reader: Mutex::new(None),
+        }
+    }
+
+    /// Calls `read` with the reader.
+    ///
+    /// # Errors
+    ///
+    /// `IllegalState` while another thread reads; what `read` says otherwise.
+    pub(crate) fn with_reader<T>(
+        &self,
+        read: impl FnOnce(&mut RecordReader) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut reader = match self.reader.try_lock() {
+            Ok(reader) => reader,
+            // The reader of a thread that panicked holds whole records, or none.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::IllegalState(
+                    "two threads read one input gate".into(),
+                ));
+            }
+        };
+        let made = || RecordReader::new(self.gate.clone(), &self.limits);
+        read(reader.get_or_insert_with(made))
+    }
+}

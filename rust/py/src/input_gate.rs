@@ -1,0 +1,91 @@
+//! `penstock._core.InputGate`.
+
+use penstock_network::Next;
+use penstock_network::framing::FramingLimits;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+
+use crate::capi::timeout;
+use crate::errors::network_error;
+use crate::handles::GateHandle;
+
+/// What one task reads from one exchange, or from several.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct InputGate {
+    pub(crate) gate: penstock_network::InputGate,
+    /// Made once: the C function table's callers borrow what it points to.
+    handle: Py<PyCapsule>,
+}
+
+impl InputGate {
+    pub(crate) fn new(
+        py: Python<'_>,
+        gate: penstock_network::InputGate,
+        limits: FramingLimits,
+    ) -> PyResult<Self> {
+        let handle = GateHandle::new(gate.clone(), limits);
+        let handle = PyCapsule::new_with_value(py, handle, c"penstock.gate")?.unbind();
+        Ok(Self { gate, handle })
+    }
+}
+
+#[pymethods]
+impl InputGate {
+    #[getter]
+    fn _handle(&self, py: Python<'_>) -> Py<PyCapsule> {
+        self.handle.clone_ref(py)
+    }
+
+    /// Number of channels.
+    #[getter]
+    fn num_channels(&self) -> usize {
+        self.gate.num_channels()
+    }
+
+    /// Asks all producers for their data; repeating it does nothing.
+    fn request_partitions(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.gate.request_partitions())
+            .map_err(|error| network_error(py, &error))
+    }
+
+    /// Returns channel, data type and bytes of the next buffer; None when the time is over, the
+    /// gate was woken, or everything has been read.  A negative timeout waits without end.
+    fn next_buffer<'py>(
+        &self,
+        py: Python<'py>,
+        timeout_ms: i64,
+    ) -> PyResult<Option<(usize, u8, Bound<'py, PyBytes>)>> {
+        let next = py
+            .detach(|| self.gate.next_buffer(timeout(timeout_ms)))
+            .map_err(|error| network_error(py, &error))?;
+        Ok(match next {
+            Next::Buffer(next) => {
+                let bytes = PyBytes::new(py, next.buffer.as_slice());
+                Some((next.channel, next.buffer.data_type().ordinal(), bytes))
+            }
+            Next::Nothing | Next::End => None,
+        })
+    }
+
+    /// Makes the present or else the next read return without a buffer.
+    fn wakeup(&self, py: Python<'_>) {
+        py.detach(|| self.gate.wakeup());
+    }
+
+    /// Lets a channel continue after a blocking event.
+    fn resume_consumption(&self, py: Python<'_>, channel: usize) -> PyResult<()> {
+        py.detach(|| self.gate.resume_consumption(channel))
+            .map_err(|error| network_error(py, &error))
+    }
+
+    /// Whether every channel has delivered EndOfPartition.
+    fn is_finished(&self) -> bool {
+        self.gate.is_finished()
+    }
+
+    /// Gives everything back; blocked and later reads raise CancelTaskError.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.gate.close());
+    }
+}

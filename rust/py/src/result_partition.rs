@@ -1,0 +1,117 @@
+//! `penstock._core.ResultPartition`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::capi::event_type;
+use crate::errors::network_error;
+use crate::handles::PartitionHandle;
+
+/// What one subtask produces for all consumers of one exchange.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct ResultPartition {
+    partition: Arc<penstock_network::ResultPartition>,
+    /// Made once: the C function table's callers borrow what it points to.
+    handle: Py<PyCapsule>,
+}
+
+impl ResultPartition {
+    pub(crate) fn new(
+        py: Python<'_>,
+        partition: Arc<penstock_network::ResultPartition>,
+    ) -> PyResult<Self> {
+        let handle = PartitionHandle {
+            partition: Arc::clone(&partition),
+        };
+        let handle = PyCapsule::new_with_value(py, handle, c"penstock.partition")?.unbind();
+        Ok(Self { partition, handle })
+    }
+}
+
+#[pymethods]
+impl ResultPartition {
+    #[getter]
+    fn _handle(&self, py: Python<'_>) -> Py<PyCapsule> {
+        self.handle.clone_ref(py)
+    }
+
+    /// Number of consumers.
+    #[getter]
+    fn num_subpartitions(&self) -> usize {
+        self.partition.num_subpartitions()
+    }
+
+    /// Milliseconds between two flushes: -1 never by time, 0 after every record.
+    #[getter]
+    fn flush_timeout_ms(&self) -> i64 {
+        self.partition.flush_timeout_ms()
+    }
+
+    /// Buffers and events that wait to be read.
+    #[getter]
+    fn buffers_queued(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.partition.buffers_queued())
+    }
+
+    /// Segments that the writer, the queues or the network hold.
+    #[getter]
+    fn buffers_in_use(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.partition.buffers_in_use())
+    }
+
+    /// Sends a serialized event to every subpartition, behind what was written.
+    fn broadcast_event(&self, py: Python<'_>, event: &[u8], data_type: i64) -> PyResult<()> {
+        py.detach(|| {
+            self.partition
+                .broadcast_event(event, event_type(data_type)?)
+        })
+        .map_err(|error| network_error(py, &error))
+    }
+
+    /// Makes every byte written so far readable.
+    fn flush_all(&self, py: Python<'_>) {
+        py.detach(|| self.partition.flush_all());
+    }
+
+    /// Sends EndOfPartition to every subpartition.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.partition.finish())
+            .map_err(|error| network_error(py, &error))
+    }
+
+    /// Readers get an error that names the cause; a blocked writer gets CancelTaskError.
+    fn fail(&self, py: Python<'_>, cause: &str) {
+        py.detach(|| self.partition.fail(cause));
+    }
+
+    /// Drops everything; harmless when repeated.
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| self.partition.release());
+    }
+
+    /// Whether a record can be begun without waiting for a buffer.
+    fn is_available(&self) -> bool {
+        self.partition.is_available()
+    }
+
+    /// Waits until that is so; False when the time is over.
+    fn wait_available(&self, py: Python<'_>, timeout_ms: u64) -> bool {
+        py.detach(|| {
+            self.partition
+                .wait_available(Duration::from_millis(timeout_ms))
+        })
+    }
+
+    /// Waits until every reader has everything or the partition is released; False when the time
+    /// is over.
+    fn wait_consumed(&self, py: Python<'_>, timeout_ms: u64) -> bool {
+        py.detach(|| {
+            self.partition
+                .wait_consumed(Duration::from_millis(timeout_ms))
+        })
+    }
+}
