@@ -14,7 +14,10 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+import penstock
 
 _LOG_TAIL_LINES = 50
 _STATUS_INTERVAL_S = 5.0
@@ -28,6 +31,13 @@ def local_address_towards(host: str, port: int) -> str:
         return str(probe.getsockname()[0])
 
 
+def _attempt_number() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.attemptNumber())
+
+
 def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Runs one TaskExecutor to its end; yields status rows, the last one with its exit.
 
@@ -39,8 +49,11 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         ``{"executor_id", "pid", "state": "running"}`` every few seconds, then
         ``{"executor_id", "pid", "state": "ended", "exit_code", "log_tail"}``.
     """
+    if _attempt_number() > 0:
+        # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss by
+        # itself and asks for a replacement under a new name; two would hold two places.
+        return
     driver_host, driver_port = launch["driver"]
-    # Spark may run the task again after losing an executor: each attempt is a new TaskExecutor.
     executor_id = f"{launch['executor_id']}-{uuid.uuid4().hex[:8]}"
     specification = launch | {
         "executor_id": executor_id,
@@ -49,12 +62,17 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if not specification.get("temp_dirs"):
         local_dirs = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or ""
         specification["temp_dirs"] = [path for path in local_dirs.split(",") if path]
-    environment = dict(os.environ, PENSTOCK_RUNTIME=launch["runtime"])
+    # What Spark put on this worker's path (--py-files, archives) is for the job's code too.
+    specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(penstock.__file__).parent.parent),
+        "PENSTOCK_RUNTIME": launch["runtime"],
+    }
     child = subprocess.Popen(
         [sys.executable, "-m", "penstock.taskexecutor"],
         stdin=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        env=environment,
         text=True,
         errors="replace",
     )

@@ -1,0 +1,124 @@
+"""TaskExecutors as Spark tasks: one plain Spark job with one task for each of them.
+
+Each job has a job group of its own, so that one TaskExecutor can be ended without the others, and
+a description that names it in Spark's UI.  Barrier mode is not used: it forbids dynamic
+allocation and dies whole with one task.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
+from penstock.spark.host import host_task_executor
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+logger = logging.getLogger(__name__)
+
+CANCEL_TIMEOUT_S = 10.0
+_LONGEST_SPARK_ERROR = 2000
+
+
+def _host_all(launches: Any) -> Any:
+    for launch in launches:
+        yield from host_task_executor(launch)
+
+
+class SparkDriver:
+    """Starts and stops TaskExecutors on the executors of a Spark application."""
+
+    def __init__(self, context: "SparkContext", on_exit: Callable[[WorkerExit], None]) -> None:
+        self._context = context
+        self._on_exit = on_exit
+        self._lock = threading.Lock()
+        self._groups: dict[str, threading.Thread] = {}
+        self._failures: list[str] = []
+        self._stopped = False
+
+    def start(self, requests: Sequence[WorkerSpec]) -> None:
+        """Submits a Spark job for each worker, from a thread of its own; returns at once."""
+        from pyspark import InheritableThread
+
+        for spec in requests:
+            group = f"penstock-{spec.executor_id}-{uuid.uuid4().hex[:8]}"
+            thread = InheritableThread(target=self._host, args=(spec, group), daemon=True)
+            with self._lock:
+                if self._stopped:
+                    return
+                self._groups[group] = thread
+            thread.start()
+
+    def granted(self) -> int:
+        """Tasks that Spark is running for this driver's jobs."""
+        tracker = self._context.statusTracker()
+        with self._lock:
+            groups = list(self._groups)
+        active = 0
+        for group in groups:
+            for job_id in tracker.getJobIdsForGroup(group):
+                job = tracker.getJobInfo(job_id)
+                for stage_id in job.stageIds if job is not None else ():
+                    stage = tracker.getStageInfo(stage_id)
+                    active += stage.numActiveTasks if stage is not None else 0
+        return active
+
+    def failures(self) -> Sequence[str]:
+        """How workers ended that were not told to, and why Spark refused others."""
+        with self._lock:
+            return list(self._failures)
+
+    def stop(self, grace_s: float) -> None:
+        """Waits for the workers, which were told to end, then cancels their Spark jobs."""
+        with self._lock:
+            self._stopped = True
+            groups = dict(self._groups)
+        deadline_s = time.monotonic() + grace_s
+        for thread in groups.values():
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        late = {group: thread for group, thread in groups.items() if thread.is_alive()}
+        for group in late:
+            logger.warning("Spark job group %s did not end within %g s: cancelled", group, grace_s)
+            self._context.cancelJobGroup(group)
+        for group, thread in late.items():
+            thread.join(CANCEL_TIMEOUT_S)
+            if thread.is_alive():
+                logger.error("Spark does not end job group %s", group)
+
+    def kill(self) -> None:
+        """Cancels all Spark jobs at once; the loss of their workers is reported as usual."""
+        with self._lock:
+            groups = list(self._groups)
+        for group in groups:
+            self._context.cancelJobGroup(group)
+
+    def _host(self, spec: WorkerSpec, group: str) -> None:
+        """Runs one Spark job to its end and reports how its worker ended."""
+        end = WorkerExit(spec.executor_id, None, None)
+        try:
+            self._context.setJobGroup(
+                group, f"penstock TaskExecutor {spec.executor_id}", interruptOnCancel=True
+            )
+            rows = self._context.parallelize([dict(spec.launch)], 1).mapPartitions(_host_all)
+            end = self._exit_of(spec, rows.collect())
+        except Exception as error:  # reported: whatever Spark raises ends this worker alone
+            end = WorkerExit(spec.executor_id, None, None, str(error)[:_LONGEST_SPARK_ERROR])
+        finally:
+            with self._lock:
+                del self._groups[group]
+                stopped = self._stopped
+                if not stopped:
+                    self._failures.append(f"{end.executor_id}: {end}")
+            if not stopped:
+                self._on_exit(end)
+
+    @staticmethod
+    def _exit_of(spec: WorkerSpec, rows: Sequence[dict[str, Any]]) -> WorkerExit:
+        if not rows or rows[-1]["state"] != "ended":
+            return WorkerExit(spec.executor_id, None, None, "Spark lost the executor that ran it")
+        last = rows[-1]
+        return WorkerExit(last["executor_id"], last["pid"], last["exit_code"], last["log_tail"])
