@@ -19,7 +19,7 @@ def test_word_count():
     assert vertex_names(job) == ["Source: Text", "Flat Map", "Count -> Sink: Print"]
     assert [v.parallelism for v in job.vertices.values()] == [1, 2, 2]
     assert job.slots_required == 2
-    text, words, count = job.vertices.values()
+    _, words, count = job.vertices.values()
     assert [e.ship_strategy for e in words.inputs + count.inputs] == ["REBALANCE", "HASH"]
     chain = count.load_chain()
     assert [o.name for o in chain.operators] == ["Count", "Sink: Print"]
@@ -223,7 +223,7 @@ def test_resources_of_a_chain_add_up():
 
 
 def test_max_parallelism_of_a_vertex_is_the_heads():
-    program, a, b = two_maps()
+    program, _, b = two_maps()
     program.transformations[0].set_max_parallelism(32)
     b.set_max_parallelism(64)
     (vertex,) = program.job_graph().vertices.values()
@@ -255,7 +255,7 @@ def test_an_unpicklable_function_names_its_operator():
     program.map(program.source(), "Fine")
     bad = program.map(program.source(), "Bad")
     bad.operator = OperatorDescriptor("map", lambda v: (lock, v))
-    with pytest.raises(InvalidProgramError, match="'Bad'.*open"):
+    with pytest.raises(InvalidProgramError, match=r"'Bad'.*open"):
         program.job_graph()
 
 

@@ -1,0 +1,228 @@
+"""Restart strategies (SEMANTICS E11)."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.errors import ConfigurationError
+from penstock.jobmaster.durations import parse_duration_ms
+from penstock.jobmaster.restart_strategies import (
+    ExponentialDelayRestartStrategy,
+    FailureRateRestartStrategy,
+    FixedDelayRestartStrategy,
+    NoRestartStrategy,
+    restart_strategy_from_configuration,
+)
+
+
+def test_none_never_restarts():
+    strategy = NoRestartStrategy()
+    strategy.notify_failure(0)
+    assert not strategy.can_restart()
+
+
+def test_fixed_delay_counts_attempts():
+    strategy = FixedDelayRestartStrategy(3, 7)
+    allowed = []
+    for now in range(5):
+        assert strategy.notify_failure(now)
+        allowed.append(strategy.can_restart())
+    assert allowed == [True, True, True, False, False]
+    assert strategy.backoff_ms(0) == 7
+
+
+def test_failure_rate_forgets_old_failures():
+    strategy = FailureRateRestartStrategy(2, 100, 5)
+    outcomes = []
+    for now in (0, 10, 101, 120, 150, 300):
+        strategy.notify_failure(now)
+        outcomes.append(strategy.can_restart())
+    # 0, 10, 101: the oldest of three lies 101 ms back; 10, 101, 120 still 110; 101..150 only 49.
+    assert outcomes == [True, True, True, True, False, True]
+
+
+def test_failure_rate_refuses_at_exactly_the_interval():
+    strategy = FailureRateRestartStrategy(1, 100, 0)
+    strategy.notify_failure(0)
+    strategy.notify_failure(100)
+    assert not strategy.can_restart()
+
+
+def exponential(**options):
+    defaults = {
+        "initial_backoff_ms": 2,
+        "max_backoff_ms": 6,
+        "multiplier": 2.0,
+        "jitter_factor": 0.0,
+        "reset_threshold_ms": 1000,
+    }
+    return ExponentialDelayRestartStrategy(**{**defaults, **options})
+
+
+def test_exponential_merges_failures_of_one_window():
+    """Initial 2, multiplier 2, max 6, three attempts: delays 2, 4, 6, then no more."""
+    strategy = exponential(attempts_before_reset=3)
+    now = 0
+    for delay in (2, 4, 6):
+        assert strategy.notify_failure(now)
+        assert strategy.can_restart()
+        assert strategy.backoff_ms(now) == delay
+        for later in range(1, delay + 1):
+            assert not strategy.notify_failure(now + later)
+            assert strategy.can_restart()
+            assert strategy.backoff_ms(now + later) == delay - later
+        now += delay + 1
+    assert strategy.notify_failure(now)
+    assert not strategy.can_restart()
+
+
+def test_exponential_resets_after_a_quiet_time():
+    strategy = exponential()
+    strategy.notify_failure(0)
+    strategy.notify_failure(3)
+    assert strategy.backoff_ms(3) == 4
+    quiet = 3 + 4 + 1000
+    strategy.notify_failure(quiet)
+    assert strategy.backoff_ms(quiet) == 2
+
+
+def test_exponential_does_not_reset_just_before():
+    strategy = exponential()
+    strategy.notify_failure(0)
+    just_before = 2 + 999
+    strategy.notify_failure(just_before)
+    assert strategy.backoff_ms(just_before) == 4
+
+
+@given(st.integers(0, 2**32), st.floats(0, 1), st.floats(1, 3), st.integers(1, 40))
+def test_exponential_jitter_stays_in_bounds(seed, jitter, multiplier, failures):
+    strategy = ExponentialDelayRestartStrategy(
+        initial_backoff_ms=100,
+        max_backoff_ms=5000,
+        multiplier=multiplier,
+        jitter_factor=jitter,
+        rng=random.Random(seed),
+    )
+    now = 0
+    for attempt in range(failures):
+        assert strategy.notify_failure(now)
+        delay = strategy.backoff_ms(now)
+        backoff = min(100 * multiplier**attempt, 1e9)
+        assert 100 <= delay <= 5000
+        assert delay <= max(100, backoff * (1 + jitter))
+        if backoff <= 5000:
+            assert delay >= min(5000, int(backoff * (1 - jitter)))
+        now += delay + 1
+
+
+def test_exponential_survives_very_many_failures():
+    strategy = exponential()
+    now = 0
+    for _ in range(5000):
+        strategy.notify_failure(now)
+        now += strategy.backoff_ms(now) + 1
+    assert strategy.can_restart()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"initial_backoff_ms": 0},
+        {"max_backoff_ms": 1},
+        {"multiplier": 0.5},
+        {"jitter_factor": 1.5},
+        {"reset_threshold_ms": 0},
+        {"attempts_before_reset": 0},
+    ],
+)
+def test_exponential_parameters_are_checked(options):
+    with pytest.raises(ConfigurationError):
+        exponential(**options)
+
+
+def configured(checkpointing=False, **keys):
+    flat = {f"restart-strategy.{k}": v for k, v in keys.items()}
+    return restart_strategy_from_configuration(flat, checkpointing=checkpointing)
+
+
+def test_default_depends_on_checkpointing():
+    assert isinstance(configured(), NoRestartStrategy)
+    assert isinstance(configured(checkpointing=True), ExponentialDelayRestartStrategy)
+
+
+@pytest.mark.parametrize("name", ["none", "off", "disable", "None"])
+def test_none_by_its_names(name):
+    assert isinstance(configured(checkpointing=True, type=name), NoRestartStrategy)
+
+
+def test_configured_strategies():
+    fixed = configured(
+        **{"type": "fixed-delay", "fixed-delay.attempts": "5", "fixed-delay.delay": "2 s"}
+    )
+    assert str(fixed) == "FixedDelayRestartStrategy(attempts=5, delay=2000 ms)"
+    assert str(configured(type="fixeddelay")).endswith("(attempts=1, delay=1000 ms)")
+    rate = configured(
+        **{
+            "type": "failure-rate",
+            "failure-rate.max-failures-per-interval": "4",
+            "failure-rate.failure-rate-interval": "5 min",
+            "failure-rate.delay": "PT3S",
+        }
+    )
+    assert str(rate) == (
+        "FailureRateRestartStrategy(max-failures-per-interval=4, interval=300000 ms, delay=3000 ms)"
+    )
+    exponential_delay = configured(
+        **{
+            "type": "exponential-delay",
+            "exponential-delay.initial-backoff": "10ms",
+            "exponential-delay.max-backoff": "1h",
+            "exponential-delay.backoff-multiplier": "3.5",
+            "exponential-delay.jitter-factor": "0",
+            "exponential-delay.attempts-before-reset-backoff": "9",
+        }
+    )
+    text = str(exponential_delay)
+    for part in ("=10 ms", "=3600000 ms", "=3.5", "jitter-factor=0.0", "backoff=9"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"type": "sometimes"},
+        {"type": "fixed-delay", "fixed-delay.attempts": "many"},
+        {"type": "fixed-delay", "fixed-delay.attempts": "-1"},
+        {"type": "fixed-delay", "fixed-delay.delay": "soon"},
+        {"type": "exponential-delay", "exponential-delay.backoff-multiplier": "x"},
+    ],
+)
+def test_bad_configuration_names_the_key(keys):
+    with pytest.raises(ConfigurationError, match="restart-strategy"):
+        configured(**keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("10", 10),
+        ("10 s", 10_000),
+        ("500ms", 500),
+        ("2 min", 120_000),
+        ("1 h", 3_600_000),
+        ("1d", 86_400_000),
+        ("1500 us", 1),
+        ("PT1M30S", 90_000),
+        ("P1DT1S", 86_401_000),
+        ("pt0.5s", 500),
+    ],
+)
+def test_durations(text, ms):
+    assert parse_duration_ms(text, "key") == ms
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1 s", "1.5 s", "10 parsecs", "P", "PT"])
+def test_bad_durations(text):
+    with pytest.raises(ConfigurationError, match="key"):
+        parse_duration_ms(text, "key")
