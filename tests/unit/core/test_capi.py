@@ -1,0 +1,258 @@
+"""The C function table of ``penstock._core``, called as the Cython extensions call it.
+
+Goal: its layout is that of ``capi.h``, records written in place come out of a gate, and failures
+leave their class and text behind.  Method: the same structures declared with ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from penstock import _core as core
+from penstock import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PARTITION = bytes(range(60))
+EVENT_BUFFER, END_OF_PARTITION = 2, 10
+NONE, DATA, EVENT, END = range(4)
+SEGMENT_SIZE = 64
+
+
+class Cursor(ctypes.Structure):
+    """PsCursor."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("position", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint32),
+        ("marker", ctypes.POINTER(ctypes.c_int32)),
+        ("dirty", ctypes.POINTER(ctypes.c_uint8)),
+    ]
+
+
+class Batch(ctypes.Structure):
+    """PsBatch."""
+
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("channel", ctypes.c_int32),
+        ("data_type", ctypes.c_int32),
+        ("spanning", ctypes.c_void_p),
+        ("spanning_len", ctypes.c_size_t),
+        ("records", ctypes.c_void_p),
+        ("records_len", ctypes.c_size_t),
+    ]
+
+    def payloads(self) -> list[bytes]:
+        """Return the payloads of all records."""
+        found = []
+        if self.spanning:
+            found.append(ctypes.string_at(self.spanning, self.spanning_len))
+        rest = ctypes.string_at(self.records, self.records_len) if self.records_len else b""
+        while rest:
+            (length,) = struct.unpack_from(">i", rest)
+            found.append(rest[4 : 4 + length])
+            rest = rest[4 + length :]
+        return found
+
+
+HANDLE, INDEX, SIZE, BYTES = ctypes.c_void_p, ctypes.c_int32, ctypes.c_size_t, ctypes.c_char_p
+CURSOR, BATCH = ctypes.POINTER(Cursor), ctypes.POINTER(Batch)
+
+
+class CApi(ctypes.Structure):
+    """CApi."""
+
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("struct_size", ctypes.c_uint32),
+        ("last_error", ctypes.CFUNCTYPE(SIZE, ctypes.c_char_p, SIZE)),
+        ("next_buffer", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR)),
+        ("try_next_buffer", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR)),
+        ("append", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR, BYTES, SIZE)),
+        ("flush", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX)),
+        ("event", ctypes.CFUNCTYPE(INDEX, HANDLE, BYTES, SIZE, INDEX)),
+        ("gate_next", ctypes.CFUNCTYPE(INDEX, HANDLE, ctypes.c_int64, BATCH)),
+        ("gate_try_next", ctypes.CFUNCTYPE(INDEX, HANDLE, BATCH)),
+    ]
+
+
+def pointer_of(capsule: object, name: bytes) -> int:
+    """Return what a capsule points to."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    pointer = get(capsule, name)
+    assert isinstance(pointer, int)
+    return pointer
+
+
+API = CApi.from_address(pointer_of(core._C_API, b"penstock._core._C_API"))
+
+
+def last_error() -> tuple[str, str]:
+    """Return class name and text of this thread's last failure."""
+    text = ctypes.create_string_buffer(4096)
+    size = API.last_error(text, len(text))
+    kind, _, message = text.raw[:size].partition(b"\0")
+    return kind.decode(), message.decode()
+
+
+class Plane:
+    """A partition with two subpartitions, read locally and through TCP."""
+
+    def __init__(self) -> None:
+        settings: dict[str, Any] = {
+            "token": b"t" * 32,
+            "num_segments": 64,
+            "segment_size": SEGMENT_SIZE,
+        }
+        self.producer = core.NetworkEnvironment(executor_id="producer", **settings)
+        self.consumer = core.NetworkEnvironment(executor_id="consumer", **settings)
+        self.partition = self.producer.create_result_partition(PARTITION, 2, flush_timeout_ms=-1)
+        self.local = self.producer.create_input_gate([(PARTITION, 0, None)])
+        self.remote = self.consumer.create_input_gate([(PARTITION, 1, self.producer.address)])
+        self.gates = [self.local, self.remote]
+        for gate in self.gates:
+            gate.request_partitions()
+        self.handle = pointer_of(self.partition._handle, b"penstock.partition")
+        self.gate_handles = [pointer_of(gate._handle, b"penstock.gate") for gate in self.gates]
+
+    def close(self) -> None:
+        """Close both ends."""
+        self.consumer.close()
+        self.producer.close()
+
+    def next(self, gate: int, timeout_ms: int = 30_000) -> Batch:
+        """Take the next batch of a gate."""
+        batch = Batch()
+        assert API.gate_next(self.gate_handles[gate], timeout_ms, batch) == 0, last_error()
+        return batch
+
+
+@pytest.fixture
+def plane() -> Iterator[Plane]:
+    """Yield a partition and its readers."""
+    plane = Plane()
+    yield plane
+    plane.close()
+
+
+def write_in_place(cursor: Cursor, data: bytes) -> None:
+    """Do what the Cython writer does for a record that fits."""
+    assert cursor.capacity - cursor.position >= len(data)
+    ctypes.memmove(cursor.data + cursor.position, data, len(data))
+    cursor.position += len(data)
+    cursor.marker[0] = cursor.position
+    cursor.dirty[0] = 1
+
+
+def record(payload: bytes) -> bytes:
+    """Frame a payload."""
+    return struct.pack(">i", len(payload)) + payload
+
+
+def test_layout_is_that_of_the_header() -> None:
+    assert API.abi_version == 1
+    assert API.struct_size == ctypes.sizeof(CApi)
+
+
+@pytest.mark.parametrize("subpartition", [0, 1])
+def test_record_written_in_place_is_read_after_a_flush(plane: Plane, subpartition: int) -> None:
+    cursor = Cursor()
+    assert API.next_buffer(plane.handle, subpartition, cursor) == 0
+    assert (cursor.position, cursor.capacity) == (0, SEGMENT_SIZE)
+    write_in_place(cursor, record(b"first"))
+    assert API.flush(plane.handle, subpartition) == 0
+    batch = plane.next(subpartition)
+    assert (batch.kind, batch.channel, batch.data_type) == (DATA, 0, 1)
+    assert batch.payloads() == [b"first"]
+    write_in_place(cursor, record(b"") + record(b"second"))
+    assert API.flush(plane.handle, -1) == 0
+    assert plane.next(subpartition).payloads() == [b"", b"second"]
+
+
+@pytest.mark.parametrize("subpartition", [0, 1])
+def test_records_span_buffers(plane: Plane, subpartition: int) -> None:
+    cursor = Cursor()
+    payloads = [bytes([index]) * (index * 7) for index in range(40)]
+    received: list[bytes] = []
+    for payload in payloads:
+        data = record(payload)
+        assert API.append(plane.handle, subpartition, cursor, data, len(data)) == 0, last_error()
+        assert API.flush(plane.handle, subpartition) == 0
+        while len(received) < 1 or received[-1] != payload:
+            received += plane.next(subpartition).payloads()
+    assert received == payloads
+
+
+def test_broadcast_reaches_every_subpartition_in_order(plane: Plane) -> None:
+    unicast, broadcast = Cursor(), Cursor()
+    for subpartition in (0, 1):
+        assert API.next_buffer(plane.handle, subpartition, unicast) == 0
+        write_in_place(unicast, record(b"before"))
+    assert API.next_buffer(plane.handle, -1, broadcast) == 0
+    write_in_place(broadcast, record(b"to all"))
+    assert API.event(plane.handle, b"\0\0\0\x02", 4, EVENT_BUFFER) == 0
+    for gate in (0, 1):
+        assert plane.next(gate).payloads() == [b"before"]
+        assert plane.next(gate).payloads() == [b"to all"]
+        batch = plane.next(gate)
+        assert (batch.kind, batch.data_type) == (EVENT, EVENT_BUFFER)
+        assert ctypes.string_at(batch.records, batch.records_len) == b"\0\0\0\x02"
+    plane.partition.finish()
+    for gate in (0, 1):
+        assert plane.next(gate).data_type == END_OF_PARTITION
+        assert plane.next(gate).kind == END
+
+
+def test_nothing_to_read(plane: Plane) -> None:
+    batch = Batch(kind=7)
+    assert API.gate_try_next(plane.gate_handles[0], batch) == 0
+    assert batch.kind == NONE
+    plane.local.wakeup()
+    assert plane.next(0, timeout_ms=-1).kind == NONE
+
+
+def test_pool_runs_out_without_waiting(plane: Plane) -> None:
+    cursor = Cursor()
+    for _ in range(1000):
+        answer = API.try_next_buffer(plane.handle, 0, cursor)
+        if answer != 0:
+            break
+        write_in_place(cursor, bytes(SEGMENT_SIZE))
+    assert answer == 1
+    assert not plane.partition.is_available()
+
+
+def test_failure_leaves_class_and_text(plane: Plane) -> None:
+    plane.partition.finish()
+    assert API.next_buffer(plane.handle, 0, Cursor()) == -1
+    kind, message = last_error()
+    assert issubclass(getattr(errors, kind), errors.PenstockError)
+    assert "finished" in message
+    assert API.flush(plane.handle, 2) == -1
+    assert "2" in last_error()[1]
+    assert API.event(plane.handle, b"", 0, 99) == -1
+    assert "99" in last_error()[1]
+
+
+def test_closed_gate_cancels_the_reader(plane: Plane) -> None:
+    plane.local.close()
+    assert API.gate_next(plane.gate_handles[0], -1, Batch()) == -1
+    assert last_error()[0] == "CancelTaskError"
+
+
+def test_failed_producer_is_named(plane: Plane) -> None:
+    plane.partition.fail("the disk of subtask 3 is full")
+    for gate in (0, 1):
+        assert API.gate_next(plane.gate_handles[gate], 30_000, Batch()) == -1
+        kind, message = last_error()
+        assert kind == "ProducerFailedError"
+        assert "the disk of subtask 3 is full" in message
+    assert API.next_buffer(plane.handle, 0, Cursor()) == -1
+    assert last_error()[0] == "CancelTaskError"
