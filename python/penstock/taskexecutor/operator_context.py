@@ -123,6 +123,11 @@ class OperatorContext:
         self._timer_services.append(service)
         return service
 
+    def end_key(self) -> None:
+        """Ends event time for the keys processed so far, in BATCH mode."""
+        for service in self._timer_services:
+            service.end_key()
+
     def run_until(self, condition: Callable[[], bool]) -> None:
         """Runs the task's mails and timers until ``condition`` holds.
 

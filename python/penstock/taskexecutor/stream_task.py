@@ -7,6 +7,7 @@ input or take one step of the source.  It takes no new input while an output has
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
@@ -166,10 +167,13 @@ class StreamTask:
             msg = f"{chain.contexts[0].name!r} has no input and is no source"
             raise TypeError(msg)
         mailbox, timers = self.mailbox, self.processing_time
+        # A source with a thread of its own shares the operators with this one under its lock.
+        lock = getattr(source, "lock", None) or nullcontext()
         while not self._cancelled.is_set():
-            if mailbox.has_mail:
-                mailbox.run_pending()
-            timers.fire_due()
+            with lock:
+                if mailbox.has_mail:
+                    mailbox.run_pending()
+                timers.fire_due()
             if not self._outputs_available():
                 continue
             status = source.emit_next(_SOURCE_STEP)

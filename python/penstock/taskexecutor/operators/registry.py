@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
+from penstock.taskexecutor.operators.sorted_input import SORTED_KINDS, SortedInputOperator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,4 +71,7 @@ def create_operator(context: OperatorContext) -> StreamOperator:
     factory: Callable[[OperatorContext], StreamOperator] = getattr(
         import_module(_PACKAGE + module), name
     )
-    return factory(context)
+    operator = factory(context)
+    if context.is_batch and context.is_keyed and kind in SORTED_KINDS:
+        return SortedInputOperator(context, operator, max(1, len(context.config.key_selectors)))
+    return operator

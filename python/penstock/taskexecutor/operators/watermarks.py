@@ -49,6 +49,18 @@ class WatermarkEmitter(WatermarkOutput):
             self._output.emit_status(False)
 
 
+class FinalWatermarkEmitter(WatermarkEmitter):
+    """Passes on the last watermark only: bounded execution knows no event time before its end."""
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits the watermark after which no element follows."""
+        if timestamp == MAX_TIMESTAMP:
+            super().emit_watermark(timestamp)
+
+    def mark_idle(self) -> None:
+        """Does nothing."""
+
+
 class WatermarksOperator(StreamOperator):
     """Timestamps each element and lets the strategy's generator emit watermarks.
 
@@ -70,19 +82,22 @@ class WatermarksOperator(StreamOperator):
         self.assigner = strategy.timestamp_assigner
         self.periodic = strategy.emits_periodically or strategy.idle_timeout_ms is not None
         self.idle_timeout_ms = strategy.idle_timeout_ms
-        self.emitter: WatermarkEmitter | None = None
+        self.emitter: Any = None
+        self.extract: Any = None
+        self.on_event: Any = None
         self.had_events = False
         self.quiet_since = 0.0
 
     def open(self) -> None:
-        self.emitter = WatermarkEmitter(self.output)
+        is_batch = self.context.is_batch
+        self.emitter = (FinalWatermarkEmitter if is_batch else WatermarkEmitter)(self.output)
         opener = getattr(self.assigner, "open", None)
         if opener is not None:
             opener(self.context.runtime_context)
         self.extract = None if self.assigner is None else self.assigner.extract_timestamp
         self.on_event = self.generator.on_event
         self.quiet_since = time.monotonic()
-        if self.periodic and self.interval_ms > 0:
+        if self.periodic and self.interval_ms > 0 and not is_batch:
             self._schedule()
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -107,8 +122,7 @@ class WatermarksOperator(StreamOperator):
         """Ignored: idleness is what this operator's own strategy says."""
 
     def finish(self) -> None:
-        if not self.context.is_batch:
-            self.generator.on_periodic_emit(self.emitter)
+        self.generator.on_periodic_emit(self.emitter)
 
     def _schedule(self) -> None:
         self.processing_time.register(
@@ -120,7 +134,7 @@ class WatermarksOperator(StreamOperator):
         try:
             if self._is_idle():
                 self.emitter.mark_idle()
-            elif not self.context.is_batch:
+            else:
                 self.generator.on_periodic_emit(self.emitter)
         except BaseException as error:
             self.failed_with = error

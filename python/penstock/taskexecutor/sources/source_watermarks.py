@@ -30,6 +30,7 @@ class _SourceWithWatermarks(SourceOperator):
         super().__init__()
         self.source = source
         self.watermarks = watermarks
+        self.lock = getattr(source, "lock", None)
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Sets up both; the task sees the input of the watermarks as the source's output."""
@@ -54,10 +55,11 @@ class _SourceWithWatermarks(SourceOperator):
         self.watermarks.close()
 
     def emit_next(self, limit: int) -> int:
-        status = self.source.emit_next(limit)
-        if self.source.failed_with is not None:
-            self.failed_with = self.source.failed_with
-        return status
+        try:
+            return self.source.emit_next(limit)
+        except BaseException as error:
+            self.failed_with = error
+            raise
 
     def wait_available(self, timeout_ms: int) -> None:
         self.source.wait_available(timeout_ms)

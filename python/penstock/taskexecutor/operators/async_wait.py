@@ -1,0 +1,209 @@
+"""AsyncFunction: coroutines that are under way while the task goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.loop import FunctionOperator, StreamOperator
+from penstock.taskexecutor.mailbox import MailboxClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.processing_time import ProcessingTimeTimer
+
+
+def create_async_wait(context: OperatorContext) -> StreamOperator:
+    """The operator of ``AsyncDataStream``.
+
+    Arguments of the descriptor: ``timeout_ms`` (0 for none), ``capacity``, ``ordered`` and
+    ``retry_strategy`` (None never retries).
+    """
+    return AsyncWaitOperator(context)
+
+
+class _Entry:
+    """An element whose call is under way or done, or a watermark between elements."""
+
+    __slots__ = ("done", "is_watermark", "results", "timer", "timestamp", "value")
+
+    def __init__(self, value: Any, timestamp: int, *, is_watermark: bool) -> None:
+        self.value = value
+        self.timestamp = timestamp
+        self.is_watermark = is_watermark
+        self.done = is_watermark
+        self.results: list[Any] = []
+        self.timer: ProcessingTimeTimer | None = None
+
+
+class AsyncWaitOperator(FunctionOperator):
+    """Starts a coroutine for each element and emits results in order or as they come.
+
+    Coroutines run in an event loop with a thread of its own; their results come back as mails.
+    At most ``capacity`` calls are under way: then the operator runs mails until one is done.
+    Watermarks keep their place: results never cross one, in either order.
+    """
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        function: Any = context.descriptor.function
+        super().__init__(function, function.async_invoke)
+        arguments = context.descriptor.arguments
+        self.capacity: int = arguments["capacity"]
+        self.timeout_ms: int = arguments["timeout_ms"]
+        self.ordered: bool = arguments["ordered"]
+        self.retry_strategy = arguments.get("retry_strategy")
+        self.queue: deque[_Entry] = deque()
+        self.under_way = 0
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        super().open()
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(
+            target=_run_loop, args=(self.loop,), name=f"{self.context.name} event loop", daemon=True
+        )
+        self.thread.start()
+
+    def process(self, value: Any, timestamp: int) -> None:
+        if self.under_way >= self.capacity:
+            self.context.run_until(self._has_room)
+        entry = _Entry(value, timestamp, is_watermark=False)
+        self.queue.append(entry)
+        self.under_way += 1
+        assert self.loop is not None
+        call = asyncio.run_coroutine_threadsafe(self._invoke(value), self.loop)
+        if self.timeout_ms > 0:
+            timers = self.context.processing_time
+
+            def on_timeout(_: int) -> None:
+                if not entry.done:
+                    call.cancel()
+                    self._complete(entry, lambda: self.user_function.timeout(entry.value))
+
+            entry.timer = timers.register(timers.now() + self.timeout_ms, on_timeout)
+
+        def on_done(future: Any) -> None:
+            if not future.cancelled():
+                self._post(lambda: self._complete(entry, future.result))
+
+        call.add_done_callback(on_done)
+
+    def process_watermark(self, timestamp: int) -> None:
+        self.queue.append(_Entry(None, timestamp, is_watermark=True))
+        self._emit_ready()
+
+    def finish(self) -> None:
+        self.context.run_until(self._is_empty)
+
+    def close(self) -> None:
+        if self.loop is not None and self.thread is not None:
+            self.loop.call_soon_threadsafe(_stop_loop, self.loop)
+            self.thread.join()
+            self.loop.close()
+            self.loop = self.thread = None
+        super().close()
+
+    def _has_room(self) -> bool:
+        return self.under_way < self.capacity
+
+    def _is_empty(self) -> bool:
+        return not self.queue
+
+    def _post(self, action: Callable[[], None]) -> None:
+        try:
+            self.context.mailbox.execute(action)
+        except MailboxClosedError:
+            pass  # the task has ended without waiting for this call: it failed or was cancelled
+
+    async def _invoke(self, value: Any) -> list[Any]:
+        """Calls the function, again where the retry strategy says so."""
+        strategy = self.retry_strategy
+        attempts = 1
+        while True:
+            try:
+                result: list[Any] = await self.function(value)
+            except Exception as error:
+                if strategy is None:
+                    raise
+                predicate = strategy.get_retry_predicate().exception_predicate()
+                if predicate is None or not predicate(error) or not strategy.can_retry(attempts):
+                    raise
+            else:
+                if strategy is None:
+                    return result
+                predicate = strategy.get_retry_predicate().result_predicate()
+                if predicate is None or not predicate(result) or not strategy.can_retry(attempts):
+                    return result
+            await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1000)
+            attempts += 1
+
+    def _complete(self, entry: _Entry, results: Callable[[], list[Any]]) -> None:
+        """Notes the outcome of a call, in the task's thread."""
+        if entry.done:
+            return
+        try:
+            found = results()
+            if not isinstance(found, (list, tuple)):
+                msg = (
+                    f"the coroutine of {self.context.name!r} must return a list of results, "
+                    f"it returned {found!r}"
+                )
+                raise TypeError(msg)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        entry.results = list(found)
+        entry.done = True
+        self.under_way -= 1
+        if entry.timer is not None:
+            entry.timer.cancel()
+        self._emit_ready()
+
+    def _emit_ready(self) -> None:
+        queue = self.queue
+        if not self.ordered:
+            self._emit_unordered()
+        while queue and queue[0].done:
+            self._emit(queue.popleft())
+
+    def _emit_unordered(self) -> None:
+        """Emits every done element before the first watermark."""
+        waiting: list[_Entry] = []
+        queue = self.queue
+        while queue and not queue[0].is_watermark:
+            entry = queue.popleft()
+            if entry.done:
+                self._emit(entry)
+            else:
+                waiting.append(entry)
+        queue.extendleft(reversed(waiting))
+
+    def _emit(self, entry: _Entry) -> None:
+        if entry.is_watermark:
+            self.output.emit_watermark(entry.timestamp)
+            return
+        for result in entry.results:
+            self.output.collect(result, entry.timestamp)
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+def _stop_loop(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+
+    async def stop() -> None:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        loop.stop()
+
+    loop.create_task(stop())

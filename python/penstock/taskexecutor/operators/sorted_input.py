@@ -1,0 +1,140 @@
+"""Keyed operators in BATCH mode: one key after the other, each in the order of time."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from penstock.taskexecutor.loop import MAX_TIMESTAMP, Input, Output, StreamOperator
+from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+#: Kinds whose results depend on the order of elements and timers within a key.
+SORTED_KINDS = frozenset(
+    {
+        "keyed_process",
+        "process",
+        "window",
+        "co_process",
+        "keyed_co_process",
+        "keyed_broadcast_process",
+        "interval_join",
+    }
+)
+
+_BY_TIME = itemgetter(0)
+
+
+class SortedInput(Input):
+    """Keeps the elements of one input, by key; those of an input without keys pass at once."""
+
+    def __init__(
+        self, operator: SortedInputOperator, number: int, selector: Callable[[Any], Any] | None
+    ) -> None:
+        """Creates input ``number``, counted from 0."""
+        self.operator = operator
+        self.number = number
+        self.selector = selector
+        self.target = operator.inner.get_input(number)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        if self.selector is None:
+            self.target.process(value, timestamp)
+            return
+        try:
+            key = self.selector(value)
+            groups = self.operator.groups
+            group = groups.get(key)
+            if group is None:
+                groups[key] = [(timestamp, self.target, value)]
+            else:
+                group.append((timestamp, self.target, value))
+        except BaseException as error:
+            self.operator.failed_with = error
+            raise
+
+    def process_watermark(self, timestamp: int) -> None:
+        operator = self.operator
+        if timestamp == MAX_TIMESTAMP and operator.combined.update_watermark(
+            self.number, timestamp
+        ):
+            operator.run()
+
+    def process_status(self, idle: bool) -> None:
+        """Ignored: bounded inputs end, whether they were idle or not."""
+
+    def process_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        self.target.process_latency_marker(
+            marked_time, operator_id_lower, operator_id_upper, subtask
+        )
+
+
+class SortedInputOperator(StreamOperator):
+    """Feeds another operator key by key once all input is there.
+
+    Event time stands still while the elements of a key are processed and ends after them, so
+    that nothing is late and all timers of the key fire.
+    """
+
+    def __init__(self, context: OperatorContext, inner: StreamOperator, num_inputs: int) -> None:
+        """Wraps an operator.
+
+        Args:
+            context: Of both operators.
+            inner: The operator that the elements are for.
+            num_inputs: Number of its inputs.
+        """
+        super().__init__()
+        self.inner = inner
+        self.groups: dict[Any, list[tuple[int, Input, Any]]] = {}
+        self.combined = CombinedWatermarkStatus(num_inputs)
+        self.inputs = [
+            SortedInput(self, number, context.key_selector(number)) for number in range(num_inputs)
+        ]
+        self.num_inputs = num_inputs
+
+    def setup(self, context: Any, output: Output) -> None:
+        """Both operators have the same context and output."""
+        super().setup(context, output)
+        self.inner.setup(context, output)
+
+    def get_input(self, input_number: int) -> Input:
+        """The sorted input of that number."""
+        return self.inputs[input_number]
+
+    def initialize_state(self) -> None:
+        self.inner.initialize_state()
+
+    def open(self) -> None:
+        self.inner.open()
+
+    def end_input(self, input_number: int) -> None:
+        self.inner.end_input(input_number)
+
+    def finish(self) -> None:
+        self.inner.finish()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def run(self) -> None:
+        """Processes everything that was kept, then ends event time for good."""
+        try:
+            while self.groups:
+                # Taken out one by one, so that the memory of a key is free once it is done.
+                _, group = self.groups.popitem()
+                group.sort(key=_BY_TIME)
+                for timestamp, target, value in group:
+                    target.process(value, timestamp)
+                self.context.end_key()
+            for number in range(self.num_inputs):
+                self.inner.get_input(number).process_watermark(MAX_TIMESTAMP)
+        except BaseException as error:
+            self.failed_with = error
+            raise

@@ -1,0 +1,155 @@
+"""Text from a TCP server, cut at a delimiter."""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError
+from penstock.taskexecutor.loop import (
+    END_OF_DATA,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
+    NOTHING_AVAILABLE,
+    SourceOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.wait import SourceWait
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
+
+_READ_BYTES = 8192
+_FOREVER = -1
+
+
+class SocketSourceError(PenstockError, ConnectionError):
+    """The server could not be reached; names it and the number of attempts."""
+
+
+def create_socket_text_source(context: OperatorContext) -> StreamOperator:
+    """The source of ``socket_text_stream``.
+
+    Arguments of the descriptor: ``host``, ``port``, ``delimiter``, ``max_retry`` (-1 for ever),
+    ``retry_delay_ms`` and ``connect_timeout_ms`` (0 waits as long as the system does).
+    """
+    return with_watermarks(context, SocketTextSource(context))
+
+
+class SocketTextSource(SourceOperator):
+    """Reads from a server; a lost or refused connection is tried again ``max_retry`` times.
+
+    What follows the last delimiter is emitted when the source ends.  With the delimiter LF a CR
+    before it is dropped.  Only the first subtask connects.
+    """
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the source; the first step connects."""
+        super().__init__()
+        arguments = context.descriptor.arguments
+        self.address: tuple[str, int] = (arguments["host"], arguments["port"])
+        self.delimiter: str = arguments.get("delimiter") or "\n"
+        self.max_retry: int = arguments.get("max_retry", 0)
+        self.retry_delay_ms: int = arguments.get("retry_delay_ms", 500)
+        self.connect_timeout_ms: int = arguments.get("connect_timeout_ms", 0)
+        self.is_reader = context.environment.subtask == 0
+        self.wait = SourceWait()
+        self.socket: socket.socket | None = None
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.rest = ""
+        self.attempts = 0
+        self.retry_at = 0.0
+
+    def emit_next(self, limit: int) -> int:
+        del limit
+        if not self.is_reader or self.wait.cancelled:
+            return END_OF_DATA
+        if self.socket is None:
+            if time.monotonic() < self.retry_at:
+                return NOTHING_AVAILABLE
+            try:
+                self._connect()
+            except OSError as error:
+                if not self._may_retry():
+                    host, port = self.address
+                    msg = (
+                        f"the socket source cannot connect to {host}:{port} "
+                        f"({self.attempts} attempts): {error}"
+                    )
+                    raise SocketSourceError(msg) from error
+                return NOTHING_AVAILABLE
+        return self._read()
+
+    def wait_available(self, timeout_ms: int) -> None:
+        if self.socket is None:
+            rest_ms = max(0.0, (self.retry_at - time.monotonic()) * 1000)
+            self.wait.wait(min(timeout_ms, rest_ms))
+        else:
+            self.wait.wait(timeout_ms, self.socket)
+
+    def wakeup(self) -> None:
+        self.wait.wakeup()
+
+    def cancel(self) -> None:
+        self.wait.cancel()
+
+    def close(self) -> None:
+        self._disconnect()
+        self.wait.close()
+
+    def _connect(self) -> None:
+        timeout_s = self.connect_timeout_ms / 1000 if self.connect_timeout_ms > 0 else None
+        self.socket = socket.create_connection(self.address, timeout_s)
+        self.socket.setblocking(False)
+
+    def _disconnect(self) -> None:
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
+
+    def _read(self) -> int:
+        assert self.socket is not None
+        try:
+            data = self.socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return NOTHING_AVAILABLE
+        except ConnectionError:
+            data = b""  # a connection that breaks counts as one that ends
+        if data:
+            self._emit(self.decoder.decode(data))
+            return MORE_AVAILABLE
+        self._disconnect()
+        if self._may_retry():
+            host, port = self.address
+            logger.warning("lost the connection to %s:%d, trying again", host, port)
+            return NOTHING_AVAILABLE
+        self._emit(self.decoder.decode(b"", final=True))
+        if self.rest:
+            self.output.collect(self.rest, MIN_TIMESTAMP)
+            self.rest = ""
+        return END_OF_DATA
+
+    def _emit(self, text: str) -> None:
+        records = (self.rest + text).split(self.delimiter)
+        self.rest = records.pop()
+        output = self.output
+        strip = self.delimiter == "\n"
+        try:
+            for record in records:
+                output.collect(
+                    record[:-1] if strip and record.endswith("\r") else record, MIN_TIMESTAMP
+                )
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def _may_retry(self) -> bool:
+        self.attempts += 1
+        self.retry_at = time.monotonic() + self.retry_delay_ms / 1000
+        return self.max_retry == _FOREVER or self.attempts <= self.max_retry

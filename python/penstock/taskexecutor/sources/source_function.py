@@ -1,0 +1,160 @@
+"""SourceFunction: a source that owns its loop, in a thread of its own.
+
+Its elements, and everything else that runs in the task, take turns under one lock, the
+"checkpoint lock" of the older interface.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.source_sink import SourceFunction
+from penstock.errors import CancelTaskError
+from penstock.taskexecutor.loop import (
+    END_OF_DATA,
+    MIN_TIMESTAMP,
+    NOTHING_AVAILABLE,
+    SourceOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.wait import SourceWait
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_source_function(context: OperatorContext) -> StreamOperator:
+    """Runs a SourceFunction; only ParallelSourceFunctions run in more than one subtask."""
+    return with_watermarks(context, SourceFunctionSource(context.descriptor.function))
+
+
+class FunctionSourceContext(SourceFunction.SourceContext):
+    """Where the function emits; every call takes the lock."""
+
+    def __init__(self, source: SourceFunctionSource) -> None:
+        """Creates the context of a source."""
+        self._source = source
+        self._idle = False
+
+    def collect(self, element: Any) -> None:
+        """Emits an element without timestamp."""
+        self.collect_with_timestamp(element, MIN_TIMESTAMP)
+
+    def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+        """Emits an element with its timestamp in ms."""
+        source = self._source
+        with source.lock:
+            source.check_running()
+            self._mark_active()
+            source.output.collect(element, timestamp)
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits a watermark in ms."""
+        source = self._source
+        with source.lock:
+            source.check_running()
+            self._mark_active()
+            source.output.emit_watermark(timestamp)
+
+    def mark_as_temporarily_idle(self) -> None:
+        """Says that downstream need not wait for this source until it emits again."""
+        source = self._source
+        with source.lock:
+            if not self._idle:
+                self._idle = True
+                source.output.emit_status(True)
+
+    def get_checkpoint_lock(self) -> Any:
+        """The lock; emitting while holding it is allowed."""
+        return self._source.lock
+
+    def is_running(self) -> bool:
+        """Whether the source should go on."""
+        return not self._source.wait.cancelled
+
+    def _mark_active(self) -> None:
+        if self._idle:
+            self._idle = False
+            self._source.output.emit_status(False)
+
+
+class SourceFunctionSource(SourceOperator):
+    """Starts the function's thread and waits for its end.
+
+    Attributes:
+        lock: Held by whoever touches the operators of the task.
+    """
+
+    def __init__(self, function: Any) -> None:
+        """Creates the source; the first step starts the thread."""
+        super().__init__()
+        self.function = function
+        self.lock = threading.RLock()
+        self.wait = SourceWait()
+        self.thread: threading.Thread | None = None
+        self.ended = False
+        self.error: BaseException | None = None
+
+    def open(self) -> None:
+        opener = getattr(self.function, "open", None)
+        if opener is not None:
+            try:
+                opener(self.context.runtime_context)
+            except BaseException as error:
+                self.failed_with = error
+                raise
+
+    def emit_next(self, limit: int) -> int:
+        del limit
+        if self.thread is None:
+            self.thread = threading.Thread(
+                target=self._run, name=f"{self.context.name} source", daemon=True
+            )
+            self.thread.start()
+        if not self.ended:
+            return NOTHING_AVAILABLE
+        if self.error is not None:
+            if self.failed_with is None and not isinstance(self.error, CancelTaskError):
+                self.failed_with = self.error
+            raise self.error
+        return END_OF_DATA
+
+    def check_running(self) -> None:
+        """Unwinds the function's thread once the task has ended.
+
+        Raises:
+            CancelTaskError: The task has ended.
+        """
+        if self.wait.cancelled:
+            msg = f"{self.context.name} was cancelled"
+            raise CancelTaskError(msg)
+
+    def wait_available(self, timeout_ms: int) -> None:
+        if not self.ended:
+            self.wait.wait(timeout_ms)
+
+    def wakeup(self) -> None:
+        self.wait.wakeup()
+
+    def cancel(self) -> None:
+        self.wait.cancel()
+        self.function.cancel()
+
+    def close(self) -> None:
+        if self.thread is not None and not self.ended:
+            self.cancel()
+            self.thread.join(timeout=1)
+        closer = getattr(self.function, "close", None)
+        if closer is not None:
+            closer()
+        self.wait.close()
+
+    def _run(self) -> None:
+        try:
+            self.function.run(FunctionSourceContext(self))
+        except BaseException as error:
+            self.error = error
+        self.ended = True
+        self.wait.wakeup()
