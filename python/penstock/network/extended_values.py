@@ -188,6 +188,12 @@ def _decimal(value: decimal.Decimal) -> tuple[int, Any]:
     return DECIMAL, str(value)
 
 
+def _decimal_from(text: Any) -> decimal.Decimal:
+    if not isinstance(text, str):
+        raise TypeError(f"a decimal of {type(text).__name__}")
+    return decimal.Decimal(text)
+
+
 def _row(value: Row) -> tuple[int, Any]:
     fields = value.__dict__.get("_fields")
     names = None if fields is None else tuple(fields)
@@ -304,7 +310,7 @@ _REBUILDERS: dict[int, Callable[[Any], Any]] = {
     TIMEDELTA: _timedelta_from,
     TIMEZONE: _timezone_from,
     ZONE_INFO: zoneinfo.ZoneInfo,
-    DECIMAL: decimal.Decimal,
+    DECIMAL: _decimal_from,
     ROW: _row_from,
     INSTANT: lambda parts: Instant(*parts),
     NAMED_TUPLE: _named_tuple_from,

@@ -1,0 +1,111 @@
+"""Codecs of both runtimes for the tests, and values that travel."""
+
+import datetime
+import decimal
+import enum
+import importlib.util
+import zoneinfo
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pytest
+from penstock.network.type_schema import schema_of
+
+NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codec") is not None
+
+RUNTIMES = [
+    pytest.param(
+        "native",
+        marks=pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built"),
+    ),
+    "pure",
+]
+
+
+def module_of(kind, name):
+    """A module of a runtime, by its name without the package."""
+    package = "penstock._native" if kind == "native" else "penstock.network.pure"
+    return importlib.import_module(f"{package}.{name}")
+
+
+def codec_of(kind, type_info):
+    return module_of(kind, "codec").Codec(schema_of(type_info))
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = "b"
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+@dataclass
+class Order:
+    name: str
+    amount: decimal.Decimal
+    tags: list
+
+
+@dataclass(frozen=True)
+class Frozen:
+    at: datetime.datetime
+
+
+@dataclass(slots=True)
+class Slotted:
+    number: int
+
+
+class Plain:
+    """Neither dataclass nor tuple: only a pickle can take it along."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __eq__(self, other):
+        return isinstance(other, Plain) and self.number == other.number
+
+    __hash__ = None
+
+
+class Text(str):
+    """A subclass that must come back as itself."""
+
+
+UTC = datetime.UTC
+
+EXTENDED = [
+    datetime.datetime(2024, 2, 29, 23, 59, 59, 999_999),
+    datetime.datetime(1, 1, 1),
+    datetime.datetime(9999, 12, 31, 23, 59, 59, 999_999),
+    datetime.datetime(2024, 10, 27, 2, 30, fold=1),
+    datetime.datetime(2024, 1, 1, tzinfo=UTC),
+    datetime.datetime(2024, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=-5), "EST")),
+    datetime.datetime(2024, 7, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")),
+    datetime.date(1969, 12, 31),
+    datetime.time(23, 59, 59, 1),
+    datetime.time(1, 2, 3, tzinfo=UTC),
+    datetime.timedelta(days=-1, microseconds=1),
+    UTC,
+    decimal.Decimal("1.50"),
+    decimal.Decimal("-Infinity"),
+    Point(1, 2.5),
+    Colour.BLUE,
+    Access.READ | Access.WRITE,
+    Order("x", decimal.Decimal(3), [Point(1, 2.0), None]),
+    Frozen(datetime.datetime(2024, 1, 1)),
+    Slotted(4),
+    Plain(5),
+    Text("t"),
+    complex(1, -2),
+    range(3),
+    ValueError,
+]

@@ -1,0 +1,244 @@
+"""A stand-in for the C function table of ``penstock._core``, so that a test sees every call.
+
+The table consists of ctypes callbacks on :class:`FakePartition` and :class:`FakeGate`.  It keeps
+the rules of ``capi.h``: the builder of a cursor is finished by the next call for its subpartition,
+a unicast buffer finishes the broadcast builder and the other way round, an event finishes all.
+"""
+
+import ctypes
+import sys
+import types
+from collections import deque
+
+ALL = -1
+
+
+class Cursor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("position", ctypes.c_uint32),
+        ("capacity", ctypes.c_uint32),
+        ("marker", ctypes.POINTER(ctypes.c_int32)),
+        ("dirty", ctypes.POINTER(ctypes.c_uint8)),
+    ]
+
+
+class Batch(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("channel", ctypes.c_int32),
+        ("data_type", ctypes.c_int32),
+        ("spanning", ctypes.c_void_p),
+        ("spanning_len", ctypes.c_size_t),
+        ("records", ctypes.c_void_p),
+        ("records_len", ctypes.c_size_t),
+    ]
+
+
+_i32, _ptr = ctypes.c_int32, ctypes.c_void_p
+_cursor, _batch = ctypes.POINTER(Cursor), ctypes.POINTER(Batch)
+_LAST_ERROR = ctypes.CFUNCTYPE(ctypes.c_size_t, _ptr, ctypes.c_size_t)
+_NEXT_BUFFER = ctypes.CFUNCTYPE(_i32, _ptr, _i32, _cursor)
+_APPEND = ctypes.CFUNCTYPE(_i32, _ptr, _i32, _cursor, _ptr, ctypes.c_size_t)
+_FLUSH = ctypes.CFUNCTYPE(_i32, _ptr, _i32)
+_EVENT = ctypes.CFUNCTYPE(_i32, _ptr, _ptr, ctypes.c_size_t, _i32)
+_GATE_NEXT = ctypes.CFUNCTYPE(_i32, _ptr, ctypes.c_int64, _batch)
+_GATE_TRY_NEXT = ctypes.CFUNCTYPE(_i32, _ptr, _batch)
+
+
+class Table(ctypes.Structure):
+    _fields_ = [
+        ("abi_version", ctypes.c_uint32),
+        ("struct_size", ctypes.c_uint32),
+        ("last_error", _LAST_ERROR),
+        ("partition_next_buffer", _NEXT_BUFFER),
+        ("partition_try_next_buffer", _NEXT_BUFFER),
+        ("partition_append", _APPEND),
+        ("partition_flush", _FLUSH),
+        ("partition_event", _EVENT),
+        ("gate_next", _GATE_NEXT),
+        ("gate_try_next", _GATE_TRY_NEXT),
+    ]
+
+
+ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
+ctypes.pythonapi.PyCapsule_New.argtypes = [_ptr, ctypes.c_char_p, _ptr]
+
+
+def capsule(address, name):
+    return ctypes.pythonapi.PyCapsule_New(address, name, None)
+
+
+class Segment:
+    """A buffer that is being written or was finished."""
+
+    def __init__(self, size):
+        self.memory = ctypes.create_string_buffer(size)
+        self.marker = ctypes.c_int32(0)
+        self.dirty = ctypes.c_uint8(0)
+
+    def bytes(self):
+        return self.memory.raw[: self.marker.value]
+
+
+class FakePartition:
+    """Segments per subpartition; ``calls`` lists what the table was asked."""
+
+    def __init__(self, core, num_subpartitions, segment_size, flush_timeout_ms=-1):
+        self.core = core
+        self.num_subpartitions = num_subpartitions
+        self.segment_size = segment_size
+        self.flush_timeout_ms = flush_timeout_ms
+        self.streams = [[] for _ in range(num_subpartitions)]
+        self.open = {}
+        self.calls = []
+        self.none_free = False
+        self.error = None
+        core.objects[id(self)] = self
+        self._handle = capsule(id(self), b"penstock.partition")
+
+    def bytes_of(self, subpartition):
+        """All committed bytes; an event stands there as itself."""
+        return b"".join(
+            part.bytes() if isinstance(part, Segment) else part
+            for part in self.streams[subpartition]
+        )
+
+    def open_next(self, subpartition, cursor):
+        if subpartition == ALL:
+            self.open.clear()
+        else:
+            self.open.pop(ALL, None)
+        segment = Segment(self.segment_size)
+        self.open[subpartition] = segment
+        targets = range(self.num_subpartitions) if subpartition == ALL else [subpartition]
+        for target in targets:
+            self.streams[target].append(segment)
+        cursor.data = ctypes.addressof(segment.memory)
+        cursor.position = 0
+        cursor.capacity = self.segment_size
+        cursor.marker = ctypes.pointer(segment.marker)
+        cursor.dirty = ctypes.pointer(segment.dirty)
+
+    def append(self, subpartition, cursor, data):
+        while data:
+            room = cursor.capacity - cursor.position
+            if not room:
+                self.open_next(subpartition, cursor)
+                room = cursor.capacity
+            part, data = data[:room], data[room:]
+            ctypes.memmove(cursor.data + cursor.position, part, len(part))
+            cursor.position += len(part)
+            cursor.marker.contents.value = cursor.position
+
+    def fail(self):
+        if self.error is None:
+            return 0
+        self.core.last_error = self.error
+        return -1
+
+
+class FakeGate:
+    """Gives the batches that a test queued: (kind, channel, data type, spanning, records)."""
+
+    def __init__(self, core, num_channels, batches=()):
+        self.core = core
+        self.num_channels = num_channels
+        self.batches = deque(batches)
+        self.waits = []
+        self.held = None
+        core.objects[id(self)] = self
+        self._handle = capsule(id(self), b"penstock.gate")
+
+    def fill(self, batch):
+        if not self.batches:
+            batch.kind = 0
+            return 0
+        item = self.batches.popleft()
+        if isinstance(item, tuple) and isinstance(item[0], str):
+            self.core.last_error = item
+            return -1
+        kind, channel, data_type, spanning, records = item
+        self.held = [
+            ctypes.create_string_buffer(b, len(b) or 1) for b in (spanning or b"", records)
+        ]
+        batch.kind, batch.channel, batch.data_type = kind, channel, data_type
+        batch.spanning = ctypes.addressof(self.held[0]) if spanning is not None else None
+        batch.spanning_len = len(spanning or b"")
+        batch.records = ctypes.addressof(self.held[1])
+        batch.records_len = len(records)
+        return 0
+
+
+class FakeCore(types.ModuleType):
+    """The module, with its table."""
+
+    def __init__(self):
+        super().__init__("penstock._core")
+        self.objects = {}
+        self.last_error = ("NetworkError", "none")
+        self.table = Table(
+            1,
+            ctypes.sizeof(Table),
+            _LAST_ERROR(self._last_error),
+            _NEXT_BUFFER(self._next_buffer),
+            _NEXT_BUFFER(self._try_next_buffer),
+            _APPEND(self._append),
+            _FLUSH(self._flush),
+            _EVENT(self._event),
+            _GATE_NEXT(self._gate_next),
+            _GATE_TRY_NEXT(self._gate_try_next),
+        )
+        self._C_API = capsule(ctypes.addressof(self.table), b"penstock._core._C_API")
+
+    def install(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "penstock._core", self)
+        return self
+
+    def _last_error(self, out, capacity):
+        text = "\0".join(self.last_error).encode()
+        ctypes.memmove(out, text, min(len(text), capacity))
+        return len(text)
+
+    def _next_buffer(self, handle, subpartition, cursor):
+        partition = self.objects[handle]
+        partition.calls.append(("next", subpartition))
+        partition.open_next(subpartition, cursor.contents)
+        return partition.fail()
+
+    def _try_next_buffer(self, handle, subpartition, cursor):
+        partition = self.objects[handle]
+        partition.calls.append(("try_next", subpartition))
+        if partition.none_free:
+            return 1
+        partition.open_next(subpartition, cursor.contents)
+        return partition.fail()
+
+    def _append(self, handle, subpartition, cursor, data, size):
+        partition = self.objects[handle]
+        partition.calls.append(("append", subpartition, size))
+        partition.append(subpartition, cursor.contents, ctypes.string_at(data, size))
+        return partition.fail()
+
+    def _flush(self, handle, subpartition):
+        partition = self.objects[handle]
+        partition.calls.append(("flush", subpartition))
+        return partition.fail()
+
+    def _event(self, handle, data, size, data_type):
+        partition = self.objects[handle]
+        event = ctypes.string_at(data, size)
+        partition.calls.append(("event", event, data_type))
+        partition.open.clear()
+        for stream in partition.streams:
+            stream.append(event)
+        return partition.fail()
+
+    def _gate_next(self, handle, timeout_ms, batch):
+        gate = self.objects[handle]
+        gate.waits.append(timeout_ms)
+        return gate.fill(batch.contents)
+
+    def _gate_try_next(self, handle, batch):
+        gate = self.objects[handle]
+        return gate.fill(batch.contents)

@@ -1,0 +1,538 @@
+"""Codecs: what goes in comes out, the same bytes in both runtimes, bad values and bytes refused.
+
+Goal: every type of ``Types`` and every kind of undeclared value.  Method: golden bytes of
+docs/formats/codec.md, random values, and damaged encodings.
+"""
+
+import datetime
+import decimal
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.common.time import Instant
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row, RowKind
+from penstock.errors import CorruptStreamError, PenstockError, SerializationError
+
+from contract.codecs import EXTENDED, NATIVE_IS_BUILT, RUNTIMES, Order, Plain, Point, codec_of
+
+WORD_COUNT = Types.TUPLE([Types.STRING(), Types.INT()])
+PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
+
+
+@pytest.fixture(params=RUNTIMES)
+def kind(request):
+    return request.param
+
+
+def named(row):
+    """A row's values, names and kind, which equality does not all compare."""
+    return list(row), row.__dict__.get("_fields"), row.get_row_kind()
+
+
+# -- golden bytes ------------------------------------------------------------------------------
+
+GOLDEN = [
+    (None, None, "00"),
+    (None, False, "01"),
+    (None, True, "02"),
+    (None, 0, "c0"),
+    (None, 63, "ff"),
+    (None, -32, "a0"),
+    (None, 64, "0340"),
+    (None, -33, "03df"),
+    (None, 128, "040080"),
+    (None, 32768, "0500008000"),
+    (None, 2**31, "060000000080000000"),
+    (None, 2**63, "0709008000000000000000"),
+    (None, -(2**63) - 1, "0709ff7fffffffffffffff"),
+    (None, 1.5, "083ff8000000000000"),
+    (None, "", "40"),
+    (None, "word", "44776f7264"),
+    (None, "é", "42c3a9"),
+    (None, "a" * 64, "0940" + "61" * 64),
+    (None, b"\x00\xff", "0a0200ff"),
+    (None, bytearray(b"x"), "0b0178"),
+    (None, (), "80"),
+    (None, ("word", 1), "8244776f7264c1"),
+    (None, tuple(range(16)), "0c10" + "".join(f"{0xC0 + i:02x}" for i in range(16))),
+    (None, [1], "91c1"),
+    (None, list(range(16)), "0d10" + "".join(f"{0xC0 + i:02x}" for i in range(16))),
+    (None, {"a": 1}, "0e014161c1"),
+    (None, {5}, "0f01c5"),
+    (None, frozenset({5}), "2001c5"),
+    (None, datetime.date(1970, 1, 1), "1105000af93b"),
+    (None, decimal.Decimal("1.5"), "1643312e35"),
+    (None, Row("a", 1), "1783c0008241" + "61c1"),
+    (WORD_COUNT, ("word", 1), "0004776f726400000001"),
+    (WORD_COUNT, ("word", None), "040204776f7264"),
+    (PERSON, Row("a", 2), "00016100000002"),
+    (PERSON, Row.of_kind(RowKind.DELETE, None, 2), "070100000002"),
+    (Types.BYTE(), -1, "ff"),
+    (Types.SHORT(), -2, "fffe"),
+    (Types.INT(), 258, "00000102"),
+    (Types.LONG(), -1, "ff" * 8),
+    (Types.BIG_INT(), 255, "0200ff"),
+    (Types.FLOAT(), 1.5, "3fc00000"),
+    (Types.DOUBLE(), 1.5, "3ff8000000000000"),
+    (Types.BOOLEAN(), True, "01"),
+    (Types.CHAR(), "é", "02c3a9"),
+    (Types.STRING(), "x" * 128, "8001" + "78" * 128),
+    (Types.BIG_DEC(), decimal.Decimal("1.50"), "04312e3530"),
+    (Types.SQL_DATE(), datetime.date(1970, 1, 2), "00000001"),
+    (Types.SQL_TIME(), datetime.time(0, 0, 1), "00000000000f4240"),
+    (Types.SQL_TIMESTAMP(), datetime.datetime(1970, 1, 1, 0, 0, 1), "00000000000f4240"),
+    (Types.INSTANT(), Instant(1, 2), "00000000000000000100000002"),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"\x01", "0101"),
+    (Types.PRIMITIVE_ARRAY(Types.SHORT()), [1, 2], "0200010002"),
+    (Types.BASIC_ARRAY(Types.SHORT()), [1, None], "0204020001"),
+    (Types.LIST(Types.SHORT()), [1], "01000001"),
+    (Types.MAP(Types.STRING(), Types.SHORT()), {"a": 1}, "0100016100" + "01"),
+]
+
+
+@pytest.mark.parametrize(("type_info", "value", "expected"), GOLDEN)
+def test_golden_bytes(kind, type_info, value, expected):
+    """The bytes of docs/formats/codec.md, and the value back from them."""
+    codec = codec_of(kind, type_info)
+    assert codec.encode(value).hex() == expected
+    assert codec.encode(codec.decode(bytes.fromhex(expected))).hex() == expected
+
+
+# -- declared types ----------------------------------------------------------------------------
+
+DECLARED = [
+    (Types.STRING(), ["", "word", "é", "€", "😀", "\ud800", "\0", "x" * 5000]),
+    (Types.BYTE(), [-128, 127]),
+    (Types.SHORT(), [-(2**15), 2**15 - 1]),
+    (Types.INT(), [-(2**31), 0, 2**31 - 1]),
+    (Types.LONG(), [-(2**63), 2**63 - 1]),
+    (Types.BIG_INT(), [0, -1, 10**25, -(2**70)]),
+    (Types.DOUBLE(), [0.1, -0.0, math.inf, 5e-324]),
+    (Types.BOOLEAN(), [True, False]),
+    (Types.CHAR(), ["x", "😀"]),
+    (Types.BIG_DEC(), [decimal.Decimal("1.50"), decimal.Decimal("-1E+30")]),
+    (Types.SQL_DATE(), [datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]),
+    (Types.SQL_TIME(), [datetime.time(0), datetime.time(23, 59, 59, 999_999)]),
+    (
+        Types.SQL_TIMESTAMP(),
+        [datetime.datetime(1, 1, 1), datetime.datetime(2024, 1, 1, 1, 1, 1, 1)],
+    ),
+    (Types.INSTANT(), [Instant(-1, 999_999_999), Instant(2**40, 0)]),
+    (WORD_COUNT, [("word", 1), (None, None)]),
+    (Types.TUPLE([]), [()]),
+    (Types.TUPLE([Types.INT()] * 20), [tuple(range(19)) + (None,)]),
+    (Types.LIST(Types.INT()), [[], [1, None, 3], list(range(300))]),
+    (Types.LIST(Types.LIST(Types.STRING())), [[["x"], [], None]]),
+    (Types.BASIC_ARRAY(Types.DOUBLE()), [[1.0, None]]),
+    (Types.OBJECT_ARRAY(WORD_COUNT), [[("a", 1), None]]),
+    (Types.PRIMITIVE_ARRAY(Types.LONG()), [[], [1, 2]]),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), [b"", bytes(range(256)) * 100]),
+    (Types.MAP(Types.STRING(), Types.LONG()), [{}, {"a": 1, "b": None}]),
+    (Types.MAP(Types.INT(), Types.LIST(Types.STRING())), [{1: ["a"], 2: []}]),
+    (Types.PICKLED_BYTE_ARRAY(), [None, ("a", [1])]),
+    (Types.TUPLE([Types.PICKLED_BYTE_ARRAY(), Types.INT()]), [({"a": 1}, 2), (None, 2)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("type_info", "value"), [(t, v) for t, values in DECLARED for v in values], ids=str
+)
+def test_declared_round_trip(kind, type_info, value):
+    """A value of a declared type comes back equal and of the same class."""
+    back = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(value))
+    assert back == value
+    assert type(back) is type(value)
+
+
+COERCED = [
+    (Types.FLOAT(), 0.1, struct.unpack("f", struct.pack("f", 0.1))[0]),
+    (Types.FLOAT(), 1e300, math.inf),
+    (Types.FLOAT(), -1e300, -math.inf),
+    (Types.FLOAT(), 1, 1.0),
+    (Types.DOUBLE(), 3, 3.0),
+    (Types.DOUBLE(), np.float32(0.5), 0.5),
+    (Types.INT(), True, 1),
+    (Types.INT(), np.int64(7), 7),
+    (Types.BIG_INT(), np.int8(-7), -7),
+    (Types.BOOLEAN(), 1, True),
+    (Types.BOOLEAN(), [], False),
+    (Types.BOOLEAN(), None, False),
+    (Types.BIG_DEC(), 3, decimal.Decimal(3)),
+    (Types.BIG_DEC(), "1.50", decimal.Decimal("1.50")),
+    (Types.SQL_DATE(), datetime.datetime(2024, 1, 2, 3), datetime.date(2024, 1, 2)),
+    (
+        Types.SQL_TIMESTAMP(),
+        datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC),
+        datetime.datetime(2024, 1, 2),
+    ),
+    (WORD_COUNT, ["a", 1], ("a", 1)),
+    (WORD_COUNT, Row("a", 1), ("a", 1)),
+    (Types.TUPLE([Types.INT(), Types.DOUBLE()]), Point(1, 2.0), (1, 2.0)),
+    (Types.LIST(Types.INT()), (1, 2), [1, 2]),
+    (Types.LIST(Types.LONG()), np.arange(3), [0, 1, 2]),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), bytearray(b"ab"), b"ab"),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), memoryview(b"abcd")[::2], b"ac"),
+]
+
+
+@pytest.mark.parametrize(("type_info", "value", "expected"), COERCED, ids=str)
+def test_coercions(kind, type_info, value, expected):
+    """What a type takes besides its own class, and what it makes of it."""
+    back = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(value))
+    assert back == expected
+    assert type(back) is type(expected)
+
+
+def test_nan_passes(kind):
+    """NaN stays NaN, in both widths and undeclared."""
+    for type_info in (Types.FLOAT(), Types.DOUBLE(), None):
+        codec = codec_of(kind, type_info)
+        assert math.isnan(codec.decode(codec.encode(math.nan)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Row("ann", 3), Row(name="ann", age=3), Row(age=3, name="ann"), ("ann", 3), ["ann", 3],
+        {"age": 3, "name": "ann"},
+    ],
+)  # fmt: skip
+def test_row_forms(kind, value):
+    """Whatever stands for a row comes back as a Row with the declared names."""
+    codec = codec_of(kind, PERSON)
+    assert named(codec.decode(codec.encode(value))) == (
+        ["ann", 3], ["name", "age"], RowKind.INSERT,
+    )  # fmt: skip
+
+
+def test_row_nulls_kinds_and_default_names(kind):
+    """Null fields, all row kinds, and f0, f1 for rows without declared names."""
+    codec = codec_of(kind, Types.ROW([Types.INT()] * 9))
+    for row_kind in RowKind:
+        row = Row.of_kind(row_kind, *range(8), None)
+        back = codec.decode(codec.encode(row))
+        assert named(back) == ([*range(8), None], [f"f{i}" for i in range(9)], row_kind)
+    renamed = codec.decode(codec.encode(Row(**{f"x{i}": i for i in range(9)})))
+    assert list(renamed) == list(range(9))
+    missing = codec_of(kind, PERSON)
+    assert list(missing.decode(missing.encode({"age": 1}))) == [None, 1]
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+REFUSED = [
+    (Types.INT(), 2**31, "2147483648", "INT"),
+    (Types.INT(), -(2**31) - 1, "-2147483649", "INT"),
+    (Types.INT(), 1.0, "1.0", "INT"),
+    (Types.INT(), "1", "'1'", "INT"),
+    (Types.INT(), None, "None", "INT"),
+    (Types.BYTE(), 128, "128", "BYTE"),
+    (Types.SHORT(), 2**15, "32768", "SHORT"),
+    (Types.LONG(), 2**63, str(2**63), "LONG"),
+    (Types.LONG(), 2**200, str(2**200)[:50], "LONG"),
+    (Types.BIG_INT(), 1.5, "1.5", "BIG_INT"),
+    (Types.FLOAT(), "1", "'1'", "FLOAT"),
+    (Types.DOUBLE(), 10**400, "1000", "DOUBLE"),
+    (Types.STRING(), b"a", "b'a'", "STRING"),
+    (Types.STRING(), None, "None", "STRING"),
+    (Types.CHAR(), "ab", "'ab'", "CHAR"),
+    (Types.CHAR(), "", "''", "CHAR"),
+    (Types.BIG_DEC(), "x", "'x'", "BIG_DEC"),
+    (Types.SQL_DATE(), "2024-01-01", "2024-01-01", "SQL_DATE"),
+    (Types.SQL_TIME(), 5, "5", "SQL_TIME"),
+    (Types.SQL_TIMESTAMP(), datetime.date(2024, 1, 1), "date", "SQL_TIMESTAMP"),
+    (Types.INSTANT(), 5, "5", "INSTANT"),
+    (Types.INSTANT(), Instant(2**63, 0), "Instant", "INSTANT"),
+    (WORD_COUNT, ("a",), "('a',)", "TUPLE(STRING, INT)"),
+    (WORD_COUNT, ("a", 2**31), "2147483648", "[1] of TUPLE(STRING, INT)"),
+    (WORD_COUNT, "ab", "'ab'", "TUPLE"),
+    (Types.LIST(Types.INT()), [1, "x"], "'x'", "[1] of LIST(INT)"),
+    (Types.LIST(Types.STRING()), "ab", "'ab'", "LIST"),
+    (Types.LIST(Types.INT()), {1}, "{1}", "LIST"),
+    (Types.PRIMITIVE_ARRAY(Types.INT()), [1, None], "None", "[1] of PRIMITIVE_ARRAY(INT)"),
+    (Types.PRIMITIVE_ARRAY(Types.BYTE()), [1], "[1]", "PRIMITIVE_ARRAY(BYTE)"),
+    (Types.MAP(Types.INT(), Types.INT()), {"a": 1}, "'a'", ".keys() of MAP(INT, INT)"),
+    (Types.MAP(Types.INT(), Types.INT()), {1: "b"}, "'b'", "[1] of MAP(INT, INT)"),
+    (Types.MAP(Types.INT(), Types.INT()), {None: 1}, "None", "key"),
+    (Types.MAP(Types.INT(), Types.INT()), [1], "[1]", "MAP"),
+    (PERSON, Row(name="a", years=1), "years", "ROW(name: STRING, age: INT)"),
+    (PERSON, {"name": "a", "years": 1}, "years", "ROW"),
+    (PERSON, Row("a", "b"), "'b'", ".age of ROW"),
+    (PERSON, 5, "5", "ROW"),
+    (
+        Types.TUPLE([Types.LIST(PERSON), Types.INT()]),
+        ([("a", 1), ("b", "c")], 1),
+        "'c'",
+        "[0][1].age of TUPLE",
+    ),
+    (None, (x for x in ()), "generator", "pickled"),
+]
+
+
+@pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=str)
+def test_refusal_names_value_type_and_field(kind, type_info, value, shown, where):
+    """A value that does not fit is refused in a sentence that finds it."""
+    codec = codec_of(kind, type_info)
+    with pytest.raises(SerializationError) as refusal:
+        codec.encode(value)
+    assert shown in str(refusal.value)
+    assert where in str(refusal.value)
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
+@pytest.mark.parametrize(("type_info", "value", "shown", "where"), REFUSED, ids=str)
+def test_refusals_read_alike(type_info, value, shown, where):
+    """Both runtimes refuse in the same words."""
+    texts = []
+    for kind in ("native", "pure"):
+        with pytest.raises(SerializationError) as refusal:
+            codec_of(kind, type_info).encode(value)
+        texts.append(str(refusal.value))
+    assert texts[0] == texts[1]
+
+
+def test_exceptions_of_a_value_pass(kind):
+    """An exception of a user's method is not dressed up as a misfit."""
+
+    class Failing:
+        def __index__(self):
+            raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        codec_of(kind, Types.INT()).encode(Failing())
+
+
+def test_repr_that_fails(kind):
+    """A refusal survives a value that cannot even be shown."""
+
+    class Shy:
+        def __repr__(self):
+            raise RuntimeError("no")
+
+    with pytest.raises(SerializationError, match="repr failed"):
+        codec_of(kind, Types.INT()).encode(Shy())
+
+
+# -- undeclared values -------------------------------------------------------------------------
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.integers(-(2**64), 2**64)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=()))
+    | st.binary()
+    | st.binary().map(bytearray)
+    | st.datetimes()
+    | st.dates()
+    | st.times()
+    | st.timedeltas()
+    | st.decimals(allow_nan=False)
+    | st.complex_numbers(allow_nan=False)
+)
+hashable = st.integers() | st.text() | st.binary() | st.tuples(st.integers(), st.text())
+values = st.recursive(
+    scalars | st.sets(hashable) | st.frozensets(hashable),
+    lambda inner: (
+        st.lists(inner, max_size=20)
+        | st.lists(inner, max_size=20).map(tuple)
+        | st.dictionaries(hashable, inner)
+        | st.builds(Row, inner, inner)
+        | st.builds(Order, st.text(), st.decimals(allow_nan=False), st.lists(inner))
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(values)
+def test_undeclared_round_trip(value):
+    """Any value comes back equal and of its class, with the same bytes from both runtimes."""
+    kinds = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
+    encoded = {kind: codec_of(kind, None).encode(value) for kind in kinds}
+    assert len(set(encoded.values())) == 1
+    for kind in kinds:
+        back = codec_of(kind, None).decode(encoded[kind])
+        assert back == value
+        assert type(back) is type(value)
+
+
+@pytest.mark.parametrize("value", EXTENDED, ids=repr)
+def test_extended_values(kind, value):
+    """Values beyond the builtin types come back as what they were."""
+    codec = codec_of(kind, None)
+    back = codec.decode(codec.encode(value))
+    assert back == value
+    assert type(back) is type(value)
+    assert getattr(back, "tzinfo", None) == getattr(value, "tzinfo", None)
+    assert getattr(back, "fold", 0) == getattr(value, "fold", 0)
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
+@pytest.mark.parametrize("value", EXTENDED, ids=repr)
+def test_extended_values_have_the_same_bytes(value):
+    """Both runtimes write the same bytes."""
+    assert codec_of("native", None).encode(value) == codec_of("pure", None).encode(value)
+
+
+def test_local_classes_are_pickled(kind):
+    """A class that the other side cannot import travels with its instance."""
+
+    class Local:
+        def __init__(self):
+            self.number = 5
+
+    codec = codec_of(kind, None)
+    assert codec.decode(codec.encode(Local())).number == 5
+    assert codec.decode(codec.encode(lambda x: x + 1))(1) == 2
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.int64(5), np.float32(1.5), np.bool_(True), np.datetime64("2024-01-01"), np.str_("ab"),
+        np.bytes_(b"x"), np.complex128(1j), np.uint8(255),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_numpy_scalars(kind, value):
+    """A numpy scalar keeps its dtype."""
+    codec = codec_of(kind, None)
+    back = codec.decode(codec.encode(value))
+    assert back == value
+    assert type(back) is type(value)
+    assert back.dtype == value.dtype
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6).reshape(2, 3), np.array([]), np.array(5), np.array(["a", "bc"]),
+        np.arange(12).reshape(3, 4)[:, ::2], np.array([1, None], dtype=object),
+        np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), np.zeros((0, 3)),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_numpy_arrays(kind, array):
+    """An array keeps dtype and shape, and can be written to."""
+    codec = codec_of(kind, None)
+    back = codec.decode(codec.encode(array))
+    assert back.dtype == array.dtype
+    assert back.shape == array.shape
+    assert (back == array).all()
+    back[...] = array
+
+
+def test_deep_values(kind):
+    """Nesting has the same limit in both runtimes, and a cycle is an error."""
+    codec = codec_of(kind, None)
+    value = []
+    for _ in range(199):
+        value = [value]
+    assert codec.decode(codec.encode(value)) == value
+    with pytest.raises(SerializationError, match="deeper than 200"):
+        codec.encode([value])
+    cycle = []
+    cycle.append(cycle)
+    with pytest.raises(SerializationError, match="recursive"):
+        codec.encode(cycle)
+    with pytest.raises(CorruptStreamError, match="deeper than 200"):
+        codec.decode(b"\x91" * 201 + b"\x00")
+
+
+def test_large_values(kind):
+    """Sizes around the block that an encoder starts in, and far beyond."""
+    codec = codec_of(kind, None)
+    for size in (0, 1, 63, 64, 500, 511, 512, 513, 4096, 1 << 20):
+        for value in (b"x" * size, "é" * size, ["ab"] * (size // 8), Plain(size)):
+            assert codec.decode(codec.encode(value)) == value
+
+
+# -- damaged bytes -----------------------------------------------------------------------------
+
+SAMPLES = [
+    (None, ("word", 1, 2.5, None, [1, {"a": {2}}], b"x", 2**70, -200, 70000, 2**40)),
+    (None, EXTENDED[:13]),
+    (None, [Row(a=1), Instant(1, 2), Point(1, 2.0), np.arange(3), np.int16(2)]),
+    (WORD_COUNT, ("word", None)),
+    (PERSON, Row("é", 3)),
+    (Types.LIST(Types.MAP(Types.STRING(), Types.DOUBLE())), [{"a": 1.0}, None, {"b": None}]),
+    (Types.TUPLE([Types.BIG_DEC(), Types.SQL_TIMESTAMP(), Types.INSTANT(), Types.CHAR()]),
+     (decimal.Decimal("1.5"), datetime.datetime(2024, 1, 1), Instant(1, 2), "x")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("type_info", "value"), SAMPLES, ids=lambda v: str(v)[:30])
+def test_every_truncation_is_refused(kind, type_info, value):
+    """No prefix of an encoding decodes, nor does an encoding with a byte more."""
+    codec = codec_of(kind, type_info)
+    data = codec.encode(value)
+    for size in range(len(data)):
+        with pytest.raises(PenstockError):
+            codec.decode(data[:size])
+    with pytest.raises(CorruptStreamError, match="1 bytes are left"):
+        codec.decode(data + b"\0")
+
+
+@pytest.mark.parametrize(("type_info", "value"), SAMPLES, ids=lambda v: str(v)[:30])
+def test_every_flipped_bit_is_survived(kind, type_info, value):
+    """A damaged encoding gives another value or one of our errors, and nothing else."""
+    codec = codec_of(kind, type_info)
+    data = bytearray(codec.encode(value))
+    for bit in range(8 * len(data)):
+        data[bit // 8] ^= 1 << bit % 8
+        if data[bit // 8] != 0x1F:  # a pickle may do anything
+            try:
+                codec.decode(bytes(data))
+            except PenstockError:
+                pass
+        data[bit // 8] ^= 1 << bit % 8
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.binary(max_size=60).filter(lambda data: 0x1F not in data))
+def test_random_bytes_are_survived(data):
+    """Both runtimes take the same bytes for the same value, and refuse the same ones."""
+    results = []
+    for kind in ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]:
+        for type_info in (None, WORD_COUNT, PERSON, SAMPLES[5][0], SAMPLES[6][0]):
+            try:
+                results.append(repr(codec_of(kind, type_info).decode(data)))
+            except PenstockError as error:
+                results.append(type(error).__name__)
+    assert results[: len(results) // 2] == results[len(results) // 2 :] or not NATIVE_IS_BUILT
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "", "21", "3f", "09", "09ffffffffff", "0980808080", "0988888888" + "08", "0cff01",
+        "0e01", "0700", "0e0191c1c0", "0f0191c1", "41ff", "4180", "1f00", "1040", "1140", "16c1",
+        "17c1", "19820161c1", "1c82", "2091c1", "0e0190c0",
+    ],
+)  # fmt: skip
+def test_corrupt_undeclared(kind, data):
+    """Known kinds of damage are refused as such."""
+    with pytest.raises(PenstockError):
+        codec_of(kind, None).decode(bytes.fromhex(data))
+
+
+def test_counts_are_not_trusted(kind):
+    """A huge count does not allocate: it is compared with the bytes that are left."""
+    for type_info, head in ((None, "0d"), (None, "0e"), (Types.LIST(Types.INT()), "")):
+        with pytest.raises(CorruptStreamError, match="more elements than bytes"):
+            codec_of(kind, type_info).decode(bytes.fromhex(head + "ffffffff07" + "00"))
+
+
+def test_decoding_takes_any_buffer(kind):
+    """bytes, bytearray and memoryview are read alike."""
+    codec = codec_of(kind, WORD_COUNT)
+    data = codec.encode(("word", 1))
+    for form in (data, bytearray(data), memoryview(data)):
+        assert codec.decode(form) == ("word", 1)
