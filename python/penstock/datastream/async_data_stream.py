@@ -1,0 +1,159 @@
+"""AsyncDataStream: operators whose functions wait without blocking each other."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.time import Time
+from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.functions.asynchronous import (
+    AsyncFunction,
+    AsyncFunctionDescriptor,
+    AsyncRetryStrategy,
+)
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import OneInputTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.functions.asynchronous import AsyncFunctionDescriptor as _Descriptor
+
+_NO_RETRY = NO_RETRY_STRATEGY
+_ORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED
+_UNORDERED = AsyncFunctionDescriptor.OutputMode.UNORDERED
+
+
+class AsyncDataStream:
+    """Adds asynchronous operators to streams."""
+
+    @staticmethod
+    def unordered_wait(
+        data_stream: DataStream[Any],
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time,
+        capacity: int = 100,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Emits results as soon as they are there, but never across a watermark.
+
+        Args:
+            data_stream: The elements.
+            async_function: Its calls overlap.
+            timeout: After how long the function's `timeout` is asked instead.
+            capacity: How many calls may be under way at a time.
+            output_type: The type of the results.
+
+        Raises:
+            InvalidProgramError: An argument is of the wrong kind.
+        """
+        return _wait(
+            data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _UNORDERED
+        )
+
+    @staticmethod
+    def unordered_wait_with_retry(
+        data_stream: DataStream[Any],
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """As `unordered_wait`, trying calls again; the timeout counts for all tries together."""
+        _check_retry(timeout, async_retry_strategy)
+        return _wait(
+            data_stream,
+            async_function,
+            timeout,
+            async_retry_strategy,
+            capacity,
+            output_type,
+            _UNORDERED,
+        )
+
+    @staticmethod
+    def ordered_wait(
+        data_stream: DataStream[Any],
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time,
+        capacity: int = 100,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Emits results in the order of their elements; see `unordered_wait`."""
+        return _wait(
+            data_stream, async_function, timeout, _NO_RETRY, capacity, output_type, _ORDERED
+        )
+
+    @staticmethod
+    def ordered_wait_with_retry(
+        data_stream: DataStream[Any],
+        async_function: AsyncFunction[Any, Any],
+        timeout: Time,
+        async_retry_strategy: AsyncRetryStrategy[Any],
+        capacity: int = 100,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """As `ordered_wait`, trying calls again; the timeout counts for all tries together."""
+        _check_retry(timeout, async_retry_strategy)
+        return _wait(
+            data_stream,
+            async_function,
+            timeout,
+            async_retry_strategy,
+            capacity,
+            output_type,
+            _ORDERED,
+        )
+
+
+def _check_retry(timeout: Time, async_retry_strategy: Any) -> None:
+    if not isinstance(async_retry_strategy, AsyncRetryStrategy):
+        # PyFlink asserts here, and programs may expect that class.
+        raise AssertionError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
+    if timeout.to_milliseconds() <= 0:
+        raise InvalidProgramError(f"retries need a positive timeout, got {timeout}")
+
+
+def _wait(
+    data_stream: DataStream[Any],
+    async_function: Any,
+    timeout: Any,
+    retry_strategy: AsyncRetryStrategy[Any],
+    capacity: int,
+    output_type: TypeArgument,
+    output_mode: _Descriptor.OutputMode,
+) -> DataStream[Any]:
+    if not isinstance(async_function, AsyncFunction):
+        raise InvalidProgramError(f"an AsyncFunction is needed, got {async_function!r}")
+    if not inspect.iscoroutinefunction(async_function.async_invoke):
+        raise InvalidProgramError(
+            f"{type(async_function).__name__}.async_invoke must be a coroutine: write async def"
+        )
+    if not isinstance(timeout, Time) or timeout.to_milliseconds() < 0:
+        raise InvalidProgramError(f"timeout must be a Time that is not negative, got {timeout!r}")
+    if capacity <= 0:
+        raise InvalidProgramError(f"capacity must be positive, got {capacity}")
+    environment = data_stream.get_execution_environment()
+    key_selector, key_type = data_stream._keys()
+    arguments = {
+        "timeout_ms": timeout.to_milliseconds(),
+        "capacity": capacity,
+        "retry_strategy": shipped(retry_strategy, "async_retry_strategy"),
+        "output_mode": output_mode.name,
+    }
+    return data_stream._add(
+        OneInputTransformation(
+            data_stream.transformation,
+            "async wait operator",
+            OperatorDescriptor(
+                "async_wait", shipped(async_function, "AsyncDataStream"), arguments
+            ),
+            type_argument(output_type, "AsyncDataStream"),
+            environment.get_parallelism(),
+            key_selector=key_selector,
+            key_type=key_type,
+        )
+    )

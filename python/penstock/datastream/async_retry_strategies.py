@@ -1,0 +1,159 @@
+"""How often and when asynchronous calls are tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from penstock.datastream.functions.asynchronous import AsyncRetryPredicate, AsyncRetryStrategy
+from penstock.errors import InvalidProgramError
+
+__all__ = [
+    "NO_RETRY_STRATEGY",
+    "ExponentialBackoffDelayRetryStrategy",
+    "FixedDelayRetryStrategy",
+    "NoRetryStrategy",
+    "RetryPredicate",
+]
+
+OUT = TypeVar("OUT")
+
+ResultPredicate = Callable[[list[Any]], bool]
+ExceptionPredicate = Callable[[Exception], bool]
+
+
+class RetryPredicate(AsyncRetryPredicate[OUT], Generic[OUT]):
+    """Two tests, each of which may be missing."""
+
+    def __init__(
+        self,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ExceptionPredicate | None,
+    ) -> None:
+        """Makes a predicate of two tests."""
+        self._result_predicate = result_predicate
+        self._exception_predicate = exception_predicate
+
+    def result_predicate(self) -> ResultPredicate | None:
+        """The test of results, or None."""
+        return self._result_predicate
+
+    def exception_predicate(self) -> ExceptionPredicate | None:
+        """The test of exceptions, or None."""
+        return self._exception_predicate
+
+
+class NoRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
+    """Never tries again."""
+
+    def can_retry(self, current_attempts: int) -> bool:  # noqa: ARG002
+        """False."""
+        return False
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:  # noqa: ARG002
+        """-1: there is no next try."""
+        return -1
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        """Tests that are missing."""
+        return RetryPredicate(None, None)
+
+
+class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
+    """Waits equally long before each try."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        backoff_time_millis: int,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ExceptionPredicate | None,
+    ) -> None:
+        """Makes a strategy.
+
+        Args:
+            max_attempts: How many tries there are, the first included.
+            backoff_time_millis: How long to wait before each further one, in ms.
+            result_predicate: Which results are tried again.
+            exception_predicate: Which exceptions are tried again.
+
+        Raises:
+            InvalidProgramError: A number is not positive.
+        """
+        _check_positive("max_attempts", max_attempts)
+        _check_positive("backoff_time_millis", backoff_time_millis)
+        self._max_attempts = max_attempts
+        self._backoff_time_millis = backoff_time_millis
+        self._predicate = RetryPredicate[OUT](result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        """Whether there are tries left."""
+        return current_attempts <= self._max_attempts
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:  # noqa: ARG002
+        """How long to wait, in ms."""
+        return self._backoff_time_millis
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        """Which outcomes are tried again."""
+        return self._predicate
+
+
+class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
+    """Waits longer before each further try."""
+
+    def __init__(
+        self,
+        max_attempts: int,
+        initial_delay: int,
+        max_retry_delay: int,
+        multiplier: float,
+        result_predicate: ResultPredicate | None,
+        exception_predicate: ExceptionPredicate | None,
+    ) -> None:
+        """Makes a strategy.
+
+        Args:
+            max_attempts: How many tries there are, the first included.
+            initial_delay: How long to wait before the second, in ms.
+            max_retry_delay: How long to wait at most, in ms.
+            multiplier: By what the wait grows each time.
+            result_predicate: Which results are tried again.
+            exception_predicate: Which exceptions are tried again.
+
+        Raises:
+            InvalidProgramError: A number is not positive, or the longest wait is the shorter one.
+        """
+        _check_positive("max_attempts", max_attempts)
+        _check_positive("initial_delay", initial_delay)
+        _check_positive("multiplier", multiplier)
+        if max_retry_delay < initial_delay:
+            raise InvalidProgramError(
+                f"max_retry_delay ({max_retry_delay}) is less than initial_delay ({initial_delay})"
+            )
+        self._max_attempts = max_attempts
+        self._initial_delay = initial_delay
+        self._max_retry_delay = max_retry_delay
+        self._multiplier = multiplier
+        self._predicate = RetryPredicate[OUT](result_predicate, exception_predicate)
+
+    def can_retry(self, current_attempts: int) -> bool:
+        """Whether there are tries left."""
+        return current_attempts <= self._max_attempts
+
+    def get_backoff_time_millis(self, current_attempts: int) -> int:
+        """How long to wait after that many tries, in ms."""
+        growth = self._multiplier ** max(0, current_attempts - 1)
+        return int(min(self._initial_delay * growth, self._max_retry_delay))
+
+    def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
+        """Which outcomes are tried again."""
+        return self._predicate
+
+
+def _check_positive(name: str, value: float) -> None:
+    if value <= 0:
+        raise InvalidProgramError(f"{name} must be positive, got {value}")
+
+
+NO_RETRY_STRATEGY: NoRetryStrategy[Any] = NoRetryStrategy()

@@ -1,0 +1,136 @@
+"""CheckpointStorage: where checkpoints are written."""
+
+from __future__ import annotations
+
+from penstock.common.jvm import requires_jvm
+from penstock.errors import InvalidProgramError
+
+
+class CheckpointStorage:
+    """Where checkpoints are written; chosen by execution.checkpointing.storage and .dir."""
+
+    def __init__(self) -> None:
+        """Makes a description; use a subclass."""
+
+
+class JobManagerCheckpointStorage(CheckpointStorage):
+    """Keeps checkpoints in the driver's memory."""
+
+    DEFAULT_MAX_STATE_SIZE = 5 * 1024 * 1024
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        max_state_size: int | None = None,
+        j_jobmanager_checkpoint_storage: None = None,
+    ) -> None:
+        """Makes a description.
+
+        Args:
+            checkpoint_path: Where the checkpoints' descriptions are written, if anywhere.
+            max_state_size: How large the state of a subtask may be, in bytes.
+            j_jobmanager_checkpoint_storage: Only there for PyFlink's signature; must be None.
+        """
+        if j_jobmanager_checkpoint_storage is not None:
+            requires_jvm("JobManagerCheckpointStorage(java_storage)", "pass no Java object")
+        super().__init__()
+        self._checkpoint_path = checkpoint_path
+        self._max_state_size = (
+            self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
+        )
+
+    def get_checkpoint_path(self) -> str | None:
+        """Where the checkpoints' descriptions are written, if anywhere."""
+        return self._checkpoint_path
+
+    def get_max_state_size(self) -> int:
+        """How large the state of a subtask may be, in bytes."""
+        return self._max_state_size
+
+    def get_savepoint_path(self) -> str | None:
+        """None: the configured directory counts."""
+        return None
+
+    def __str__(self) -> str:
+        return (
+            f"JobManagerCheckpointStorage(checkpoints: {self._checkpoint_path!r}, "
+            f"maxStateSize: {self._max_state_size})"
+        )
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Writes checkpoints into files."""
+
+    MAX_FILE_STATE_THRESHOLD = 1024 * 1024
+
+    def __init__(
+        self,
+        checkpoint_path: str | None = None,
+        file_state_size_threshold: int | None = None,
+        write_buffer_size: int = -1,
+        j_filesystem_checkpoint_storage: None = None,
+    ) -> None:
+        """Makes a description.
+
+        Args:
+            checkpoint_path: The folder.
+            file_state_size_threshold: State smaller than that many bytes needs no own file.
+            write_buffer_size: The size of write buffers in bytes; -1 for the default.
+            j_filesystem_checkpoint_storage: Only there for PyFlink's signature; must be None.
+
+        Raises:
+            InvalidProgramError: There is no folder, or a size is out of range.
+        """
+        if j_filesystem_checkpoint_storage is not None:
+            requires_jvm("FileSystemCheckpointStorage(java_storage)", "pass no Java object")
+        super().__init__()
+        if checkpoint_path is None:
+            raise InvalidProgramError("a FileSystemCheckpointStorage needs a checkpoint_path")
+        if file_state_size_threshold is not None and not (
+            -1 <= file_state_size_threshold <= self.MAX_FILE_STATE_THRESHOLD
+        ):
+            raise InvalidProgramError(
+                "file_state_size_threshold must be within 0 and "
+                f"{self.MAX_FILE_STATE_THRESHOLD}, got {file_state_size_threshold}"
+            )
+        self._checkpoint_path = checkpoint_path
+        unset = file_state_size_threshold is None or file_state_size_threshold < 0
+        self._threshold = 20 * 1024 if unset else file_state_size_threshold
+        self._write_buffer_size = 4096 if write_buffer_size < 0 else write_buffer_size
+
+    def get_checkpoint_path(self) -> str:
+        """The folder."""
+        return self._checkpoint_path
+
+    def get_min_file_size_threshold(self) -> int:
+        """State smaller than that many bytes needs no own file."""
+        return self._threshold or 0
+
+    def get_write_buffer_size(self) -> int:
+        """The size of write buffers in bytes."""
+        return max(self._write_buffer_size, self._threshold or 0)
+
+    def get_savepoint_path(self) -> str | None:
+        """None: the configured directory counts."""
+        return None
+
+    def __str__(self) -> str:
+        return (
+            f"FileSystemCheckpointStorage(checkpoints: {self._checkpoint_path!r}, "
+            f"fileStateThreshold: {self._threshold})"
+        )
+
+
+class CustomCheckpointStorage(CheckpointStorage):
+    """PyFlink's wrapper of Java storages."""
+
+    def __init__(self, j_custom_checkpoint_storage: object) -> None:  # noqa: ARG002
+        """Refused.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm(
+            "CustomCheckpointStorage",
+            "set execution.checkpointing.storage to jobmanager or filesystem",
+        )

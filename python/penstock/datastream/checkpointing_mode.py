@@ -1,0 +1,10 @@
+"""CheckpointingMode: what a checkpoint guarantees."""
+
+from enum import Enum
+
+
+class CheckpointingMode(Enum):
+    """What a checkpoint guarantees for state."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1

@@ -1,0 +1,19 @@
+"""Elasticsearch: PyFlink's classes wrap a Java library and are refused here."""
+
+from penstock.datastream.refused import refused_class
+
+__all__ = [
+    "Elasticsearch6SinkBuilder",
+    "Elasticsearch7SinkBuilder",
+    "ElasticsearchEmitter",
+    "ElasticsearchSink",
+    "FlushBackoffType",
+]
+
+_INSTEAD = "write a SinkFunction with the elasticsearch package"
+
+Elasticsearch6SinkBuilder = refused_class("Elasticsearch6SinkBuilder", _INSTEAD)
+Elasticsearch7SinkBuilder = refused_class("Elasticsearch7SinkBuilder", _INSTEAD)
+ElasticsearchEmitter = refused_class("ElasticsearchEmitter", _INSTEAD)
+ElasticsearchSink = refused_class("ElasticsearchSink", _INSTEAD)
+FlushBackoffType = refused_class("FlushBackoffType", _INSTEAD)

@@ -1,0 +1,178 @@
+"""Where a FileSink puts its files, what they are called and when a new one begins."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, NoReturn
+from zoneinfo import ZoneInfo
+
+from penstock.common.jvm import requires_jvm
+from penstock.errors import InvalidProgramError
+
+
+class BucketAssigner:
+    """Chooses the folder, below the sink's, of an element."""
+
+    def __init__(self, strftime_format: str | None, timezone_id: str | None) -> None:
+        """Makes an assigner; use the static methods."""
+        self._strftime_format = strftime_format
+        self._timezone_id = timezone_id
+
+    @staticmethod
+    def base_path_bucket_assigner() -> BucketAssigner:
+        """Puts everything into the sink's folder itself."""
+        return BucketAssigner(None, None)
+
+    @staticmethod
+    def date_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
+    ) -> BucketAssigner:
+        """Puts elements into a folder named after the time at which they are written.
+
+        Args:
+            format_str: Java's pattern: of its letters y M d H m s, and quoted text.
+            timezone_id: As "Europe/Berlin"; the machine's zone when None.
+
+        Raises:
+            InvalidProgramError: The pattern has other letters, or the zone is unknown.
+        """
+        if timezone_id is not None:
+            try:
+                ZoneInfo(timezone_id)
+            except (KeyError, ValueError, OSError):
+                raise InvalidProgramError(f"unknown time zone {timezone_id!r}") from None
+        return BucketAssigner(_strftime_format(format_str), timezone_id)
+
+    def get_bucket_id(self, element: Any, processing_time_ms: int) -> str:  # noqa: ARG002
+        """The folder of an element, relative to the sink's; empty for that itself."""
+        if self._strftime_format is None:
+            return ""
+        zone = None if self._timezone_id is None else ZoneInfo(self._timezone_id)
+        time = datetime.datetime.fromtimestamp(processing_time_ms / 1000, tz=zone)
+        return time.strftime(self._strftime_format)
+
+    def get_java_object(self) -> NoReturn:
+        """Refused: there is no Java object behind it."""
+        requires_jvm("BucketAssigner.get_java_object", "use the assigner itself")
+
+
+_PATTERN = re.compile(r"'[^']*'|y+|M+|d+|H+|m+|s+|[^A-Za-z']+|.")
+_FIELDS = {
+    "yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S",
+}  # fmt: skip
+
+
+def _strftime_format(pattern: str) -> str:
+    parts = []
+    for part in _PATTERN.findall(pattern):
+        if part in _FIELDS:
+            parts.append(_FIELDS[part])
+        elif part[0].isalpha():
+            raise InvalidProgramError(
+                f"date pattern {pattern!r}: {part!r} is none of {', '.join(_FIELDS)}"
+            )
+        else:
+            parts.append(part.strip("'").replace("%", "%%"))
+    return "".join(parts)
+
+
+class RollingPolicy:
+    """Says when a file is finished and a new one begins.
+
+    Attributes:
+        part_size_bytes: A file of this size is finished; None for any size.
+        rollover_interval_ms: So is one this old; None for any age.
+        inactivity_interval_ms: So is one that was not written for so long; None for ever.
+    """
+
+    def __init__(
+        self,
+        part_size_bytes: int | None,
+        rollover_interval_ms: int | None,
+        inactivity_interval_ms: int | None,
+    ) -> None:
+        """Makes a policy; use the static methods."""
+        self.part_size_bytes = part_size_bytes
+        self.rollover_interval_ms = rollover_interval_ms
+        self.inactivity_interval_ms = inactivity_interval_ms
+
+    @staticmethod
+    def default_rolling_policy(
+        part_size: int = 1024 * 1024 * 128,
+        rollover_interval: int = 60 * 1000,
+        inactivity_interval: int = 60 * 1000,
+    ) -> DefaultRollingPolicy:
+        """Finishes files by size in bytes, by age and by inactivity in ms.
+
+        Raises:
+            InvalidProgramError: One of them is not positive.
+        """
+        for value in (part_size, rollover_interval, inactivity_interval):
+            if value <= 0:
+                raise InvalidProgramError(f"sizes and intervals must be positive, got {value}")
+        return DefaultRollingPolicy(part_size, rollover_interval, inactivity_interval)
+
+    @staticmethod
+    def on_checkpoint_rolling_policy() -> OnCheckpointRollingPolicy:
+        """Finishes files at every checkpoint, and not in between."""
+        return OnCheckpointRollingPolicy(None, None, None)
+
+    def get_java_object(self) -> NoReturn:
+        """Refused: there is no Java object behind it."""
+        requires_jvm("RollingPolicy.get_java_object", "use the policy itself")
+
+
+class DefaultRollingPolicy(RollingPolicy):
+    """Finishes files by size, age and inactivity."""
+
+
+class OnCheckpointRollingPolicy(RollingPolicy):
+    """Finishes files at every checkpoint."""
+
+
+class OutputFileConfig:
+    """How the files are called: prefix, subtask and number, suffix."""
+
+    def __init__(self, part_prefix: str, part_suffix: str) -> None:
+        """Makes a configuration."""
+        self._part_prefix = part_prefix
+        self._part_suffix = part_suffix
+
+    @staticmethod
+    def builder() -> OutputFileConfig.OutputFileConfigBuilder:
+        """Starts a configuration."""
+        return OutputFileConfig.OutputFileConfigBuilder()
+
+    def get_part_prefix(self) -> str:
+        """What stands before."""
+        return self._part_prefix
+
+    def get_part_suffix(self) -> str:
+        """What stands behind."""
+        return self._part_suffix
+
+    def get_java_object(self) -> NoReturn:
+        """Refused: there is no Java object behind it."""
+        requires_jvm("OutputFileConfig.get_java_object", "use the configuration itself")
+
+    class OutputFileConfigBuilder:
+        """Collects prefix and suffix."""
+
+        def __init__(self) -> None:
+            self._part_prefix = "part"
+            self._part_suffix = ""
+
+        def with_part_prefix(self, prefix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Sets what stands before."""
+            self._part_prefix = prefix
+            return self
+
+        def with_part_suffix(self, suffix: str) -> OutputFileConfig.OutputFileConfigBuilder:
+            """Sets what stands behind."""
+            self._part_suffix = suffix
+            return self
+
+        def build(self) -> OutputFileConfig:
+            """The configuration."""
+            return OutputFileConfig(self._part_prefix, self._part_suffix)

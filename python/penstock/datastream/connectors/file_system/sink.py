@@ -1,0 +1,168 @@
+"""FileSink: elements written into files."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import BulkWriterFactory, Encoder
+from penstock.datastream.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
+from penstock.datastream.connectors.file_system.buckets import (
+    BucketAssigner,
+    OutputFileConfig,
+    RollingPolicy,
+)
+from penstock.datastream.connectors.file_system.source import local_path
+from penstock.datastream.functions.source_sink import SinkFunction
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from penstock.datastream.connectors.file_system.compaction import (
+        FileCompactor,
+        FileCompactStrategy,
+    )
+
+
+class FileSink(Sink, SupportsPreprocessing):
+    """Writes part files below a folder; a file shows its final name when it is complete."""
+
+    def __init__(self, arguments: dict[str, Any]) -> None:
+        """Makes a sink; use `for_row_format`."""
+        super().__init__()
+        self._arguments = arguments
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
+        """Starts a sink that writes element after element.
+
+        Raises:
+            InvalidProgramError: The encoder is none.
+        """
+        given: Any = encoder
+        if not isinstance(given, Encoder):
+            raise InvalidProgramError(f"for_row_format takes an Encoder, got {given!r}")
+        return FileSink.RowFormatBuilder(local_path(base_path), encoder)
+
+    @staticmethod
+    def for_bulk_format(
+        base_path: str,  # noqa: ARG004
+        writer_factory: BulkWriterFactory,  # noqa: ARG004
+    ) -> FileSink.BulkFormatBuilder:
+        """Refused: bulk writers wrap Java writers."""
+        requires_jvm("FileSink.for_bulk_format", "use for_row_format")
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """None: the stream is written as it is."""
+        return None
+
+    def sink_operator(self) -> OperatorDescriptor:
+        """Writes the files."""
+        return OperatorDescriptor("file_sink", None, self._arguments)
+
+    class BaseBuilder:
+        """Collects the settings of a FileSink."""
+
+        def __init__(self, base_path: str, encoder: Encoder) -> None:
+            self._base_path = base_path
+            self._encoder = encoder
+            self._bucket_assigner = BucketAssigner.date_time_bucket_assigner()
+            self._bucket_check_interval_ms = 60_000
+            self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
+            self._output_file_config = OutputFileConfig("part", "")
+            self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
+
+        def with_bucket_check_interval(self, interval: int) -> Self:
+            """Sets how often files are checked for age and inactivity, in ms."""
+            if interval <= 0:
+                raise InvalidProgramError(f"an interval must be positive, got {interval} ms")
+            self._bucket_check_interval_ms = interval
+            return self
+
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+            """Sets the folder of an element."""
+            self._bucket_assigner = bucket_assigner
+            return self
+
+        def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
+            """Sets how the files are called."""
+            self._output_file_config = output_file_config
+            return self
+
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+            """Makes few large files of many small ones."""
+            self._compaction = (strategy, compactor)
+            return self
+
+        def disable_compact(self) -> Self:
+            """Leaves small files as they are."""
+            self._compaction = None
+            return self
+
+        @abstractmethod
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Sets when a new file begins."""
+
+        def build(self) -> FileSink:
+            """The sink."""
+            return FileSink(
+                {
+                    "base_path": self._base_path,
+                    "encoder": self._encoder,
+                    "bucket_assigner": self._bucket_assigner,
+                    "bucket_check_interval_ms": self._bucket_check_interval_ms,
+                    "rolling_policy": self._rolling_policy,
+                    "part_prefix": self._output_file_config.get_part_prefix(),
+                    "part_suffix": self._output_file_config.get_part_suffix(),
+                    "compaction": self._compaction,
+                }
+            )
+
+    class RowFormatBuilder(BaseBuilder):
+        """A sink that writes element after element."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Sets when a new file begins."""
+            self._rolling_policy = rolling_policy
+            return self
+
+    class BulkFormatBuilder(BaseBuilder):
+        """A sink that writes batches; its files end at checkpoints only."""
+
+        def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
+            """Sets when a new file begins; it must be at checkpoints."""
+            from penstock.datastream.connectors.file_system.buckets import (
+                OnCheckpointRollingPolicy,
+            )
+
+            if not isinstance(rolling_policy, OnCheckpointRollingPolicy):
+                raise InvalidProgramError(
+                    "rolling_policy of bulk formats must be on_checkpoint_rolling_policy()"
+                )
+            self._rolling_policy = rolling_policy
+            return self
+
+
+class StreamingFileSink(SinkFunction):
+    """The predecessor of FileSink in Flink."""
+
+    def __init__(self, j_obj: object) -> None:  # noqa: ARG002
+        """Refused: use FileSink.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm("StreamingFileSink", "use FileSink with sink_to")
+
+    @staticmethod
+    def for_row_format(base_path: str, encoder: Encoder) -> NoReturn:  # noqa: ARG004
+        """Refused: use FileSink."""
+        requires_jvm("StreamingFileSink.for_row_format", "use FileSink.for_row_format")
+
+    @staticmethod
+    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004
+        """Refused: use FileSink."""
+        requires_jvm("StreamingFileSink.for_bulk_format", "use FileSink.for_row_format")

@@ -1,0 +1,198 @@
+"""FileSource: elements read from files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import known_charset
+from penstock.common.time import Duration
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.datastream.connectors.base import Source
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+
+
+class StreamFormat:
+    """How elements lie in a file that is read from its start."""
+
+    def __init__(self, kind: str, charset_name: str) -> None:
+        """Makes a format; use `text_line_format`."""
+        self.kind = kind
+        self.charset_name = charset_name
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """One text per line; LF and CRLF both end a line.
+
+        Raises:
+            InvalidProgramError: Python does not know the charset.
+        """
+        return StreamFormat("text_line", known_charset(charset_name))
+
+    def get_produced_type(self) -> TypeInformation:
+        """STRING."""
+        return Types.STRING()
+
+
+class BulkFormat:
+    """How batches of elements lie in a file."""
+
+    def __init__(self, j_bulk_format: object) -> None:  # noqa: ARG002
+        """Refused: PyFlink's bulk formats wrap Java readers.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm("BulkFormat", "read lines with StreamFormat, or write a Source in Python")
+
+
+class FileEnumeratorProvider:
+    """Chooses how files are divided into splits."""
+
+    def __init__(self, splittable: bool) -> None:
+        """Makes a provider; use the static methods."""
+        self.splittable = splittable
+
+    @staticmethod
+    def default_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Large files may be read by several subtasks."""
+        return FileEnumeratorProvider(True)
+
+    @staticmethod
+    def default_non_splittable_file_enumerator() -> FileEnumeratorProvider:
+        """Each file is read by one subtask."""
+        return FileEnumeratorProvider(False)
+
+
+class FileSplitAssignerProvider:
+    """Chooses which subtask reads which split."""
+
+    @staticmethod
+    def locality_aware_split_assigner() -> FileSplitAssignerProvider:
+        """Prefers splits that are near; with local files all are."""
+        return FileSplitAssignerProvider()
+
+
+class FileSource(Source):
+    """Reads files and, recursively, folders; names that start with a dot or _ are left out."""
+
+    def __init__(
+        self,
+        stream_format: StreamFormat,
+        paths: tuple[str, ...],
+        *,
+        splittable: bool = False,
+        discovery_interval_ms: int | None = None,
+    ) -> None:
+        """Makes a source; use `for_record_stream_format`."""
+        super().__init__()
+        self._format = stream_format
+        self._paths = paths
+        self._splittable = splittable
+        self._discovery_interval_ms = discovery_interval_ms
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        """Starts a source of records.
+
+        Raises:
+            InvalidProgramError: There is no path, or the format is none.
+        """
+        given: Any = stream_format
+        if not isinstance(given, StreamFormat):
+            raise InvalidProgramError(f"for_record_stream_format takes a StreamFormat: {given!r}")
+        if not paths:
+            raise InvalidProgramError("for_record_stream_format needs at least one path")
+        return FileSourceBuilder(stream_format, tuple(local_path(path) for path in paths))
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:  # noqa: ARG004
+        """Refused: bulk formats wrap Java readers."""
+        requires_jvm("FileSource.for_bulk_file_format", "use for_record_stream_format")
+
+    def source_operator(self) -> OperatorDescriptor:
+        """Reads the files."""
+        return OperatorDescriptor(
+            "file_source",
+            None,
+            {
+                "paths": self._paths,
+                "format": self._format.kind,
+                "charset": self._format.charset_name,
+                "splittable": self._splittable,
+                "discovery_interval_ms": self._discovery_interval_ms,
+            },
+        )
+
+    def is_bounded(self) -> bool:
+        """Whether new files are not looked for."""
+        return self._discovery_interval_ms is None
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the format's elements."""
+        return self._format.get_produced_type()
+
+
+class FileSourceBuilder:
+    """Collects the settings of a FileSource."""
+
+    def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
+        """Starts a source; use `FileSource.for_record_stream_format`."""
+        self._format = stream_format
+        self._paths = paths
+        self._splittable = False
+        self._discovery_interval_ms: int | None = None
+
+    def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
+        """Keeps looking for new files; the source then never ends."""
+        interval_ms = discovery_interval.to_millis()
+        if interval_ms <= 0:
+            raise InvalidProgramError(
+                f"a discovery interval must be positive, got {discovery_interval!r}"
+            )
+        self._discovery_interval_ms = interval_ms
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Reads the files that are there at the start; the default."""
+        self._discovery_interval_ms = None
+        return self
+
+    def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
+        """Chooses how files are divided into splits."""
+        self._splittable = file_enumerator.splittable
+        return self
+
+    def set_split_assigner(
+        self,
+        split_assigner: FileSplitAssignerProvider,  # noqa: ARG002
+    ) -> FileSourceBuilder:
+        """Chooses which subtask reads which split; there is one way."""
+        return self
+
+    def build(self) -> FileSource:
+        """The source."""
+        return FileSource(
+            self._format,
+            self._paths,
+            splittable=self._splittable,
+            discovery_interval_ms=self._discovery_interval_ms,
+        )
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """A path as the operating system knows it; takes file: URIs too.
+
+    Raises:
+        InvalidProgramError: The path has a scheme other than file.
+    """
+    text = os.fspath(path)
+    url = urlparse(text)
+    if url.scheme == "file":
+        return unquote(url.path)
+    if "://" in text:
+        raise InvalidProgramError(f"penstock reads and writes local files only, got {text!r}")
+    return text

@@ -1,0 +1,71 @@
+"""HybridSource: one source after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.connectors.base import Source
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+__all__ = ["HybridSource", "HybridSourceBuilder"]
+
+
+class HybridSource(Source):
+    """Reads finite sources to their end, and then a last one."""
+
+    def __init__(self, sources: tuple[Source, ...]) -> None:
+        """Makes a source; use `builder`."""
+        super().__init__()
+        self._sources = sources
+
+    @staticmethod
+    def builder(first_source: Source) -> HybridSourceBuilder:
+        """Starts with the source that is read first."""
+        return HybridSourceBuilder(first_source)
+
+    def source_operator(self) -> OperatorDescriptor:
+        """Reads one source after the other."""
+        return OperatorDescriptor(
+            "hybrid_source", None, {"sources": tuple(s.source_operator() for s in self._sources)}
+        )
+
+    def is_bounded(self) -> bool:
+        """Whether the last source comes to an end."""
+        return self._sources[-1].is_bounded()
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the first source."""
+        return self._sources[0].get_produced_type()
+
+
+class HybridSourceBuilder:
+    """Collects sources."""
+
+    def __init__(self, first_source: Source) -> None:
+        """Starts with the source that is read first."""
+        self._sources: list[Source] = []
+        self.add_source(first_source)
+
+    def add_source(self, source: Source) -> HybridSourceBuilder:
+        """Adds the source that is read next.
+
+        Raises:
+            InvalidProgramError: It is none, its type differs, or the one before has no end.
+        """
+        given: Any = source
+        if not isinstance(given, Source):
+            raise InvalidProgramError(f"a HybridSource consists of Sources, got {given!r}")
+        if self._sources and not self._sources[-1].is_bounded():
+            raise InvalidProgramError("only the last source of a HybridSource may have no end")
+        if self._sources and self._sources[0].get_produced_type() != source.get_produced_type():
+            raise InvalidProgramError("the sources of a HybridSource must have one type")
+        self._sources.append(source)
+        return self
+
+    def build(self) -> HybridSource:
+        """The source."""
+        return HybridSource(tuple(self._sources))

@@ -1,0 +1,28 @@
+"""Streams: what a program is built of."""
+
+from penstock.datastream.data_stream.broadcast import BroadcastConnectedStream, BroadcastStream
+from penstock.datastream.data_stream.cached import CachedDataStream
+from penstock.datastream.data_stream.collect import CloseableIterator
+from penstock.datastream.data_stream.connected import ConnectedStreams
+from penstock.datastream.data_stream.keyed import KeyedStream
+from penstock.datastream.data_stream.sink import DataStreamSink
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.data_stream.windowed import (
+    WINDOW_STATE_NAME,
+    AllWindowedStream,
+    WindowedStream,
+)
+
+__all__ = [
+    "WINDOW_STATE_NAME",
+    "AllWindowedStream",
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CachedDataStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+    "WindowedStream",
+]

@@ -1,0 +1,86 @@
+"""BroadcastStream and what it becomes beside another stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.data_stream.connected import add_two_input
+from penstock.datastream.data_stream.keyed import KeyedStream
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.functions import (
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.shipping import shipped
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import (
+    BroadcastStateTransformation,
+    KeyedBroadcastStateTransformation,
+)
+
+if TYPE_CHECKING:
+    from penstock.datastream.state import MapStateDescriptor
+
+
+class BroadcastStream:
+    """A stream of which every subtask gets every element, with the states it fills."""
+
+    def __init__(
+        self,
+        input_stream: DataStream[Any],
+        broadcast_state_descriptors: list[MapStateDescriptor],
+    ) -> None:
+        """Use `DataStream.broadcast`."""
+        self.input_stream = input_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+
+class BroadcastConnectedStream:
+    """A stream beside a broadcast one."""
+
+    def __init__(
+        self,
+        non_broadcast_stream: DataStream[Any],
+        broadcast_stream: BroadcastStream,
+        broadcast_state_descriptors: list[MapStateDescriptor],
+    ) -> None:
+        """Use `DataStream.connect`."""
+        self.non_broadcast_stream = non_broadcast_stream
+        self.broadcast_stream = broadcast_stream
+        self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+    def process(
+        self,
+        func: BroadcastProcessFunction[Any, Any, Any]
+        | KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Makes any number of elements of each, with broadcast state.
+
+        Args:
+            func: A KeyedBroadcastProcessFunction beside a keyed stream, else a
+                BroadcastProcessFunction.
+            output_type: The type of the results.
+        """
+        keyed = isinstance(self.non_broadcast_stream, KeyedStream)
+        wanted = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
+        check_function(func, wanted, "BroadcastConnectedStream.process", or_callable=False)
+        kind = "keyed_broadcast_process" if keyed else "broadcast_process"
+        name = "Co-Process-Broadcast-Keyed" if keyed else "Co-Process-Broadcast"
+        key_selector, key_type = self.non_broadcast_stream._keys()
+        return add_two_input(
+            KeyedBroadcastStateTransformation if keyed else BroadcastStateTransformation,
+            self.non_broadcast_stream,
+            self.broadcast_stream.input_stream,
+            name,
+            OperatorDescriptor(
+                kind,
+                shipped(func, kind),
+                {"state_descriptors": tuple(self.broadcast_state_descriptors)},
+            ),
+            type_argument(output_type, kind),
+            key_selector,
+            None,
+            key_type,
+        )

@@ -1,0 +1,102 @@
+"""Execute-and-collect: results that arrive while the job runs."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import SinkTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream.stream import DataStream
+    from penstock.datastream.execution import CollectResults, ExecutedJobClient
+
+T = TypeVar("T")
+
+#: A batch is any number of elements, each with its length in front.
+_LENGTH = struct.Struct(">i")
+
+
+class CloseableIterator(Generic[T]):
+    """The results of a job; to be closed, best by a ``with`` statement.
+
+    At the end of the results a failure of the job is raised.  Closing earlier cancels the job.
+    """
+
+    def __init__(
+        self, results: CollectResults, client: ExecutedJobClient, decode: Callable[[bytes], T]
+    ) -> None:
+        """Reads the results of a job; use `DataStream.execute_and_collect`."""
+        self._results = results
+        self._client = client
+        self._elements = self._read(decode)
+        self._ended = False
+        self._closed = False
+
+    def __enter__(self) -> CloseableIterator[T]:
+        return self
+
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return next(self._elements)
+
+    def next(self) -> T:
+        """The next result.
+
+        Raises:
+            StopIteration: There are no more.
+            Exception: What made the job fail.
+        """
+        return next(self._elements)
+
+    def close(self) -> None:
+        """Cancels the job if it still runs, and waits for its end."""
+        if self._closed:
+            return
+        self._closed = True
+        self._results.close()
+        if not self._ended:
+            self._client.handle.cancel()
+            self._client.handle.wait()
+
+    def _read(self, decode: Callable[[bytes], T]) -> Iterator[T]:
+        while (batch := self._results.take()) is not None:
+            position = 0
+            while position < len(batch):
+                (length,) = _LENGTH.unpack_from(batch, position)
+                position += _LENGTH.size
+                yield decode(batch[position : position + length])
+                position += length
+        if not self._closed:
+            self._ended = True
+            self._client.handle.result()
+
+
+def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIterator[T]:
+    """Runs the program of a stream with a sink that sends its elements here."""
+    from penstock.network.codec import codec_for
+
+    environment = stream.get_execution_environment()
+    output_type = stream.transformation.output_type
+    collect_id = uuid.uuid4().hex
+    environment.add_operator(
+        SinkTransformation(
+            stream.transformation,
+            "Collect Stream Sink",
+            OperatorDescriptor(
+                "collect_sink", None, {"collect_id": collect_id, "type": output_type}
+            ),
+            None,
+            environment.get_parallelism(),
+        )
+    )
+    client = environment.start_collecting(job_name, collect_id)
+    return CloseableIterator(client.handle.collect(collect_id), client, codec_for(output_type).decode)

@@ -1,0 +1,139 @@
+"""ConnectedStreams: two streams in the hands of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.data_stream.keyed import KeyedStream
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.functions import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+    KeySelector,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import TwoInputTransformation
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+
+class ConnectedStreams:
+    """Two streams of any types, with or without keys."""
+
+    def __init__(self, stream1: DataStream[Any], stream2: DataStream[Any]) -> None:
+        """Connects two streams; use `DataStream.connect`."""
+        self.stream1 = stream1
+        self.stream2 = stream2
+
+    def key_by(
+        self,
+        key_selector1: Callable[[Any], Any] | KeySelector,
+        key_selector2: Callable[[Any], Any] | KeySelector,
+        key_type: TypeArgument = None,
+    ) -> ConnectedStreams:
+        """Sends elements of one key, of both streams, to one subtask.
+
+        Args:
+            key_selector1: Names the key of an element of the first stream.
+            key_selector2: Names the key of an element of the second stream.
+            key_type: The type of both streams' keys.
+        """
+        return ConnectedStreams(
+            self.stream1.key_by(key_selector1, key_type),
+            self.stream2.key_by(key_selector2, key_type),
+        )
+
+    def map(self, func: CoMapFunction, output_type: TypeArgument = None) -> DataStream[Any]:
+        """Makes one element of each, or none of what gives None."""
+        check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
+        return self._two_input("co_map", "Co-Map", func, output_type)
+
+    def flat_map(
+        self, func: CoFlatMapFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Makes any number of elements of each."""
+        check_function(func, CoFlatMapFunction, "ConnectedStreams.flat_map", or_callable=False)
+        return self._two_input("co_flat_map", "Co-Flat Map", func, output_type)
+
+    def process(
+        self,
+        func: CoProcessFunction | KeyedCoProcessFunction,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Makes any number of elements of each, with timestamps, and with keys also state."""
+        if self._is_keyed():
+            check_function(
+                func, KeyedCoProcessFunction, "process of keyed streams", or_callable=False
+            )
+            return self._two_input("keyed_co_process", "KeyedCoProcess", func, output_type)
+        check_function(func, CoProcessFunction, "ConnectedStreams.process", or_callable=False)
+        return self._two_input("co_process", "Co-Process", func, output_type)
+
+    def _is_keyed(self) -> bool:
+        keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
+        if keyed[0] != keyed[1]:
+            raise InvalidProgramError("connect two keyed streams or two without keys, not one each")
+        return keyed[0]
+
+    def _two_input(
+        self, kind: str, name: str, func: Any, output_type: TypeArgument
+    ) -> DataStream[Any]:
+        self._is_keyed()
+        selector1, key_type1 = self.stream1._keys()
+        selector2, key_type2 = self.stream2._keys()
+        return add_two_input(
+            TwoInputTransformation,
+            self.stream1,
+            self.stream2,
+            name,
+            OperatorDescriptor(kind, shipped(func, kind)),
+            type_argument(output_type, kind),
+            selector1,
+            selector2,
+            _common_key_type(key_type1, key_type2),
+        )
+
+
+def add_two_input(
+    transformation_class: type[TwoInputTransformation],
+    stream1: DataStream[Any],
+    stream2: DataStream[Any],
+    name: str,
+    operator: OperatorDescriptor,
+    output_type: TypeInformation | None,
+    key_selector1: Any = None,
+    key_selector2: Any = None,
+    key_type: TypeInformation | None = None,
+) -> DataStream[Any]:
+    """Adds an operator with two inputs to the program."""
+    environment = stream1.get_execution_environment()
+    return stream1._add(
+        transformation_class(
+            stream1.transformation,
+            stream2.transformation,
+            name,
+            operator,
+            output_type,
+            environment.get_parallelism(),
+            key_selector1=key_selector1,
+            key_selector2=key_selector2,
+            key_type=key_type,
+        )
+    )
+
+
+def _common_key_type(
+    first: TypeInformation | None, second: TypeInformation | None
+) -> TypeInformation | None:
+    if first != second:
+        raise InvalidProgramError(
+            f"the keys of connected streams must be of one type, they are {first} and {second}"
+        )
+    return first

@@ -1,0 +1,289 @@
+"""KeyedStream: a stream whose elements of one key meet in one subtask, with state per key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+
+from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument
+from penstock.datastream.functions import (
+    KeyedProcessFunction,
+    KeySelector,
+    Partitioner,
+    ReduceFunction,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.partitioners import PartitionerSpec
+from penstock.graph.transformations import PartitionTransformation, ReduceTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream.cached import CachedDataStream
+    from penstock.datastream.data_stream.sink import DataStreamSink
+    from penstock.datastream.data_stream.windowed import WindowedStream
+    from penstock.datastream.functions import SinkFunction
+    from penstock.datastream.slot_sharing_group import SlotSharingGroup
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.window import WindowAssigner
+
+T = TypeVar("T")
+
+
+class KeyedStream(DataStream[T], Generic[T]):
+    """A stream partitioned by key."""
+
+    class AccumulateType(Enum):
+        """The built-in aggregations."""
+
+        MIN = 1
+        MAX = 2
+        MIN_BY = 3
+        MAX_BY = 4
+        SUM = 5
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        origin: DataStream[T],
+        key_selector: Any,
+        key_type: TypeInformation | None,
+    ) -> None:
+        """Partitions a stream; use `DataStream.key_by`."""
+        spec = PartitionerSpec("KEY_GROUP", key_selector=key_selector, key_type=key_type)
+        super().__init__(environment, PartitionTransformation(origin.transformation, spec))
+        self._origin = origin
+        self._key_selector = key_selector
+        self._key_type = key_type
+
+    def _plain(self) -> DataStream[T]:
+        return self._origin
+
+    def _keys(self) -> tuple[Any, TypeInformation | None]:
+        return self._key_selector, self._key_type
+
+    def key_by(
+        self, key_selector: Callable[[T], Any] | KeySelector, key_type: TypeArgument = None
+    ) -> KeyedStream[T]:
+        """Replaces the key; the selector sees the elements."""
+        return self._origin.key_by(key_selector, key_type)
+
+    def process(  # type: ignore[override]  # keyed functions only, as in PyFlink
+        self, func: KeyedProcessFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Makes any number of elements of each, with state and timers per key."""
+        check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
+        return self._one_input("keyed_process", "KeyedProcess", func, output_type)
+
+    def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
+        """Folds the elements of each key, emitting every intermediate result; the type stays."""
+        check_function(func, ReduceFunction, "reduce", or_callable=True)
+        return self._reduction(OperatorDescriptor("reduce", shipped(func, "reduce")))
+
+    def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
+        """The running sum of a field, by position or name, or of the elements themselves."""
+        return self._aggregate(position_to_sum, KeyedStream.AccumulateType.SUM)
+
+    def min(self, position_to_min: int | str = 0) -> DataStream[T]:
+        """The running minimum of a field; the other fields are those of the first element."""
+        return self._aggregate(position_to_min, KeyedStream.AccumulateType.MIN)
+
+    def max(self, position_to_max: int | str = 0) -> DataStream[T]:
+        """The running maximum of a field; the other fields are those of the first element."""
+        return self._aggregate(position_to_max, KeyedStream.AccumulateType.MAX)
+
+    def min_by(self, position_to_min_by: int | str = 0) -> DataStream[T]:
+        """The element with the smallest field so far; the first of several."""
+        return self._aggregate(position_to_min_by, KeyedStream.AccumulateType.MIN_BY)
+
+    def max_by(self, position_to_max_by: int | str = 0) -> DataStream[T]:
+        """The element with the largest field so far; the first of several."""
+        return self._aggregate(position_to_max_by, KeyedStream.AccumulateType.MAX_BY)
+
+    def _aggregate(
+        self, position: int | str, accumulate_type: KeyedStream.AccumulateType
+    ) -> DataStream[T]:
+        operation = accumulate_type.name.lower()
+        return self._reduction(
+            OperatorDescriptor(
+                "aggregate_field",
+                None,
+                {"position": self._field(position, operation), "op": operation},
+            )
+        )
+
+    def _field(self, position: int | str, operation: str) -> int | str:
+        """Checks a field; a name that the type knows becomes a position."""
+        given: Any = position
+        if isinstance(given, bool) or not isinstance(given, (int, str)):
+            raise InvalidProgramError(
+                f"{operation} takes the position or the name of a field, got {given!r}"
+            )
+        if isinstance(position, int) and position < 0:
+            raise InvalidProgramError(f"{operation}: a position cannot be negative: {position}")
+        row = self.get_type()
+        if isinstance(row, RowTypeInfo) and isinstance(position, str):
+            index = row.get_field_index(position)
+            if index < 0:
+                raise InvalidProgramError(f"{operation}: {row} has no field {position!r}")
+            return index
+        if (
+            isinstance(row, (RowTypeInfo, TupleTypeInfo))
+            and isinstance(position, int)
+            and position >= len(row.get_field_types())
+        ):
+            raise InvalidProgramError(f"{operation}: {row} has no field {position}")
+        return position
+
+    def _reduction(self, descriptor: OperatorDescriptor) -> DataStream[T]:
+        return self._add(
+            ReduceTransformation(
+                self._transformation,
+                "Reduce",
+                descriptor,
+                self._transformation.output_type,
+                self._environment.get_parallelism(),
+                key_selector=self._key_selector,
+                key_type=self._key_type,
+            )
+        )
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Windows of each key."""
+        from penstock.datastream.data_stream.windowed import WindowedStream
+
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of so many elements of each key.
+
+        Args:
+            size: How many elements a window has.
+            slide: After how many elements a new one starts; 0 for windows that do not overlap.
+        """
+        from penstock.datastream.data_stream.windowed import WindowedStream
+        from penstock.datastream.window import (
+            CountSlidingWindowAssigner,
+            CountTumblingWindowAssigner,
+        )
+
+        if slide == 0:
+            return WindowedStream(self, CountTumblingWindowAssigner(size))
+        return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
+    # What goes back to the elements -----------------------------------------------------------
+
+    def union(self, *streams: DataStream[T]) -> DataStream[T]:
+        """All elements of this stream and others of its type, without keys."""
+        return self._origin.union(*streams)
+
+    def project(self, *field_indexes: int) -> DataStream[Any]:
+        """Keeps some fields of tuples, without keys."""
+        return self._origin.project(*field_indexes)
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Writes elements to the standard output of the workers."""
+        return self._origin.print(sink_identifier)
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Gives each element to a sink function of the user's."""
+        return self._origin.add_sink(sink_func)
+
+    # What a partitioned stream has not --------------------------------------------------------
+
+    def shuffle(self) -> NoReturn:
+        """Refused: the keys decide."""
+        self._refuse_partitioning("shuffle")
+
+    def rebalance(self) -> NoReturn:
+        """Refused: the keys decide."""
+        self._refuse_partitioning("rebalance")
+
+    def rescale(self) -> NoReturn:
+        """Refused: the keys decide."""
+        self._refuse_partitioning("rescale")
+
+    def forward(self) -> NoReturn:
+        """Refused: the keys decide."""
+        self._refuse_partitioning("forward")
+
+    def global_(self) -> NoReturn:
+        """Refused: the keys decide."""
+        self._refuse_partitioning("global_")
+
+    def broadcast(self, *args: Any) -> NoReturn:  # type: ignore[override]  # always refused
+        """Refused: the keys decide."""
+        self._refuse_partitioning("broadcast")
+
+    def partition_custom(
+        self,
+        partitioner: Partitioner | Callable[[Any, int], int],
+        key_selector: KeySelector | Callable[[T], Any],
+    ) -> DataStream[T]:
+        """Refused for a keyed stream, once the arguments are right: the keys decide."""
+        check_function(partitioner, Partitioner, "partition_custom", or_callable=True)
+        check_function(key_selector, KeySelector, "partition_custom", or_callable=True)
+        self._refuse_partitioning("partition_custom")
+
+    def get_name(self) -> NoReturn:
+        """Refused: the operator before or after has a name."""
+        self._refuse("get_name")
+
+    def name(self, name: str) -> NoReturn:
+        """Refused: name the operator before or after."""
+        self._refuse("name")
+
+    def uid(self, uid: str) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("uid")
+
+    def set_uid_hash(self, uid_hash: str) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("set_uid_hash")
+
+    def set_parallelism(self, parallelism: int) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("set_parallelism")
+
+    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("set_max_parallelism")
+
+    def force_non_parallel(self) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("force_non_parallel")
+
+    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("set_buffer_timeout")
+
+    def start_new_chain(self) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("start_new_chain")
+
+    def disable_chaining(self) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("disable_chaining")
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
+        """Refused: set it on the operator before or after."""
+        self._refuse("slot_sharing_group")
+
+    def cache(self) -> CachedDataStream:
+        """Refused: cache the stream before or after."""
+        self._refuse("cache")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InvalidProgramError(
+            f"{what}() is not supported on a KeyedStream, which is no operator: call it on the "
+            "stream before key_by or on the one after the next transformation"
+        )
+
+    def _refuse_partitioning(self, what: str) -> NoReturn:
+        raise InvalidProgramError(
+            f"{what}() cannot override the partitioning of a KeyedStream: call it on the stream "
+            "before key_by"
+        )

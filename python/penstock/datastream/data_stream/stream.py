@@ -1,0 +1,609 @@
+"""DataStream: elements of one type, and the transformations that make others of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+from penstock.common.typeinfo import (
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+    as_type_information,
+    with_field_names,
+)
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.data_stream.sink import DataStreamSink
+from penstock.datastream.functions import (
+    FilterFunction,
+    FlatMapFunction,
+    KeySelector,
+    MapFunction,
+    NullByteKeySelector,
+    Partitioner,
+    ProcessFunction,
+    SinkFunction,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.shipping import shipped
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.datastream.state import MapStateDescriptor
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.partitioners import PartitionerSpec
+from penstock.graph.transformations import (
+    ChainingStrategy,
+    OneInputTransformation,
+    PartitionTransformation,
+    PhysicalTransformation,
+    SideOutputTransformation,
+    SinkTransformation,
+    TimestampsAndWatermarksTransformation,
+    Transformation,
+    UnionTransformation,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.connectors.base import Sink
+    from penstock.datastream.data_stream.broadcast import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+    )
+    from penstock.datastream.data_stream.cached import CachedDataStream
+    from penstock.datastream.data_stream.collect import CloseableIterator
+    from penstock.datastream.data_stream.connected import ConnectedStreams
+    from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.data_stream.windowed import AllWindowedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.datastream.window import WindowAssigner
+
+T = TypeVar("T")
+OUT = TypeVar("OUT")
+
+TypeArgument = TypeInformation | list[TypeInformation] | None
+
+
+class DataStream(Generic[T]):
+    """Elements of one type."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        transformation: Transformation,
+        *,
+        non_parallel: bool = False,
+    ) -> None:
+        """Wraps a transformation; streams are made by the environment and by other streams."""
+        self._environment = environment
+        self._transformation = transformation
+        self._non_parallel = non_parallel
+
+    @property
+    def transformation(self) -> Transformation:
+        """What makes the elements."""
+        return self._transformation
+
+    # Properties -------------------------------------------------------------------------------
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment of the program."""
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The execution settings of the program."""
+        return self._environment.get_config()
+
+    def get_type(self) -> TypeInformation:
+        """The type of the elements."""
+        return declared_type(self._transformation)
+
+    def get_name(self) -> str:
+        """The name of the operator."""
+        return self._transformation.name
+
+    def name(self, name: str) -> Self:
+        """Names the operator, for plans, logs and metrics."""
+        self._operator("name").name = name
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Names the operator's state, so that it survives changes of the program."""
+        self._operator("uid").uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> Self:
+        """Sets another id under which the operator's state may be found: 32 hex digits."""
+        self._operator("set_uid_hash").set_uid_hash(uid_hash)
+        return self
+
+    def set_description(self, description: str) -> Self:
+        """Describes the operator, for plans."""
+        self._transformation.description = description
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Sets the number of subtasks.
+
+        Raises:
+            InvalidProgramError: It is not positive, or the operator cannot be parallel.
+        """
+        if isinstance(self._transformation, PartitionTransformation) and (
+            self._transformation.partitioner.kind == "CUSTOM"
+        ):
+            # In PyFlink a custom partitioner is an operator of its own; here there is none
+            # whose parallelism could matter, only the number is checked.
+            self._transformation.set_parallelism(parallelism)
+            return self
+        transformation = self._operator("set_parallelism")
+        if self._non_parallel and parallelism != 1:
+            raise InvalidProgramError(
+                f"{transformation.name!r} is not parallel: its parallelism must be 1, "
+                f"got {parallelism}"
+            )
+        transformation.set_parallelism(parallelism)
+        return self
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Sets the number of key groups, the bound of the operator's parallelism.
+
+        Raises:
+            InvalidProgramError: It is not within 1 and 32768.
+        """
+        self._operator("set_max_parallelism").set_max_parallelism(max_parallelism)
+        return self
+
+    def force_non_parallel(self) -> Self:
+        """Fixes the parallelism at 1."""
+        transformation = self._operator("force_non_parallel")
+        transformation.set_parallelism(1)
+        transformation.set_max_parallelism(1)
+        self._non_parallel = True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """Sets when output is flushed, in ms: 0 after each element, -1 only full buffers."""
+        self._operator("set_buffer_timeout").set_buffer_timeout(timeout_millis)
+        return self
+
+    def start_new_chain(self) -> Self:
+        """Starts a new chain of operators with this one."""
+        self._operator("start_new_chain").chaining_strategy = ChainingStrategy.HEAD
+        return self
+
+    def disable_chaining(self) -> Self:
+        """Runs the operator in a task of its own."""
+        self._operator("disable_chaining").chaining_strategy = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
+        """Puts the operator's subtasks into the slots of a group."""
+        self._environment.assign_slot_sharing_group(
+            self._operator("slot_sharing_group"), slot_sharing_group
+        )
+        return self
+
+    # Element by element -----------------------------------------------------------------------
+
+    @overload
+    def map(
+        self, func: Callable[[T], OUT], output_type: TypeArgument = None
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def map(self, func: MapFunction, output_type: TypeArgument = None) -> DataStream[Any]: ...
+
+    def map(
+        self, func: Callable[[T], Any] | MapFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Makes one element of each.
+
+        Args:
+            func: A MapFunction or a callable.
+            output_type: The type of the results; any Python value when None.
+
+        Raises:
+            InvalidProgramError: An argument is of the wrong kind, or cannot be pickled.
+        """
+        check_function(func, MapFunction, "map", or_callable=True)
+        return self._one_input("map", "Map", func, output_type)
+
+    @overload
+    def flat_map(
+        self, func: Callable[[T], Iterable[OUT]], output_type: TypeArgument = None
+    ) -> DataStream[OUT]: ...
+
+    @overload
+    def flat_map(
+        self, func: FlatMapFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]: ...
+
+    def flat_map(
+        self, func: Callable[[T], Iterable[Any]] | FlatMapFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Makes any number of elements of each; see `map` for the arguments."""
+        check_function(func, FlatMapFunction, "flat_map", or_callable=True)
+        return self._one_input("flat_map", "FlatMap", func, output_type)
+
+    def filter(self, func: Callable[[T], Any] | FilterFunction) -> DataStream[T]:
+        """Keeps the elements for which the function is true; the type stays."""
+        check_function(func, FilterFunction, "filter", or_callable=True)
+        return self._typed_one_input("filter", "Filter", func, self._transformation.output_type)
+
+    def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
+        """Makes any number of elements of each, with timestamps and side outputs."""
+        check_function(func, ProcessFunction, "process", or_callable=False)
+        return self._one_input("process", "Process", func, output_type)
+
+    def project(self, *field_indexes: int) -> DataStream[Any]:
+        """Keeps some fields of tuples, in the order given.
+
+        Raises:
+            InvalidProgramError: The elements are no tuples, or a field does not exist.
+        """
+        row = self.get_type()
+        if not isinstance(row, TupleTypeInfo):
+            raise InvalidProgramError(f"only a stream of TUPLE can be projected, this is {row}")
+        fields = row.get_field_types()
+        if not field_indexes:
+            raise InvalidProgramError("project() needs at least one field index")
+        for index in field_indexes:
+            if not isinstance(index, int) or not 0 <= index < len(fields):
+                raise InvalidProgramError(f"project(): {row} has no field {index!r}")
+        return self._typed_one_input(
+            "project",
+            "Projection",
+            None,
+            Types.TUPLE([fields[index] for index in field_indexes]),
+            {"indexes": tuple(field_indexes)},
+        )
+
+    def assign_timestamps_and_watermarks(
+        self, watermark_strategy: WatermarkStrategy
+    ) -> DataStream[T]:
+        """Gives elements timestamps and lets watermarks follow; replaces earlier ones."""
+        given: Any = watermark_strategy
+        if not isinstance(given, WatermarkStrategy):
+            raise InvalidProgramError(
+                f"assign_timestamps_and_watermarks takes a WatermarkStrategy, got {given!r}"
+            )
+        strategy = shipped(watermark_strategy, "assign_timestamps_and_watermarks")
+        return self._add(
+            TimestampsAndWatermarksTransformation(
+                self._transformation,
+                "Timestamps/Watermarks",
+                OperatorDescriptor("watermarks", strategy, {"strategy": strategy}),
+                self._transformation.output_type,
+                self._environment.get_parallelism(),
+            )
+        )
+
+    # Several streams --------------------------------------------------------------------------
+
+    def union(self, *streams: DataStream[T]) -> DataStream[T]:
+        """All elements of this stream and others of its type.
+
+        Raises:
+            InvalidProgramError: A stream has another type.
+        """
+        members = [self._plain(), *(stream._plain() for stream in streams)]
+        for stream in members[1:]:
+            if stream.get_type() != members[0].get_type():
+                raise InvalidProgramError(
+                    "Cannot union streams of different types: "
+                    f"{members[0].get_type()} and {stream.get_type()}"
+                )
+        if len(members) == 1:
+            return members[0]
+        return DataStream(
+            self._environment, UnionTransformation([s._transformation for s in members])
+        )
+
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+
+    @overload
+    def connect(self, ds: DataStream[Any]) -> ConnectedStreams: ...
+
+    def connect(
+        self, ds: DataStream[Any] | BroadcastStream
+    ) -> ConnectedStreams | BroadcastConnectedStream:
+        """Puts two streams, of any types, into the hands of one function."""
+        from penstock.datastream.data_stream.broadcast import (
+            BroadcastConnectedStream,
+            BroadcastStream,
+        )
+        from penstock.datastream.data_stream.connected import ConnectedStreams
+
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(
+                self, ds, ds.broadcast_state_descriptors
+            )
+        given: Any = ds
+        if not isinstance(given, DataStream):
+            raise InvalidProgramError(
+                f"connect takes a DataStream or a BroadcastStream, got {given!r}"
+            )
+        return ConnectedStreams(self, ds)
+
+    def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
+        """The elements that the operator gave to a tag.
+
+        Raises:
+            InvalidProgramError: The tag was used before with another type.
+        """
+        given: Any = output_tag
+        if not isinstance(given, OutputTag):
+            raise InvalidProgramError(f"get_side_output takes an OutputTag, got {given!r}")
+        operator = self._operator("get_side_output")
+        self._environment.register_side_output(operator, output_tag)
+        return DataStream(
+            self._environment,
+            SideOutputTransformation(operator, output_tag.tag_id, output_tag.type_info),
+        )
+
+    # Keys and windows -------------------------------------------------------------------------
+
+    def key_by(
+        self, key_selector: Callable[[T], Any] | KeySelector, key_type: TypeArgument = None
+    ) -> KeyedStream[T]:
+        """Sends elements of one key to one subtask, and gives functions state per key.
+
+        Args:
+            key_selector: A KeySelector or a callable.
+            key_type: The type of the keys; any Python value when None.
+        """
+        from penstock.datastream.data_stream.keyed import KeyedStream
+
+        check_function(key_selector, KeySelector, "key_by", or_callable=True)
+        return KeyedStream(
+            self._environment,
+            self._plain(),
+            shipped(key_selector, "key_by"),
+            type_argument(key_type, "key_by"),
+        )
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Windows over all elements, in one subtask."""
+        from penstock.datastream.data_stream.windowed import AllWindowedStream
+
+        return AllWindowedStream(self, window_assigner)
+
+    def _null_keyed(self) -> KeyedStream[T]:
+        return self.key_by(NullByteKeySelector(), Types.INT())
+
+    # Partitioning -----------------------------------------------------------------------------
+
+    def shuffle(self) -> DataStream[T]:
+        """Spreads elements at random."""
+        return self._partitioned(PartitionerSpec("SHUFFLE"))
+
+    def rebalance(self) -> DataStream[T]:
+        """Spreads elements in turn over all subtasks."""
+        return self._partitioned(PartitionerSpec("REBALANCE"))
+
+    def rescale(self) -> DataStream[T]:
+        """Spreads elements in turn over the subtasks that are near."""
+        return self._partitioned(PartitionerSpec("RESCALE"))
+
+    def forward(self) -> DataStream[T]:
+        """Keeps elements in the subtask of the same number."""
+        return self._partitioned(PartitionerSpec("FORWARD"))
+
+    def global_(self) -> DataStream[T]:
+        """Sends all elements to the first subtask (beyond PyFlink)."""
+        return self._partitioned(PartitionerSpec("GLOBAL"))
+
+    @overload
+    def broadcast(self) -> DataStream[T]: ...
+
+    @overload
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream: ...
+
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> BroadcastStream | DataStream[T]:
+        """Sends each element to all subtasks; with descriptors, for a broadcast function.
+
+        Raises:
+            InvalidProgramError: A descriptor is no MapStateDescriptor.
+        """
+        from penstock.datastream.data_stream.broadcast import BroadcastStream
+
+        partitioned = self._partitioned(PartitionerSpec("BROADCAST"))
+        if broadcast_state_descriptor is None:
+            return partitioned
+        descriptors = [broadcast_state_descriptor, *other_broadcast_state_descriptors]
+        for descriptor in cast("list[Any]", descriptors):
+            if not isinstance(descriptor, MapStateDescriptor):
+                raise InvalidProgramError(
+                    f"broadcast takes MapStateDescriptors, got {descriptor!r}"
+                )
+        return BroadcastStream(partitioned, descriptors)
+
+    def partition_custom(
+        self,
+        partitioner: Partitioner | Callable[[Any, int], int],
+        key_selector: KeySelector | Callable[[T], Any],
+    ) -> DataStream[T]:
+        """Lets a function of the user's pick the subtask.
+
+        Args:
+            partitioner: Given a key and the downstream parallelism it names the subtask.
+            key_selector: Names the key of an element.
+        """
+        check_function(partitioner, Partitioner, "partition_custom", or_callable=True)
+        check_function(key_selector, KeySelector, "partition_custom", or_callable=True)
+        return self._partitioned(
+            PartitionerSpec(
+                "CUSTOM",
+                key_selector=shipped(key_selector, "partition_custom"),
+                function=shipped(partitioner, "partition_custom"),
+            )
+        )
+
+    # Ends -------------------------------------------------------------------------------------
+
+    def print(self, sink_identifier: str | None = None) -> DataStreamSink:
+        """Writes elements to the standard output of the workers.
+
+        Args:
+            sink_identifier: Put before each element, with the number of the subtask.
+        """
+        return self._sink(
+            "print_sink", "Print to Std. Out", None, {"sink_identifier": sink_identifier or ""}
+        )
+
+    def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
+        """Gives each element to a sink function of the user's."""
+        check_function(sink_func, SinkFunction, "add_sink", or_callable=False)
+        return self._sink("sink_function", "Unnamed", shipped(sink_func, "add_sink"), {})
+
+    def sink_to(self, sink: Sink) -> DataStreamSink:
+        """Ends the stream in a sink."""
+        from penstock.datastream.connectors.base import Sink
+
+        given: Any = sink
+        if not isinstance(given, Sink):
+            raise InvalidProgramError(f"sink_to takes a Sink, got {given!r}")
+        operator = sink.sink_operator()
+        return self._sink(
+            operator.kind,
+            "Writer",
+            shipped(operator.function, "sink_to"),
+            dict(operator.arguments),
+        )
+
+    def cache(self) -> CachedDataStream:
+        """Keeps the elements for later jobs of the environment."""
+        from penstock.datastream.data_stream.cached import CachedDataStream
+
+        return CachedDataStream(self)
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: None = None
+    ) -> CloseableIterator[T]: ...
+
+    @overload
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, *, limit: int
+    ) -> list[T]: ...
+
+    @overload
+    def execute_and_collect(self, job_execution_name: str | None, limit: int) -> list[T]: ...
+
+    def execute_and_collect(
+        self, job_execution_name: str | None = None, limit: int | None = None
+    ) -> CloseableIterator[T] | list[T]:
+        """Runs the program and brings the elements here.
+
+        Args:
+            job_execution_name: The job's name.
+            limit: With a limit, a list of at most so many elements, and the job is cancelled.
+
+        Returns:
+            An iterator to be closed, or with a limit a list.
+        """
+        from penstock.datastream.data_stream.collect import collect_stream
+
+        iterator: CloseableIterator[T] = collect_stream(self, job_execution_name)
+        if limit is None:
+            return iterator
+        with iterator:
+            return [element for element, _ in zip(iterator, range(limit), strict=False)]
+
+    # For the builders -------------------------------------------------------------------------
+
+    def _plain(self) -> DataStream[T]:
+        """The stream without its keys."""
+        return self
+
+    def _keys(self) -> tuple[Any, TypeInformation | None]:
+        """Key selector and key type of a keyed stream."""
+        return None, None
+
+    def _operator(self, what: str) -> PhysicalTransformation:
+        if not isinstance(self._transformation, PhysicalTransformation):
+            raise InvalidProgramError(
+                f"{what}() belongs to an operator, but {self._transformation.name!r} only says "
+                "how elements travel: call it after the next transformation"
+            )
+        return self._transformation
+
+    def _one_input(
+        self, kind: str, name: str, func: Any, output_type: TypeArgument
+    ) -> DataStream[Any]:
+        return self._typed_one_input(kind, name, func, type_argument(output_type, kind))
+
+    def _typed_one_input(
+        self,
+        kind: str,
+        name: str,
+        func: Any,
+        output_type: Any,
+        arguments: dict[str, Any] | None = None,
+    ) -> DataStream[Any]:
+        key_selector, key_type = self._keys()
+        descriptor = OperatorDescriptor(
+            kind, None if func is None else shipped(func, kind), arguments or {}
+        )
+        return self._add(
+            OneInputTransformation(
+                self._transformation,
+                name,
+                descriptor,
+                output_type,
+                self._environment.get_parallelism(),
+                key_selector=key_selector,
+                key_type=key_type,
+            )
+        )
+
+    def _add(self, transformation: PhysicalTransformation) -> DataStream[Any]:
+        self._environment.add_operator(transformation)
+        return DataStream(self._environment, transformation)
+
+    def _partitioned(self, partitioner: PartitionerSpec) -> DataStream[T]:
+        return DataStream(
+            self._environment, PartitionTransformation(self._transformation, partitioner)
+        )
+
+    def _sink(
+        self, kind: str, name: str, func: Any, arguments: dict[str, Any]
+    ) -> DataStreamSink:
+        transformation = SinkTransformation(
+            self._transformation,
+            name,
+            OperatorDescriptor(kind, func, arguments),
+            None,
+            self._environment.get_parallelism(),
+        )
+        self._environment.add_operator(transformation)
+        return DataStreamSink(self._environment, transformation)
+
+
+def declared_type(transformation: Transformation) -> TypeInformation:
+    """The type that a transformation's elements are known by."""
+    declared = cast("TypeInformation | None", transformation.output_type)
+    return Types.PICKLED_BYTE_ARRAY() if declared is None else with_field_names(declared)
+
+
+def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:
+    """Checks a type argument; None stays None, rows get their names written out.
+
+    Raises:
+        InvalidProgramError: It is no type.
+    """
+    if type_info is None:
+        return None
+    return with_field_names(as_type_information(type_info, where))

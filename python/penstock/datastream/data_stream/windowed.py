@@ -1,0 +1,276 @@
+"""WindowedStream and AllWindowedStream: from windows back to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.functions import (
+    AggregateFunction,
+    AllWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    ReduceFunction,
+    WindowFunction,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.shipping import shipped
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+)
+from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import OneInputTransformation
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+T = TypeVar("T")
+
+WINDOW_STATE_NAME = "window-contents"
+
+
+class _AnyWindowedStream(Generic[T]):
+    """What windows per key and windows over all elements share.
+
+    Subclasses say which window functions they take and how parallel the operator is.
+    """
+
+    _window_function: type
+    _process_function: type
+    _all_windows: bool
+
+    def __init__(
+        self, keyed_stream: KeyedStream[T], window_assigner: WindowAssigner[Any, Any]
+    ) -> None:
+        given: Any = window_assigner
+        if not isinstance(given, WindowAssigner):
+            raise InvalidProgramError(f"window takes a WindowAssigner, got {given!r}")
+        self._keyed_stream = keyed_stream
+        self._assigner = window_assigner
+        self._trigger: Trigger[Any, Any] | None = None
+        self._evictor: Evictor | None = None
+        self._lateness_ms = 0
+        self._late_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment of the program."""
+        return self._keyed_stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """The type of the elements in the windows."""
+        return self._keyed_stream.get_type()
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Sets when windows are evaluated.
+
+        Raises:
+            InvalidProgramError: It is no Trigger.
+        """
+        given: Any = trigger
+        if not isinstance(given, Trigger):
+            raise InvalidProgramError(f"trigger takes a Trigger, got {given!r}")
+        self._trigger = trigger
+        return self
+
+    def allowed_lateness(self, time_ms: int) -> Self:
+        """Sets how long after its end a window still takes elements, in ms.
+
+        Raises:
+            InvalidProgramError: It is negative.
+        """
+        if time_ms < 0:
+            raise InvalidProgramError(f"a lateness cannot be negative, got {time_ms} ms")
+        self._lateness_ms = time_ms
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+        """Sends elements that come too late to a side output."""
+        given: Any = output_tag
+        if not isinstance(given, OutputTag):
+            raise InvalidProgramError(f"side_output_late_data takes an OutputTag, got {given!r}")
+        self._late_tag = output_tag
+        return self
+
+    def evictor(self, evictor: Evictor) -> Self:
+        """Sets which elements leave a window around its evaluation (beyond PyFlink)."""
+        given: Any = evictor
+        if not isinstance(given, Evictor):
+            raise InvalidProgramError(f"evictor takes an Evictor, got {given!r}")
+        self._evictor = evictor
+        return self
+
+    def reduce(
+        self,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        window_function: Any = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Folds the elements of each window as they come.
+
+        Args:
+            reduce_function: Folds two elements into one of their type.
+            window_function: Gets the folded element when the window fires.
+            output_type: The type of the window function's results.
+        """
+        check_function(reduce_function, ReduceFunction, "reduce", or_callable=True)
+        function = shipped(reduce_function, "reduce")
+        declared = self._keyed_stream.transformation.output_type
+        if window_function is None and output_type is None:
+            result: Any = declared
+        else:
+            result = type_argument(output_type, "reduce")
+        descriptor = ReducingStateDescriptor(
+            WINDOW_STATE_NAME, function, self._keyed_stream.get_type()
+        )
+        return self._window("reduce", function, window_function, descriptor, result)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: Any = None,
+        accumulator_type: TypeArgument = None,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Aggregates the elements of each window as they come.
+
+        Args:
+            aggregate_function: Keeps an accumulator per window.
+            window_function: Gets the result when the window fires.
+            accumulator_type: The type of the accumulator.
+            output_type: The type of the results.
+        """
+        check_function(aggregate_function, AggregateFunction, "aggregate", or_callable=False)
+        function = shipped(aggregate_function, "aggregate")
+        accumulator = (
+            PickledBytesTypeInfo()
+            if accumulator_type is None
+            else as_type_information(accumulator_type, "aggregate")
+        )
+        descriptor = AggregatingStateDescriptor(WINDOW_STATE_NAME, function, accumulator)
+        return self._window(
+            "aggregate",
+            function,
+            window_function,
+            descriptor,
+            type_argument(output_type, "aggregate"),
+        )
+
+    def apply(self, window_function: Any, output_type: TypeArgument = None) -> DataStream[Any]:
+        """Evaluates each window with all its elements."""
+        check_function(window_function, self._window_function, "apply", or_callable=False)
+        return self._listed("apply", window_function, output_type)
+
+    def process(
+        self, process_window_function: Any, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Evaluates each window with all its elements, with state."""
+        check_function(process_window_function, self._process_function, "process", or_callable=False)
+        return self._listed("process", process_window_function, output_type)
+
+    def _listed(self, kind: str, function: Any, output_type: TypeArgument) -> DataStream[Any]:
+        descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream.get_type())
+        return self._window(
+            kind, shipped(function, kind), None, descriptor, type_argument(output_type, kind)
+        )
+
+    def _window(
+        self,
+        kind: str,
+        function: Any,
+        window_function: Any,
+        state_descriptor: StateDescriptor,
+        output_type: Any,
+    ) -> DataStream[Any]:
+        if window_function is not None and not isinstance(
+            window_function, (self._window_function, self._process_function)
+        ):
+            raise InvalidProgramError(
+                f"{kind} takes a {self._window_function.__name__} or a "
+                f"{self._process_function.__name__} as window function, got {window_function!r}"
+            )
+        environment = self.get_execution_environment()
+        trigger = self._trigger or self._assigner.get_default_trigger(environment)
+        if self._evictor is not None:
+            # What an evictor looks at are the elements, so they are kept whatever the function.
+            state_descriptor = ListStateDescriptor(
+                WINDOW_STATE_NAME, self._keyed_stream.get_type()
+            )
+        arguments = {
+            "assigner": shipped(self._assigner, "window"),
+            "trigger": shipped(trigger, "trigger"),
+            "evictor": shipped(self._evictor, "evictor"),
+            "function_kind": kind,
+            "window_function": shipped(window_function, kind),
+            "all_windows": self._all_windows,
+            "lateness": self._lateness_ms,
+            "late_tag": None if self._late_tag is None else self._late_tag.tag_id,
+            "state_descriptor": state_descriptor,
+        }
+        key_selector, key_type = self._keyed_stream._keys()
+        transformation = OneInputTransformation(
+            self._keyed_stream.transformation,
+            type(self._assigner).__name__,
+            OperatorDescriptor("window", function, arguments),
+            output_type,
+            1 if self._all_windows else environment.get_parallelism(),
+            key_selector=key_selector,
+            key_type=key_type,
+        )
+        if self._all_windows:
+            transformation.set_max_parallelism(1)
+        environment.add_operator(transformation)
+        return DataStream(environment, transformation, non_parallel=self._all_windows)
+
+
+class WindowedStream(_AnyWindowedStream[T]):
+    """Windows of each key."""
+
+    _window_function = WindowFunction
+    _process_function = ProcessWindowFunction
+    _all_windows = False
+
+    def __init__(
+        self, keyed_stream: KeyedStream[T], window_assigner: WindowAssigner[Any, Any]
+    ) -> None:
+        """Puts a keyed stream's elements into windows; use `KeyedStream.window`."""
+        super().__init__(keyed_stream, window_assigner)
+
+
+class AllWindowedStream(_AnyWindowedStream[T]):
+    """Windows over all elements, in one subtask."""
+
+    _window_function = AllWindowFunction
+    _process_function = ProcessAllWindowFunction
+    _all_windows = True
+
+    def __init__(
+        self, data_stream: DataStream[T], window_assigner: WindowAssigner[Any, Any]
+    ) -> None:
+        """Puts a stream's elements into windows; use `DataStream.window_all`."""
+        super().__init__(data_stream._null_keyed(), window_assigner)
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Sets when windows are evaluated.
+
+        Raises:
+            InvalidProgramError: It is no Trigger, or cannot merge although the windows do.
+        """
+        super().trigger(trigger)
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            self._trigger = None
+            raise InvalidProgramError(
+                f"{type(self._assigner).__name__} merges windows, "
+                f"{type(trigger).__name__} does not support that"
+            )
+        return self

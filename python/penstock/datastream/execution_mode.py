@@ -1,0 +1,11 @@
+"""RuntimeExecutionMode: whether a job streams or works through finite data."""
+
+from enum import Enum
+
+
+class RuntimeExecutionMode(Enum):
+    """How a job is executed."""
+
+    STREAMING = 0
+    BATCH = 1
+    AUTOMATIC = 2

@@ -1,0 +1,11 @@
+"""ExternalizedCheckpointRetention: what happens to checkpoints when a job is cancelled."""
+
+from enum import Enum
+
+
+class ExternalizedCheckpointRetention(Enum):
+    """What happens to the last checkpoints when a job ends."""
+
+    DELETE_ON_CANCELLATION = 0
+    RETAIN_ON_CANCELLATION = 1
+    NO_EXTERNALIZED_CHECKPOINTS = 2

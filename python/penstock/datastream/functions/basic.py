@@ -1,0 +1,111 @@
+"""The functions of stateless and of reducing operators."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.function import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class MapFunction(Function):
+    """Makes one element of each."""
+
+    @abstractmethod
+    def map(self, value: Any) -> Any:
+        """The element to emit."""
+
+
+class FlatMapFunction(Function):
+    """Makes any number of elements of each."""
+
+    @abstractmethod
+    def flat_map(self, value: Any) -> Iterable[Any]:
+        """The elements to emit; usually a generator."""
+
+
+class FilterFunction(Function):
+    """Keeps some elements."""
+
+    @abstractmethod
+    def filter(self, value: Any) -> bool:
+        """Whether the element is kept."""
+
+
+class ReduceFunction(Function):
+    """Folds two elements of one type into one."""
+
+    @abstractmethod
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        """The folded element; `value1` is the earlier one."""
+
+
+class AggregateFunction(Function):
+    """Folds elements into an accumulator that has a result."""
+
+    @abstractmethod
+    def create_accumulator(self) -> Any:
+        """A new accumulator."""
+
+    @abstractmethod
+    def add(self, value: Any, accumulator: Any) -> Any:
+        """The accumulator with one more element."""
+
+    @abstractmethod
+    def get_result(self, accumulator: Any) -> Any:
+        """The result of an accumulator."""
+
+    @abstractmethod
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:
+        """The accumulator of both, for windows that merge."""
+
+
+class CoMapFunction(Function):
+    """Maps the elements of two streams; a result of None is not emitted."""
+
+    @abstractmethod
+    def map1(self, value: Any) -> Any:
+        """The element to emit for one of the first stream."""
+
+    @abstractmethod
+    def map2(self, value: Any) -> Any:
+        """The element to emit for one of the second stream."""
+
+
+class CoFlatMapFunction(Function):
+    """Makes any number of elements of those of two streams."""
+
+    @abstractmethod
+    def flat_map1(self, value: Any) -> Iterable[Any]:
+        """The elements to emit for one of the first stream."""
+
+    @abstractmethod
+    def flat_map2(self, value: Any) -> Iterable[Any]:
+        """The elements to emit for one of the second stream."""
+
+
+class KeySelector(Function):
+    """Names the key of an element."""
+
+    @abstractmethod
+    def get_key(self, value: Any) -> Any:
+        """The key; equal elements must give equal keys in every process."""
+
+
+class NullByteKeySelector(KeySelector):
+    """Gives every element the same key, for windows over all elements."""
+
+    def get_key(self, value: Any) -> int:
+        """0."""
+        return 0
+
+
+class Partitioner(Function):
+    """Picks the subtask that gets an element."""
+
+    @abstractmethod
+    def partition(self, key: Any, num_partitions: int) -> int:
+        """The number of the subtask, from 0 to `num_partitions` - 1."""

@@ -1,0 +1,129 @@
+"""Process functions beside a broadcast stream."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.datastream.functions.function import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.datastream.state import (
+        BroadcastState,
+        MapStateDescriptor,
+        ReadOnlyBroadcastState,
+    )
+    from penstock.datastream.time_domain import TimeDomain
+    from penstock.datastream.timerservice import TimerService
+
+IN1 = TypeVar("IN1")
+IN2 = TypeVar("IN2")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
+
+
+class BaseBroadcastProcessFunction(Function):
+    """What both broadcast functions share."""
+
+    class BaseContext(ABC):
+        """What is known about the current element."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """The element's timestamp in ms, -2**63 when it has none."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """The time of the machine's clock in ms."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """The event time reached, in ms."""
+
+    class Context(BaseContext):
+        """The broadcast side may change the state."""
+
+        @abstractmethod
+        def get_broadcast_state(
+            self, state_descriptor: MapStateDescriptor
+        ) -> BroadcastState[Any, Any]:
+            """The state of that descriptor."""
+
+    class ReadOnlyContext(BaseContext):
+        """The other side may only read the state."""
+
+        @abstractmethod
+        def get_broadcast_state(
+            self, state_descriptor: MapStateDescriptor
+        ) -> ReadOnlyBroadcastState[Any, Any]:
+            """A view of the state of that descriptor."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1, IN2, OUT]):
+    """Processes a plain stream and a broadcast one."""
+
+    class Context(BaseBroadcastProcessFunction.Context, ABC):
+        """What the broadcast side knows."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
+        """What the other side knows."""
+
+    @abstractmethod
+    def process_element(
+        self, value: IN1, ctx: BroadcastProcessFunction.ReadOnlyContext
+    ) -> Iterable[OUT] | None:
+        """The elements to emit for one of the plain stream."""
+
+    @abstractmethod
+    def process_broadcast_element(
+        self, value: IN2, ctx: BroadcastProcessFunction.Context
+    ) -> Iterable[OUT] | None:
+        """The elements to emit for one of the broadcast stream; every subtask gets it."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, IN1, IN2, OUT]):
+    """Processes a keyed stream and a broadcast one."""
+
+    class Context(BaseBroadcastProcessFunction.Context, ABC):
+        """What the broadcast side knows."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
+        """What the keyed side knows."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Time and timers."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """The key of the element or timer."""
+
+    class OnTimerContext(ReadOnlyContext, ABC):
+        """What is known about a timer that fires."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """The clock of the timer."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """The key of the timer."""
+
+    @abstractmethod
+    def process_element(
+        self, value: IN1, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext
+    ) -> Iterable[OUT] | None:
+        """The elements to emit for one of the keyed stream."""
+
+    @abstractmethod
+    def process_broadcast_element(
+        self, value: IN2, ctx: KeyedBroadcastProcessFunction.Context
+    ) -> Iterable[OUT] | None:
+        """The elements to emit for one of the broadcast stream; every subtask gets it."""
+
+    def on_timer(
+        self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext
+    ) -> Iterable[OUT] | None:
+        """The elements to emit when a timer of the current key fires."""

@@ -1,0 +1,68 @@
+"""The functions of joins and of split (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.function import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class JoinFunction(Function):
+    """Joins two elements of one key and window."""
+
+    @abstractmethod
+    def join(self, first: Any, second: Any) -> Any:
+        """The element to emit for a pair."""
+
+
+class FlatJoinFunction(Function):
+    """Joins two elements of one key and window into any number."""
+
+    @abstractmethod
+    def join(self, first: Any, second: Any) -> Iterable[Any]:
+        """The elements to emit for a pair."""
+
+
+class CoGroupFunction(Function):
+    """Sees all elements of both streams of one key and window; one side may be empty."""
+
+    @abstractmethod
+    def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any]:
+        """The elements to emit for the group."""
+
+
+class ProcessJoinFunction(Function):
+    """Joins two elements of one key whose timestamps lie within an interval."""
+
+    class Context(ABC):
+        """What is known about a pair; all times in ms."""
+
+        @abstractmethod
+        def get_left_timestamp(self) -> int:
+            """The timestamp of the left element."""
+
+        @abstractmethod
+        def get_right_timestamp(self) -> int:
+            """The timestamp of the right element."""
+
+        @abstractmethod
+        def get_timestamp(self) -> int:
+            """The larger of both, which the results carry."""
+
+    @abstractmethod
+    def process_element(
+        self, left: Any, right: Any, ctx: ProcessJoinFunction.Context
+    ) -> Iterable[Any] | None:
+        """The elements to emit for a pair."""
+
+
+class OutputSelector(Function):
+    """Names the outputs of a split that get an element."""
+
+    @abstractmethod
+    def select(self, value: Any) -> Iterable[str]:
+        """The names of the outputs."""

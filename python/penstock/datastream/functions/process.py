@@ -1,0 +1,139 @@
+"""Process functions: elements, timestamps, timers and side outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.function import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.datastream.time_domain import TimeDomain
+    from penstock.datastream.timerservice import TimerService
+
+
+class ProcessFunction(Function):
+    """Makes any number of elements of each, knowing timestamps.
+
+    A yielded pair of an OutputTag and a value goes to that side output.
+    """
+
+    class Context(ABC):
+        """What is known about the current element."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Time; timers need a keyed stream."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """The element's timestamp in ms, -2**63 when it has none."""
+
+    @abstractmethod
+    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
+        """The elements to emit."""
+
+
+class KeyedProcessFunction(Function):
+    """Makes any number of elements of each, with state and timers per key."""
+
+    class Context(ABC):
+        """What is known about the current element."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """The key of the element or timer."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Time and timers."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """The element's timestamp in ms, -2**63 when it has none."""
+
+    class OnTimerContext(Context):
+        """What is known about a timer that fires."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """The clock of the timer."""
+
+    @abstractmethod
+    def process_element(
+        self, value: Any, ctx: KeyedProcessFunction.Context
+    ) -> Iterable[Any] | None:
+        """The elements to emit."""
+
+    def on_timer(
+        self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
+    ) -> Iterable[Any] | None:
+        """The elements to emit when a timer of the current key fires."""
+
+
+class CoProcessFunction(Function):
+    """Makes any number of elements of those of two streams."""
+
+    class Context(ABC):
+        """What is known about the current element."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Time; timers need keyed streams."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """The element's timestamp in ms, -2**63 when it has none."""
+
+    @abstractmethod
+    def process_element1(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """The elements to emit for one of the first stream."""
+
+    @abstractmethod
+    def process_element2(self, value: Any, ctx: CoProcessFunction.Context) -> Iterable[Any] | None:
+        """The elements to emit for one of the second stream."""
+
+
+class KeyedCoProcessFunction(Function):
+    """Makes any number of elements of those of two streams that share their keys."""
+
+    class Context(ABC):
+        """What is known about the current element."""
+
+        @abstractmethod
+        def get_current_key(self) -> Any:
+            """The key of the element or timer."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Time and timers."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """The element's timestamp in ms, -2**63 when it has none."""
+
+    class OnTimerContext(Context):
+        """What is known about a timer that fires."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """The clock of the timer."""
+
+    @abstractmethod
+    def process_element1(
+        self, value: Any, ctx: KeyedCoProcessFunction.Context
+    ) -> Iterable[Any] | None:
+        """The elements to emit for one of the first stream."""
+
+    @abstractmethod
+    def process_element2(
+        self, value: Any, ctx: KeyedCoProcessFunction.Context
+    ) -> Iterable[Any] | None:
+        """The elements to emit for one of the second stream."""
+
+    def on_timer(
+        self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext
+    ) -> Iterable[Any] | None:
+        """The elements to emit when a timer of the current key fires."""

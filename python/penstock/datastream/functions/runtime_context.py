@@ -1,0 +1,82 @@
+"""RuntimeContext: what a function may ask about where it runs, and its keyed state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.datastream.state import (
+        AggregatingState,
+        AggregatingStateDescriptor,
+        ListState,
+        ListStateDescriptor,
+        MapState,
+        MapStateDescriptor,
+        ReducingState,
+        ReducingStateDescriptor,
+        ValueState,
+        ValueStateDescriptor,
+    )
+
+
+class KeyedStateStore(ABC):
+    """Gives access to the state of the current key."""
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        """One value."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        """A map."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+        """One value into which others are folded."""
+
+    @abstractmethod
+    def get_aggregating_state(
+        self, state_descriptor: AggregatingStateDescriptor
+    ) -> AggregatingState[Any, Any]:
+        """An accumulator with a view of its result."""
+
+
+class RuntimeContext(KeyedStateStore):
+    """What a function may ask about the subtask that runs it."""
+
+    @abstractmethod
+    def get_task_name(self) -> str:
+        """The name of the task, as plans show it."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The parallelism of the operator."""
+
+    @abstractmethod
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """The number of key groups of the operator."""
+
+    @abstractmethod
+    def get_index_of_this_subtask(self) -> int:
+        """The number of this subtask, from 0."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """How often the subtask was started before, from 0."""
+
+    @abstractmethod
+    def get_task_name_with_subtasks(self) -> str:
+        """The name with subtask number (from 1), parallelism and attempt."""
+
+    @abstractmethod
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """A global job parameter, or the default."""
+
+    @abstractmethod
+    def get_metrics_group(self) -> Any:
+        """Where the function registers its metrics."""

@@ -1,0 +1,82 @@
+"""Sources and sinks as functions: the older interface, here open to Python."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NoReturn
+
+from penstock.common.jvm import requires_jvm
+from penstock.datastream.functions.function import Function
+
+
+class JavaFunctionWrapper:
+    """PyFlink's wrapper of Java functions; kept as the base of what it wraps there."""
+
+    def get_java_function(self) -> NoReturn:
+        """Refused: there is no Java function behind it."""
+        requires_jvm(f"{type(self).__name__}.get_java_function", "use the object itself")
+
+
+class SourceFunction(JavaFunctionWrapper, Function):
+    """A source that owns its loop."""
+
+    class SourceContext(ABC):
+        """Where a source emits; calls are made in the task's thread."""
+
+        @abstractmethod
+        def collect(self, element: Any) -> None:
+            """Emits an element without timestamp."""
+
+        @abstractmethod
+        def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+            """Emits an element with its timestamp in ms."""
+
+        @abstractmethod
+        def emit_watermark(self, timestamp: int) -> None:
+            """Emits a watermark in ms."""
+
+        @abstractmethod
+        def mark_as_temporarily_idle(self) -> None:
+            """Says that downstream need not wait for this source until it emits again."""
+
+        @abstractmethod
+        def get_checkpoint_lock(self) -> Any:
+            """A context manager: what happens inside is not torn apart by a checkpoint."""
+
+        @abstractmethod
+        def is_running(self) -> bool:
+            """Whether the source should go on; False once it was cancelled."""
+
+    def run(self, ctx: SourceFunction.SourceContext) -> None:
+        """Emits elements until the source is at its end or was cancelled."""
+        raise NotImplementedError(f"{type(self).__name__}.run")
+
+    def cancel(self) -> None:
+        """Asks `run` to return; called from another thread."""
+
+
+class ParallelSourceFunction(SourceFunction):
+    """A source function that may run in several subtasks."""
+
+
+class SinkFunction(JavaFunctionWrapper, Function):
+    """A sink called once per element."""
+
+    class Context(ABC):
+        """What is known about the current element."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """The time of the machine's clock in ms."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """The event time reached, in ms."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """The element's timestamp in ms, None when it has none."""
+
+    def invoke(self, value: Any, context: SinkFunction.Context) -> None:
+        """Takes an element."""
+        raise NotImplementedError(f"{type(self).__name__}.invoke")

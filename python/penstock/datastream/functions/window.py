@@ -1,0 +1,99 @@
+"""The functions of windows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.datastream.functions.function import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.datastream.functions.runtime_context import KeyedStateStore
+    from penstock.datastream.window.windows import Window
+
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+KEY = TypeVar("KEY")
+W = TypeVar("W", bound="Window")
+
+
+class WindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """Evaluates a window of one key."""
+
+    @abstractmethod
+    def apply(self, key: KEY, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+        """The elements to emit when the window fires."""
+
+
+class AllWindowFunction(Function, Generic[IN, OUT, W]):
+    """Evaluates a window of all elements."""
+
+    @abstractmethod
+    def apply(self, window: W, inputs: Iterable[IN]) -> Iterable[OUT]:
+        """The elements to emit when the window fires."""
+
+
+class ProcessWindowFunction(Function, Generic[IN, OUT, KEY, W]):
+    """Evaluates a window of one key, with state."""
+
+    class Context(ABC, Generic[W]):  # type: ignore[misc]  # the class's own variable, as PyFlink
+        """What is known about the window that fires."""
+
+        @abstractmethod
+        def window(self) -> W:
+            """The window."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """The time of the machine's clock in ms."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """The event time reached, in ms."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """State of this key and window; clear it in `clear`."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """State of this key that all its windows share."""
+
+    @abstractmethod
+    def process(
+        self, key: KEY, context: ProcessWindowFunction.Context[W], elements: Iterable[IN]
+    ) -> Iterable[OUT]:
+        """The elements to emit when the window fires."""
+
+    def clear(self, context: ProcessWindowFunction.Context[W]) -> None:
+        """Removes what the function kept in `window_state`; called when the window ends."""
+
+
+class ProcessAllWindowFunction(Function, Generic[IN, OUT, W]):
+    """Evaluates a window of all elements, with state."""
+
+    class Context(ABC, Generic[W]):  # type: ignore[misc]  # the class's own variable, as PyFlink
+        """What is known about the window that fires."""
+
+        @abstractmethod
+        def window(self) -> W:
+            """The window."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """State of this window; clear it in `clear`."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """State that all windows share."""
+
+    @abstractmethod
+    def process(
+        self, context: ProcessAllWindowFunction.Context[W], elements: Iterable[IN]
+    ) -> Iterable[OUT]:
+        """The elements to emit when the window fires."""
+
+    def clear(self, context: ProcessAllWindowFunction.Context[W]) -> None:
+        """Removes what the function kept in `window_state`; called when the window ends."""

@@ -1,0 +1,193 @@
+"""JobBuilder: the operators of the next job, and how they become a JobGraph."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings, SlotSharingGroupResources
+from penstock.graph.stream_graph_generator import StreamGraphGenerator
+from penstock.graph.transformations import (
+    PhysicalTransformation,
+    SourceTransformation,
+    Transformation,
+)
+
+if TYPE_CHECKING:
+    from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
+    from penstock.graph.job_graph import JobGraph
+    from penstock.graph.stream_graph import StreamGraph
+
+_RUNTIME_MODE: Final = "execution.runtime-mode"
+_CHAINING: Final = "pipeline.operator-chaining.enabled"
+_OLD_CHAINING: Final = "pipeline.operator-chaining"
+_CHAIN_DIFFERENT_MAX: Final = (
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
+)
+
+
+class JobBuilder:
+    """Collects the operators of a program until it is executed."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        """Collects for jobs with that configuration, which may still change."""
+        self._configuration = configuration
+        self._operators: list[PhysicalTransformation] = []
+        self._side_outputs: dict[tuple[int, str], OutputTag] = {}
+        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
+        self._cached_files: dict[str, tuple[str, bool]] = {}
+
+    def add(self, operator: PhysicalTransformation) -> None:
+        """Adds an operator; sources come with the operators that read them."""
+        self._operators.append(operator)
+
+    def clear(self) -> None:
+        """Forgets the operators."""
+        self._operators.clear()
+
+    def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
+        """Notes that a side output is wanted.
+
+        Raises:
+            InvalidProgramError: It was wanted before with another type.
+        """
+        known = self._side_outputs.setdefault((operator.id, tag.tag_id), tag)
+        if known.type_info != tag.type_info:
+            raise InvalidProgramError(
+                f"the side output {tag.tag_id!r} of {operator.name!r} was requested before as "
+                f"{known.type_info}, now as {tag.type_info}"
+            )
+
+    def register_slot_sharing_group(self, group: SlotSharingGroup) -> None:
+        """Notes what a slot of a group needs."""
+        self._slot_sharing_groups[group.get_name()] = group
+
+    def register_cached_file(self, file_path: str, name: str, *, executable: bool) -> None:
+        """Notes a file that workers find under a name.
+
+        Raises:
+            InvalidProgramError: The file does not exist, or the name is taken by another.
+        """
+        if not os.path.exists(file_path):
+            raise InvalidProgramError(f"register_cached_file: there is no file {file_path!r}")
+        known = self._cached_files.setdefault(name, (file_path, executable))
+        if known != (file_path, executable):
+            raise InvalidProgramError(f"a cached file {name!r} is registered already: {known[0]!r}")
+        entries = (
+            f"name:{key},path:{path},executable:{str(flag).lower()}"
+            for key, (path, flag) in self._cached_files.items()
+        )
+        self._configuration.set_string("pipeline.cached-files", ";".join(entries))
+
+    def add_path(self, key: str, path: str) -> None:
+        """Appends to a comma-separated list of paths in the configuration."""
+        known = self._configuration.get_string(key, "") or ""
+        self._configuration.set_string(key, f"{known},{path}" if known else path)
+
+    def job_graph(
+        self, job_name: str, parallelism: int, buffer_timeout_ms: int
+    ) -> tuple[JobGraph, Configuration]:
+        """The job of the operators collected so far, which are forgotten, and its configuration.
+
+        Raises:
+            InvalidProgramError: There are no operators, or they cannot become a job.
+        """
+        from penstock.graph.job_graph_generator import JobGraphGenerator
+
+        stream_graph, configuration = self._stream_graph(
+            job_name, parallelism, buffer_timeout_ms
+        )
+        self.clear()
+        return JobGraphGenerator(stream_graph).generate(), configuration
+
+    def execution_plan(self, parallelism: int, buffer_timeout_ms: int) -> str:
+        """The operators collected so far as JSON."""
+        from penstock.graph.plan_json import plan_json
+
+        graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
+        return plan_json(graph)
+
+    def explanation(self, parallelism: int, buffer_timeout_ms: int) -> str:
+        """The operators collected so far as text."""
+        from penstock.graph.explain import explain
+        from penstock.graph.job_graph_generator import JobGraphGenerator
+
+        graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
+        return explain(graph, JobGraphGenerator(graph).generate())
+
+    def _stream_graph(
+        self, job_name: str, parallelism: int, buffer_timeout_ms: int
+    ) -> tuple[StreamGraph, Configuration]:
+        configuration = Configuration(self._configuration)
+        batch = self._is_batch()
+        configuration.set_string(_RUNTIME_MODE, "BATCH" if batch else "STREAMING")
+        config = ExecutionConfig(configuration)
+        interval_ms = CheckpointConfig(configuration).get_checkpoint_interval()
+        settings = GraphSettings(
+            job_name=job_name,
+            parallelism=parallelism,
+            max_parallelism=config.get_max_parallelism(),
+            chaining_enabled=configuration.get_boolean(
+                _CHAINING, configuration.get_boolean(_OLD_CHAINING, True)
+            ),
+            chain_operators_with_different_max_parallelism=configuration.get_boolean(
+                _CHAIN_DIFFERENT_MAX, True
+            ),
+            buffer_timeout_ms=buffer_timeout_ms,
+            auto_generate_uids=config.has_auto_generated_uids_enabled(),
+            batch=batch,
+            slot_sharing_resources={
+                name: _resources(group) for name, group in self._slot_sharing_groups.items()
+            },
+            configuration=configuration.to_dict(),
+            checkpoint_interval_ms=None if interval_ms <= 0 or batch else interval_ms,
+        )
+        return StreamGraphGenerator(self._operators, settings).generate(), configuration
+
+    def _is_batch(self) -> bool:
+        text = self._configuration.get_string(_RUNTIME_MODE, None) or "STREAMING"
+        if text.upper() not in RuntimeExecutionMode.__members__:
+            raise ConfigurationError(f"{_RUNTIME_MODE}: {text!r} is no execution mode")
+        mode = RuntimeExecutionMode[text.upper()]
+        if mode is RuntimeExecutionMode.STREAMING:
+            return False
+        unbounded = [source.name for source in self._sources() if not source.bounded]
+        if mode is RuntimeExecutionMode.BATCH and unbounded:
+            raise InvalidProgramError(
+                f"BATCH execution needs finite sources, but {unbounded[0]!r} has no end: use "
+                "STREAMING or AUTOMATIC"
+            )
+        return not unbounded
+
+    def _sources(self) -> list[SourceTransformation]:
+        sources, seen = [], set()
+        waiting: list[Transformation] = list(self._operators)
+        while waiting:
+            transformation = waiting.pop()
+            if transformation.id in seen:
+                continue
+            seen.add(transformation.id)
+            waiting.extend(transformation.inputs)
+            if isinstance(transformation, SourceTransformation):
+                sources.append(transformation)
+        return sources
+
+
+def _resources(group: SlotSharingGroup) -> SlotSharingGroupResources:
+    return SlotSharingGroupResources(
+        cpu_cores=group.get_cpu_cores(),
+        task_heap_memory_bytes=_bytes(group.get_task_heap_memory()),
+        task_off_heap_memory_bytes=_bytes(group.get_task_off_heap_memory()),
+        managed_memory_bytes=_bytes(group.get_managed_memory()),
+        external_resources=group.get_external_resources(),
+    )
+
+
+def _bytes(size: MemorySize | None) -> int | None:
+    return None if size is None else size.get_bytes()

@@ -1,0 +1,43 @@
+"""OutputTag: names a side output and the type of its elements."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.typeinfo import TypeInformation, Types, as_type_information
+from penstock.errors import InvalidProgramError
+
+
+class OutputTag:
+    """Names a side output.
+
+    Attributes:
+        tag_id: The name; two tags of one name are the same output.
+        type_info: The type of the elements.
+    """
+
+    def __init__(
+        self, tag_id: str, type_info: TypeInformation | list[TypeInformation] | None = None
+    ) -> None:
+        """Makes a tag; a list of types describes a row, None any Python value.
+
+        Raises:
+            InvalidProgramError: The name is empty, or the type is none.
+        """
+        given: Any = tag_id
+        if not isinstance(given, str) or not given:
+            raise InvalidProgramError(f"an OutputTag needs a name that is not empty: {given!r}")
+        self.tag_id = tag_id
+        self.type_info: TypeInformation = (
+            Types.PICKLED_BYTE_ARRAY()
+            if type_info is None
+            else as_type_information(type_info, "OutputTag")
+        )
+
+    def get_java_output_tag(self) -> NoReturn:
+        """Refused: there is no Java tag behind it."""
+        requires_jvm("OutputTag.get_java_output_tag", "use the tag itself")
+
+    def __repr__(self) -> str:
+        return f"OutputTag({self.tag_id!r}, {self.type_info!r})"

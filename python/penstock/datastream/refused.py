@@ -1,0 +1,31 @@
+"""Classes that PyFlink has and penstock refuses, by name, so that imports and messages are clear."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from penstock.common.jvm import requires_jvm
+
+
+class _Refused(type):
+    """A class none of whose members can be used."""
+
+    _instead: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:  # noqa: ARG002
+        requires_jvm(cls.__name__, cls._instead)
+
+    def __getattr__(cls, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        requires_jvm(f"{cls.__name__}.{name}", cls._instead)
+
+
+def refused_class(name: str, instead: str) -> type[Any]:
+    """A class that refuses every use.
+
+    Args:
+        name: PyFlink's name.
+        instead: What to use in penstock, as a clause.
+    """
+    return _Refused(name, (), {"_instead": instead, "__doc__": f"Refused: {instead}."})

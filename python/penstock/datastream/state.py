@@ -1,0 +1,377 @@
+"""State of functions: what they may keep, and the descriptors that name it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from penstock.common.typeinfo import (
+    ListTypeInfo,
+    MapTypeInfo,
+    PickledBytesTypeInfo,
+    TypeInformation,
+    as_type_information,
+)
+from penstock.datastream.functions.basic import AggregateFunction, ReduceFunction
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.state_ttl_config import StateTtlConfig
+from penstock.errors import InvalidProgramError
+
+__all__ = [
+    "AggregatingState",
+    "AggregatingStateDescriptor",
+    "BroadcastState",
+    "ListState",
+    "ListStateDescriptor",
+    "MapState",
+    "MapStateDescriptor",
+    "OperatorStateStore",
+    "ReadOnlyBroadcastState",
+    "ReducingState",
+    "ReducingStateDescriptor",
+    "StateTtlConfig",
+    "ValueState",
+    "ValueStateDescriptor",
+]
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class State(ABC):
+    """Something kept between elements."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Removes what is kept for the current key."""
+
+
+class ValueState(State, Generic[T]):
+    """One value."""
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """The value, None when there is none."""
+
+    @abstractmethod
+    def update(self, value: T | None) -> None:
+        """Replaces the value; None removes it."""
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """Something to which values are added."""
+
+    @abstractmethod
+    def get(self) -> OUT | None:
+        """What is kept."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None:
+        """Adds a value."""
+
+
+class MergingState(AppendingState[IN, OUT]):
+    """An appending state of which two can become one."""
+
+
+class ReducingState(MergingState[T, T]):
+    """One value into which others are folded by a function."""
+
+
+class AggregatingState(MergingState[IN, OUT]):
+    """An accumulator; reading gives its result."""
+
+
+class ListState(MergingState[T, Iterable[T]]):
+    """A list; reading gives an iterable."""
+
+    @abstractmethod
+    def update(self, values: list[T]) -> None:
+        """Replaces the list."""
+
+    @abstractmethod
+    def add_all(self, values: list[T]) -> None:
+        """Appends several values."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get() or ())
+
+
+class MapState(State, Generic[K, V]):
+    """A map, per key of the stream."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value of a map key, None when there is none."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Sets the value of a map key."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Sets the values of a mapping or of pairs."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Removes a map key; nothing happens when it is not there."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Whether the map key is there."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """The pairs."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """The map keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """The values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is no pair."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """A view of a broadcast map."""
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value of a map key, None when there is none."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """Whether the map key is there."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """The pairs."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """The map keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """The values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """Whether there is no pair."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """A broadcast map that may be changed."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Sets the value of a map key."""
+
+    @abstractmethod
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Sets the values of a mapping or of pairs."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Removes a map key; nothing happens when it is not there."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class OperatorStateStore(ABC):
+    """Gives access to state that belongs to a subtask and not to a key."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """The broadcast map of that descriptor."""
+
+
+class StateDescriptor(ABC):
+    """Names a state and says of which type it is.
+
+    Attributes:
+        name: Two descriptors of one name mean the same state of an operator.
+        type_info: The type of what is kept.
+    """
+
+    def __init__(
+        self, name: str, type_info: TypeInformation | list[TypeInformation] | None
+    ) -> None:
+        """Makes a descriptor; a list of types describes a row.
+
+        Raises:
+            InvalidProgramError: The name is empty, or the type is none.
+        """
+        given: Any = name
+        if not isinstance(given, str) or not given:
+            raise InvalidProgramError(f"a state needs a name that is not empty, got {given!r}")
+        self.name = name
+        self.type_info = type_or_pickled(type_info, type(self).__name__)
+        self._ttl_config: StateTtlConfig | None = None
+
+    def get_name(self) -> str:
+        """The name of the state."""
+        return self.name
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Lets values vanish that nobody touches."""
+        self._ttl_config = ttl_config
+
+    @property
+    def ttl_config(self) -> StateTtlConfig | None:
+        """When values vanish; None for never."""
+        return self._ttl_config
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.type_info!r})"
+
+
+class ValueStateDescriptor(StateDescriptor):
+    """Names a `ValueState`."""
+
+    def __init__(
+        self, name: str, value_type_info: TypeInformation | list[TypeInformation] | None
+    ) -> None:
+        """Makes a descriptor of one value of that type."""
+        super().__init__(name, value_type_info)
+
+
+class ListStateDescriptor(StateDescriptor):
+    """Names a `ListState`.
+
+    Attributes:
+        element_type: The type of the elements.
+    """
+
+    def __init__(
+        self, name: str, elem_type_info: TypeInformation | list[TypeInformation] | None
+    ) -> None:
+        """Makes a descriptor of a list of elements of that type."""
+        self.element_type = type_or_pickled(elem_type_info, "ListStateDescriptor")
+        super().__init__(name, ListTypeInfo(self.element_type))
+
+
+class MapStateDescriptor(StateDescriptor):
+    """Names a `MapState` or a broadcast state.
+
+    Attributes:
+        key_type: The type of the map keys.
+        value_type: The type of the values.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        key_type_info: TypeInformation | list[TypeInformation] | None,
+        value_type_info: TypeInformation | list[TypeInformation] | None,
+    ) -> None:
+        """Makes a descriptor of a map of these types."""
+        self.key_type = type_or_pickled(key_type_info, "MapStateDescriptor")
+        self.value_type = type_or_pickled(value_type_info, "MapStateDescriptor")
+        super().__init__(name, MapTypeInfo(self.key_type, self.value_type))
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """Names a `ReducingState`."""
+
+    def __init__(
+        self,
+        name: str,
+        reduce_function: ReduceFunction | Callable[[Any, Any], Any],
+        type_info: TypeInformation | list[TypeInformation] | None,
+    ) -> None:
+        """Makes a descriptor of one value into which others are folded.
+
+        Raises:
+            InvalidProgramError: It is neither a ReduceFunction nor callable.
+        """
+        super().__init__(name, type_info)
+        check_function(reduce_function, ReduceFunction, "ReducingStateDescriptor", or_callable=True)
+        self._reduce_function: ReduceFunction = (
+            reduce_function
+            if isinstance(reduce_function, ReduceFunction)
+            else _CallableReduce(reduce_function)
+        )
+
+    def get_reduce_function(self) -> ReduceFunction:
+        """The function that folds."""
+        return self._reduce_function
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """Names an `AggregatingState`."""
+
+    def __init__(
+        self,
+        name: str,
+        agg_function: AggregateFunction,
+        state_type_info: TypeInformation | list[TypeInformation] | None,
+    ) -> None:
+        """Makes a descriptor of an accumulator of that type.
+
+        Raises:
+            InvalidProgramError: It is no AggregateFunction.
+        """
+        super().__init__(name, state_type_info)
+        check_function(
+            agg_function, AggregateFunction, "AggregatingStateDescriptor", or_callable=False
+        )
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> AggregateFunction:
+        """The function that aggregates."""
+        return self._agg_function
+
+
+class _CallableReduce(ReduceFunction):
+    """A reduce function made of any callable."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        return self._function(value1, value2)
+
+
+def type_or_pickled(
+    type_info: TypeInformation | list[TypeInformation] | None, where: str
+) -> TypeInformation:
+    """The type that an argument describes; None means any Python value."""
+    return PickledBytesTypeInfo() if type_info is None else as_type_information(type_info, where)

@@ -1,0 +1,135 @@
+"""StateBackend: where state is kept while a job runs."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from penstock.common.jvm import requires_jvm
+from penstock.errors import InvalidProgramError
+
+
+class StateBackend:
+    """Where state is kept; chosen by the configuration key state.backend.type.
+
+    Attributes:
+        type_name: The value of that key.
+    """
+
+    type_name = ""
+
+    def __init__(self) -> None:
+        """Makes a description; use a subclass."""
+
+
+class HashMapStateBackend(StateBackend):
+    """Keeps state as Python objects in memory."""
+
+    type_name = "hashmap"
+
+    def __init__(self, j_hashmap_state_backend: None = None) -> None:
+        """Makes a description.
+
+        Args:
+            j_hashmap_state_backend: Only there for PyFlink's signature; must be None.
+        """
+        if j_hashmap_state_backend is not None:
+            requires_jvm("HashMapStateBackend(j_hashmap_state_backend)", "pass no argument")
+        super().__init__()
+
+    def __str__(self) -> str:
+        return "HashMapStateBackend"
+
+
+class PredefinedOptions(Enum):
+    """Sets of RocksDB options for common machines."""
+
+    DEFAULT = 0
+    SPINNING_DISK_OPTIMIZED = 1
+    SPINNING_DISK_OPTIMIZED_HIGH_MEM = 2
+    FLASH_SSD_OPTIMIZED = 3
+
+
+class EmbeddedRocksDBStateBackend(StateBackend):
+    """Keeps state encoded in RocksDB, on disks of the workers."""
+
+    type_name = "rocksdb"
+
+    def __init__(
+        self,
+        enable_incremental_checkpointing: bool | None = None,
+        j_embedded_rocks_db_state_backend: None = None,
+    ) -> None:
+        """Makes a description.
+
+        Args:
+            enable_incremental_checkpointing: Whether checkpoints hold only what changed.
+            j_embedded_rocks_db_state_backend: Only there for PyFlink's signature; must be None.
+        """
+        if j_embedded_rocks_db_state_backend is not None:
+            requires_jvm("EmbeddedRocksDBStateBackend(java_backend)", "pass no Java object")
+        super().__init__()
+        self._incremental = bool(enable_incremental_checkpointing)
+        self._paths: list[str] | None = None
+        self._predefined_options = PredefinedOptions.DEFAULT
+        self._transfer_threads = 4
+
+    def set_db_storage_paths(self, *paths: str) -> None:
+        """Sets the folders of the databases; none for the workers' temporary folders."""
+        self._paths = list(paths) or None
+
+    def get_db_storage_paths(self) -> list[str] | None:
+        """The folders of the databases; None for the workers' temporary folders."""
+        return self._paths
+
+    def is_incremental_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints hold only what changed."""
+        return self._incremental
+
+    def set_predefined_options(self, options: PredefinedOptions) -> None:
+        """Sets the options for a kind of machine."""
+        self._predefined_options = options
+
+    def get_predefined_options(self) -> PredefinedOptions:
+        """The options for a kind of machine."""
+        return self._predefined_options
+
+    def set_options(self, options_factory_class_name: str) -> None:
+        """Refused: option factories are Java classes."""
+        requires_jvm(
+            f"set_options({options_factory_class_name!r})", "use set_predefined_options"
+        )
+
+    def get_options(self) -> str | None:
+        """None: there is no option factory."""
+        return None
+
+    def get_number_of_transfer_threads(self) -> int:
+        """How many threads copy files of checkpoints."""
+        return self._transfer_threads
+
+    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
+        """Sets how many threads copy files of checkpoints.
+
+        Raises:
+            InvalidProgramError: It is not positive.
+        """
+        if number_of_transfering_threads <= 0:
+            raise InvalidProgramError(
+                f"at least one thread is needed, got {number_of_transfering_threads}"
+            )
+        self._transfer_threads = number_of_transfering_threads
+
+    def __str__(self) -> str:
+        return f"EmbeddedRocksDBStateBackend(incremental={self._incremental})"
+
+
+class CustomStateBackend(StateBackend):
+    """PyFlink's wrapper of Java state backends."""
+
+    def __init__(self, j_custom_state_backend: object) -> None:  # noqa: ARG002
+        """Refused.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm("CustomStateBackend", "set state.backend.type to hashmap or rocksdb")

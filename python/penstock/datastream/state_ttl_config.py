@@ -1,0 +1,302 @@
+"""StateTtlConfig: when state that nobody touches vanishes."""
+
+from __future__ import annotations
+
+from abc import ABC
+from enum import Enum
+
+from penstock.common.time import Time
+from penstock.errors import InvalidProgramError
+
+
+class StateTtlConfig:
+    """The time to live of a state; build one with `new_builder`."""
+
+    class UpdateType(Enum):
+        """What prolongs the life of a value."""
+
+        Disabled = 0
+        OnCreateAndWrite = 1
+        OnReadAndWrite = 2
+
+    class StateVisibility(Enum):
+        """Whether a value whose time is over may still be seen."""
+
+        ReturnExpiredIfNotCleanedUp = 0
+        NeverReturnExpired = 1
+
+    class TtlTimeCharacteristic(Enum):
+        """The clock that counts."""
+
+        ProcessingTime = 0
+
+    def __init__(
+        self,
+        update_type: StateTtlConfig.UpdateType,
+        state_visibility: StateTtlConfig.StateVisibility,
+        ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic,
+        ttl: Time,
+        cleanup_strategies: StateTtlConfig.CleanupStrategies,
+    ) -> None:
+        """Makes a configuration.
+
+        Raises:
+            InvalidProgramError: The time to live is not positive.
+        """
+        if ttl.to_milliseconds() <= 0:
+            raise InvalidProgramError(f"a time to live must be positive, got {ttl}")
+        self._update_type = update_type
+        self._state_visibility = state_visibility
+        self._ttl_time_characteristic = ttl_time_characteristic
+        self._ttl = ttl
+        self._cleanup_strategies = cleanup_strategies
+
+    @staticmethod
+    def new_builder(ttl: Time) -> StateTtlConfig.Builder:
+        """Starts a configuration with that time to live."""
+        return StateTtlConfig.Builder(ttl)
+
+    def get_update_type(self) -> StateTtlConfig.UpdateType:
+        """What prolongs the life of a value."""
+        return self._update_type
+
+    def get_state_visibility(self) -> StateTtlConfig.StateVisibility:
+        """Whether a value whose time is over may still be seen."""
+        return self._state_visibility
+
+    def get_ttl(self) -> Time:
+        """The time to live."""
+        return self._ttl
+
+    def get_ttl_time_characteristic(self) -> StateTtlConfig.TtlTimeCharacteristic:
+        """The clock that counts."""
+        return self._ttl_time_characteristic
+
+    def is_enabled(self) -> bool:
+        """Whether values expire at all."""
+        return self._update_type is not StateTtlConfig.UpdateType.Disabled
+
+    def get_cleanup_strategies(self) -> StateTtlConfig.CleanupStrategies:
+        """How expired values are removed."""
+        return self._cleanup_strategies
+
+    def __repr__(self) -> str:
+        return (
+            f"StateTtlConfig(update_type={self._update_type.name}, "
+            f"state_visibility={self._state_visibility.name}, "
+            f"ttl_time_characteristic={self._ttl_time_characteristic.name}, ttl={self._ttl})"
+        )
+
+    class Builder:
+        """Collects the settings of a time to live."""
+
+        def __init__(self, ttl: Time) -> None:
+            self._ttl = ttl
+            self._update_type = StateTtlConfig.UpdateType.OnCreateAndWrite
+            self._state_visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
+            self._ttl_time_characteristic = StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
+            self._is_cleanup_in_background = True
+            self._strategies: dict[
+                StateTtlConfig.CleanupStrategies.Strategies,
+                StateTtlConfig.CleanupStrategies.CleanupStrategy,
+            ] = {}
+
+        def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
+            """Sets what prolongs the life of a value."""
+            self._update_type = update_type
+            return self
+
+        def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
+            """Writing prolongs the life of a value."""
+            return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
+
+        def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
+            """Writing and reading prolong the life of a value."""
+            return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
+
+        def set_state_visibility(
+            self, state_visibility: StateTtlConfig.StateVisibility
+        ) -> StateTtlConfig.Builder:
+            """Sets whether a value whose time is over may still be seen."""
+            self._state_visibility = state_visibility
+            return self
+
+        def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
+            """A value whose time is over may be seen until it is removed."""
+            return self.set_state_visibility(
+                StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp
+            )
+
+        def never_return_expired(self) -> StateTtlConfig.Builder:
+            """A value whose time is over is never seen."""
+            return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
+
+        def set_ttl_time_characteristic(
+            self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
+        ) -> StateTtlConfig.Builder:
+            """Sets the clock that counts."""
+            self._ttl_time_characteristic = ttl_time_characteristic
+            return self
+
+        def use_processing_time(self) -> StateTtlConfig.Builder:
+            """The machine's clock counts."""
+            return self.set_ttl_time_characteristic(
+                StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
+            )
+
+        def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
+            """Leaves expired values out of full snapshots."""
+            strategies = StateTtlConfig.CleanupStrategies
+            self._strategies[strategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = (
+                strategies.EMPTY_STRATEGY
+            )
+            return self
+
+        def cleanup_incrementally(
+            self, cleanup_size: int, run_cleanup_for_every_record: bool
+        ) -> StateTtlConfig.Builder:
+            """Removes a few expired values at each access.
+
+            Args:
+                cleanup_size: How many entries are looked at each time.
+                run_cleanup_for_every_record: Whether each element causes a look as well.
+            """
+            strategies = StateTtlConfig.CleanupStrategies
+            self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = (
+                strategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
+            )
+            return self
+
+        def cleanup_in_rocksdb_compact_filter(
+            self, query_time_after_num_entries: int, periodic_compaction_time: Time | None = None
+        ) -> StateTtlConfig.Builder:
+            """Removes expired values while RocksDB compacts.
+
+            Args:
+                query_time_after_num_entries: After how many entries the clock is read again.
+                periodic_compaction_time: How often files are compacted for this alone.
+            """
+            strategies = StateTtlConfig.CleanupStrategies
+            self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
+                strategies.RocksdbCompactFilterCleanupStrategy(
+                    query_time_after_num_entries, periodic_compaction_time
+                )
+            )
+            return self
+
+        def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
+            """Removes expired values only when they are met."""
+            self._is_cleanup_in_background = False
+            return self
+
+        def set_ttl(self, ttl: Time) -> StateTtlConfig.Builder:
+            """Sets the time to live."""
+            self._ttl = ttl
+            return self
+
+        def build(self) -> StateTtlConfig:
+            """The configuration."""
+            return StateTtlConfig(
+                self._update_type,
+                self._state_visibility,
+                self._ttl_time_characteristic,
+                self._ttl,
+                StateTtlConfig.CleanupStrategies(
+                    dict(self._strategies), self._is_cleanup_in_background
+                ),
+            )
+
+    class CleanupStrategies:
+        """How expired values are removed."""
+
+        class Strategies(Enum):
+            """The kinds of removal."""
+
+            FULL_STATE_SCAN_SNAPSHOT = 0
+            INCREMENTAL_CLEANUP = 1
+            ROCKSDB_COMPACTION_FILTER = 2
+
+        class CleanupStrategy(ABC):
+            """The settings of one kind."""
+
+        class EmptyCleanupStrategy(CleanupStrategy):
+            """A kind without settings."""
+
+        class IncrementalCleanupStrategy(CleanupStrategy):
+            """Removal of a few values at each access."""
+
+            def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
+                self._cleanup_size = cleanup_size
+                self._run_cleanup_for_every_record = run_cleanup_for_every_record
+
+            def get_cleanup_size(self) -> int:
+                """How many entries are looked at each time."""
+                return self._cleanup_size
+
+            def run_cleanup_for_every_record(self) -> bool:
+                """Whether each element causes a look as well."""
+                return self._run_cleanup_for_every_record
+
+        class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
+            """Removal while RocksDB compacts."""
+
+            def __init__(
+                self,
+                query_time_after_num_entries: int,
+                periodic_compaction_time: Time | None = None,
+            ) -> None:
+                self._query_time_after_num_entries = query_time_after_num_entries
+                self._periodic_compaction_time = (
+                    Time.days(30) if periodic_compaction_time is None else periodic_compaction_time
+                )
+
+            def get_query_time_after_num_entries(self) -> int:
+                """After how many entries the clock is read again."""
+                return self._query_time_after_num_entries
+
+            def get_periodic_compaction_time(self) -> Time:
+                """How often files are compacted for this alone."""
+                return self._periodic_compaction_time
+
+        EMPTY_STRATEGY = EmptyCleanupStrategy()
+
+        def __init__(
+            self,
+            strategies: dict[
+                StateTtlConfig.CleanupStrategies.Strategies,
+                StateTtlConfig.CleanupStrategies.CleanupStrategy,
+            ],
+            is_cleanup_in_background: bool,
+        ) -> None:
+            self._strategies = strategies
+            self._is_cleanup_in_background = is_cleanup_in_background
+
+        def is_cleanup_in_background(self) -> bool:
+            """Whether expired values are removed although nobody meets them."""
+            return self._is_cleanup_in_background
+
+        def in_full_snapshot(self) -> bool:
+            """Whether full snapshots leave expired values out."""
+            return self.Strategies.FULL_STATE_SCAN_SNAPSHOT in self._strategies
+
+        def get_incremental_cleanup_strategy(
+            self,
+        ) -> StateTtlConfig.CleanupStrategies.IncrementalCleanupStrategy | None:
+            """The settings of removal at each access; a default when nothing was chosen."""
+            chosen = self._strategies.get(self.Strategies.INCREMENTAL_CLEANUP)
+            if isinstance(chosen, self.IncrementalCleanupStrategy):
+                return chosen
+            if self._is_cleanup_in_background:
+                return self.IncrementalCleanupStrategy(5, False)
+            return None
+
+        def get_rocksdb_compact_filter_cleanup_strategy(
+            self,
+        ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
+            """The settings of removal while RocksDB compacts; a default when nothing was chosen."""
+            chosen = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
+            if isinstance(chosen, self.RocksdbCompactFilterCleanupStrategy):
+                return chosen
+            if self._is_cleanup_in_background:
+                return self.RocksdbCompactFilterCleanupStrategy(1000)
+            return None

@@ -1,0 +1,531 @@
+"""StreamExecutionEnvironment: where a program begins and where it is executed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.common.jvm import requires_jvm
+from penstock.common.time import Duration
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.checkpointing_mode import CheckpointingMode
+from penstock.datastream.connectors.base import Source
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.execution import execute_job
+from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
+from penstock.datastream.job_building import JobBuilder
+from penstock.datastream.shipping import shipped
+from penstock.datastream.slot_sharing_group import SlotSharingGroup
+from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.settings import DEFAULT_JOB_NAME
+from penstock.graph.transformations import (
+    LegacySourceTransformation,
+    PhysicalTransformation,
+    SourceTransformation,
+)
+
+if TYPE_CHECKING:
+    from penstock.common.job_client import JobClient
+    from penstock.common.job_execution_result import JobExecutionResult
+    from penstock.datastream.execution import ExecutedJobClient
+    from penstock.datastream.output_tag import OutputTag
+
+__all__ = ["StreamExecutionEnvironment"]
+
+T = TypeVar("T")
+
+CONFIGURATION_VARIABLE: Final = "PENSTOCK_CONFIGURATION"
+_BUFFER_TIMEOUT: Final = "execution.buffer-timeout"
+_BUFFER_TIMEOUT_INTERVAL: Final = "execution.buffer-timeout.interval"
+_BUFFER_TIMEOUT_ENABLED: Final = "execution.buffer-timeout.enabled"
+_CHAINING: Final = "pipeline.operator-chaining.enabled"
+_OLD_CHAINING: Final = "pipeline.operator-chaining"
+_CHAIN_DIFFERENT_MAX: Final = (
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
+)
+_CHANGELOG: Final = "state.changelog.enabled"
+_SAVEPOINT_DIRECTORY: Final = "execution.checkpointing.savepoint-dir"
+_RUNTIME_MODE: Final = "execution.runtime-mode"
+_PARALLELISM: Final = "parallelism.default"
+
+_default_local_parallelism: int | None = None
+
+
+class StreamExecutionEnvironment:
+    """Where a program begins: sources, settings, and the execution of what was built."""
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        """Makes an environment with a copy of a configuration; see `get_execution_environment`."""
+        self._configuration = Configuration(configuration)
+        self._config = ExecutionConfig(self._configuration)
+        self._checkpoint_config = CheckpointConfig(self._configuration)
+        self._job = JobBuilder(self._configuration)
+
+    @staticmethod
+    def get_execution_environment(
+        configuration: Configuration | None = None,
+    ) -> StreamExecutionEnvironment:
+        """Makes an environment.
+
+        Args:
+            configuration: Settings of the job; they win over those of the process, which are a
+                JSON object in the environment variable PENSTOCK_CONFIGURATION.
+
+        Raises:
+            ConfigurationError: That variable is not a JSON object.
+        """
+        settings = _process_configuration()
+        if configuration is not None:
+            settings.add_all(configuration)
+        return StreamExecutionEnvironment(settings)
+
+    # Settings ---------------------------------------------------------------------------------
+
+    def get_config(self) -> ExecutionConfig:
+        """The execution settings."""
+        return self._config
+
+    def get_configuration(self) -> Configuration:
+        """The configuration behind all settings; changes take effect (beyond PyFlink)."""
+        return self._configuration
+
+    def configure(self, configuration: Configuration) -> None:
+        """Takes over all values of a configuration."""
+        self._configuration.add_all(configuration)
+
+    def configure_option(self, key: str, value: object) -> StreamExecutionEnvironment:
+        """Sets one option (beyond PyFlink)."""
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        self._configuration.set_string(key, text)
+        return self
+
+    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
+        """Sets the parallelism of operators that are made from now on.
+
+        Raises:
+            ConfigurationError: It is not positive.
+        """
+        self._config.set_parallelism(parallelism)
+        return self
+
+    def get_parallelism(self) -> int:
+        """The parallelism of operators without one of their own."""
+        if not self._configuration.contains_key(_PARALLELISM) and _default_local_parallelism:
+            return _default_local_parallelism
+        return self._config.get_parallelism()
+
+    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
+        """Sets the number of key groups, 1 to 32768.
+
+        Raises:
+            ConfigurationError: It is out of that range.
+        """
+        self._config.set_max_parallelism(max_parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        """The number of key groups; -1 when it is derived from the parallelism."""
+        return self._config.get_max_parallelism()
+
+    def get_default_local_parallelism(self) -> int:
+        """The parallelism of environments in which nothing else is set."""
+        return _default_local_parallelism or os.cpu_count() or 1
+
+    def set_default_local_parallelism(self, parallelism: int) -> None:
+        """Sets the parallelism of environments in which nothing else is set.
+
+        Raises:
+            ConfigurationError: It is not positive.
+        """
+        global _default_local_parallelism  # noqa: PLW0603 - a setting of the process, as in Flink
+        if parallelism < 1:
+            raise ConfigurationError(f"a parallelism must be at least 1, got {parallelism}")
+        _default_local_parallelism = parallelism
+
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
+        """Sets whether the job streams or works through finite data."""
+        self._configuration.set_string(_RUNTIME_MODE, execution_mode.name)
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
+        """Sets when output is flushed, in ms: 0 after each element, -1 only full buffers.
+
+        Raises:
+            ConfigurationError: It is less than -1.
+        """
+        if timeout_millis < -1:
+            raise ConfigurationError(f"a buffer timeout is -1, 0 or positive: {timeout_millis}")
+        self._configuration.remove_config(_BUFFER_TIMEOUT)
+        self._configuration.set_boolean(_BUFFER_TIMEOUT_ENABLED, timeout_millis >= 0)
+        self._configuration.set_string(_BUFFER_TIMEOUT_INTERVAL, f"{max(timeout_millis, 0)} ms")
+        return self
+
+    def get_buffer_timeout(self) -> int:
+        """When output is flushed, in ms: 0 after each element, -1 only full buffers."""
+        if not self._configuration.get_boolean(_BUFFER_TIMEOUT_ENABLED, True):
+            return -1
+        text = self._configuration.get_string(
+            _BUFFER_TIMEOUT_INTERVAL, self._configuration.get_string(_BUFFER_TIMEOUT, "100 ms")
+        )
+        return -1 if text == "-1" else Duration.parse(text or "").to_millis()
+
+    def disable_operator_chaining(self) -> StreamExecutionEnvironment:
+        """Runs every operator in a task of its own."""
+        self._configuration.set_boolean(_CHAINING, False)
+        return self
+
+    def is_chaining_enabled(self) -> bool:
+        """Whether operators may share a task."""
+        return self._configuration.get_boolean(
+            _CHAINING, self._configuration.get_boolean(_OLD_CHAINING, True)
+        )
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Whether operators with different numbers of key groups may share a task."""
+        return self._configuration.get_boolean(_CHAIN_DIFFERENT_MAX, True)
+
+    def register_slot_sharing_group(
+        self, slot_sharing_group: SlotSharingGroup
+    ) -> StreamExecutionEnvironment:
+        """Says what a slot of a group needs."""
+        self._job.register_slot_sharing_group(slot_sharing_group)
+        return self
+
+    def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
+        """Distributes a file to the workers under a name.
+
+        Raises:
+            InvalidProgramError: The file does not exist, or the name is taken by another.
+        """
+        self._job.register_cached_file(file_path, name, executable=executable)
+
+    def add_python_file(self, file_path: str) -> None:
+        """Puts a file or folder on the workers' module search path."""
+        self._job.add_path("python.files", file_path)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Unpacks an archive in the workers' working directory."""
+        entry = archive_path if target_dir is None else f"{archive_path}#{target_dir}"
+        self._job.add_path("python.archives", entry)
+
+    def set_python_requirements(
+        self, requirements_file_path: str, requirements_cache_dir: str | None = None
+    ) -> None:
+        """Names the packages that the workers need."""
+        entry = requirements_file_path
+        if requirements_cache_dir is not None:
+            entry += f"#{requirements_cache_dir}"
+        self._configuration.set_string("python.requirements", entry)
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Sets the interpreter of the workers."""
+        self._configuration.set_string("python.executable", python_exec)
+
+    def add_jars(self, *jars_path: str) -> NoReturn:  # noqa: ARG002
+        """Refused: workers load no Java classes."""
+        requires_jvm("add_jars", "add Python modules with add_python_file")
+
+    def add_classpaths(self, *classpaths: str) -> NoReturn:  # noqa: ARG002
+        """Refused: workers load no Java classes."""
+        requires_jvm("add_classpaths", "add Python modules with add_python_file")
+
+    # Checkpoints and state --------------------------------------------------------------------
+
+    def get_checkpoint_config(self) -> CheckpointConfig:
+        """The settings of checkpoints."""
+        return self._checkpoint_config
+
+    def enable_checkpointing(
+        self, interval: int, mode: CheckpointingMode | None = None
+    ) -> StreamExecutionEnvironment:
+        """Takes checkpoints.
+
+        Args:
+            interval: Their distance in ms, at least 10.
+            mode: What they guarantee; as configured, else exactly once, when None.
+        """
+        self._checkpoint_config.set_checkpoint_interval(interval)
+        if mode is not None:
+            self._checkpoint_config.set_checkpointing_mode(mode)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """The distance of checkpoints in ms; -1 when there are none."""
+        return self._checkpoint_config.get_checkpoint_interval()
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        """What checkpoints guarantee."""
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def get_checkpointing_consistency_mode(self) -> CheckpointingMode:
+        """What checkpoints guarantee."""
+        return self._checkpoint_config.get_checkpointing_mode()
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        """Whether checkpoints overtake data that waits in buffers."""
+        return self._checkpoint_config.is_unaligned_checkpoints_enabled()
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        """Whether unaligned checkpoints are allowed where they are not known to be safe."""
+        return self._checkpoint_config.is_force_unaligned_checkpoints()
+
+    def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
+        """Sets whether changes of state are written continuously."""
+        self._configuration.set_boolean(_CHANGELOG, enabled)
+        return self
+
+    def is_changelog_state_backend_enabled(self) -> bool | None:
+        """Whether changes of state are written continuously; None when it was not set."""
+        if not self._configuration.contains_key(_CHANGELOG):
+            return None
+        return self._configuration.get_boolean(_CHANGELOG, False)
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Sets where savepoints go when nothing else is said."""
+        self._configuration.set_string(_SAVEPOINT_DIRECTORY, directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """Where savepoints go when nothing else is said; None when it was not set."""
+        return self._configuration.get_string(_SAVEPOINT_DIRECTORY, None)
+
+    # Sources ----------------------------------------------------------------------------------
+
+    def from_collection(
+        self, collection: Collection[T], type_info: TypeArgument = None
+    ) -> DataStream[T]:
+        """Elements that the program has already; the source has one subtask.
+
+        Args:
+            collection: The elements; they are encoded here, so a value that does not fit its
+                type fails in this call.
+            type_info: The type of the elements; any Python value when None.
+
+        Raises:
+            InvalidProgramError: The collection is none.
+            SerializationError: An element does not fit the type.
+        """
+        from penstock.network.codec import codec_for
+
+        given: Any = collection
+        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
+            raise InvalidProgramError(f"from_collection takes a list of elements, got {given!r}")
+        declared = type_argument(type_info, "from_collection")
+        encode = codec_for(declared).encode
+        elements = [encode(element) for element in collection]
+        return self._source(
+            SourceTransformation(
+                "Collection Source",
+                OperatorDescriptor(
+                    "collection_source", None, {"elements": elements, "type": declared}
+                ),
+                declared,
+                1,
+            ),
+            non_parallel=True,
+        )
+
+    def from_elements(self, *elements: T) -> DataStream[T]:
+        """As `from_collection` without a type (beyond PyFlink)."""
+        return self.from_collection(elements)
+
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Elements of a source.
+
+        Args:
+            source: A connector's source, or one of the user's own.
+            watermark_strategy: Where timestamps come from and how watermarks follow.
+            source_name: The name of the operator.
+            type_info: The type of the elements; that of the source when None.
+        """
+        given: Any = source
+        if not isinstance(given, Source):
+            raise InvalidProgramError(f"from_source takes a Source, got {given!r}")
+        strategy: Any = watermark_strategy
+        if not isinstance(strategy, WatermarkStrategy):
+            raise InvalidProgramError(f"from_source takes a WatermarkStrategy, got {strategy!r}")
+        declared = type_argument(
+            source.get_produced_type() if type_info is None else type_info, "from_source"
+        )
+        operator = source.source_operator()
+        descriptor = OperatorDescriptor(
+            operator.kind,
+            shipped(operator.function, "from_source"),
+            {
+                **operator.arguments,
+                "watermark_strategy": shipped(watermark_strategy, "from_source"),
+            },
+        )
+        return self._source(
+            SourceTransformation(
+                source_name,
+                descriptor,
+                declared,
+                self.get_parallelism(),
+                bounded=source.is_bounded(),
+            )
+        )
+
+    def add_source(
+        self,
+        source_func: SourceFunction,
+        source_name: str = "Custom Source",
+        type_info: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Elements of a source function; one subtask unless it is a ParallelSourceFunction."""
+        check_function(source_func, SourceFunction, "add_source", or_callable=False)
+        parallel = isinstance(source_func, ParallelSourceFunction)
+        return self._source(
+            LegacySourceTransformation(
+                source_name,
+                OperatorDescriptor("source_function", shipped(source_func, "add_source")),
+                type_argument(type_info, "add_source"),
+                self.get_parallelism() if parallel else 1,
+                bounded=False,
+            ),
+            non_parallel=not parallel,
+        )
+
+    def create_input(self, input_format: object, type_info: TypeArgument = None) -> NoReturn:  # noqa: ARG002
+        """Refused: input formats are Java objects."""
+        requires_jvm("create_input", "use from_source")
+
+    def socket_text_stream(
+        self, hostname: str, port: int, delimiter: str = "\n", max_retry: int = 0
+    ) -> DataStream[str]:
+        """Texts that a server sends, one after each delimiter (beyond PyFlink).
+
+        Args:
+            hostname: The server.
+            port: Its port.
+            delimiter: What ends a text; a carriage return before a line feed is dropped.
+            max_retry: How many seconds to keep dialling after the connection ended; -1 for ever.
+        """
+        from penstock.common.typeinfo import Types
+
+        if not 1 <= port <= 65535:
+            raise InvalidProgramError(f"a port is within 1 and 65535, got {port}")
+        if not delimiter:
+            raise InvalidProgramError("a delimiter cannot be empty")
+        return self._source(
+            LegacySourceTransformation(
+                "Socket Stream",
+                OperatorDescriptor(
+                    "socket_text_source",
+                    None,
+                    {
+                        "host": hostname,
+                        "port": port,
+                        "delimiter": delimiter,
+                        "max_retry": max_retry,
+                        "connect_timeout_ms": 0,
+                        "retry_delay_ms": 500,
+                    },
+                ),
+                Types.STRING(),
+                1,
+                bounded=False,
+            ),
+            non_parallel=True,
+        )
+
+    def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
+        """The lines of a file or of all files in a folder (gone from PyFlink 2, kept here)."""
+        from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+
+        text = StreamFormat.text_line_format(charset_name)
+        source = FileSource.for_record_stream_format(text, file_path).build()
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Text File Source")
+
+    def _source(
+        self, transformation: SourceTransformation, *, non_parallel: bool = False
+    ) -> DataStream[Any]:
+        return DataStream(self, transformation, non_parallel=non_parallel)
+
+    # Execution --------------------------------------------------------------------------------
+
+    def execute(self, job_name: str | None = None) -> JobExecutionResult:
+        """Runs what was built since the last execution, and waits for its end.
+
+        Raises:
+            InvalidProgramError: There is nothing to run, or it cannot become a job.
+            Exception: What made the job fail; a user function's exception as itself.
+        """
+        return self._start(job_name or DEFAULT_JOB_NAME).wait_for_result()
+
+    def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
+        """Starts what was built since the last execution, and returns at once."""
+        return self._start(job_name)
+
+    def get_execution_plan(self) -> str:
+        """What was built since the last execution, as JSON that Flink's plan viewer reads."""
+        return self._job.execution_plan(self.get_parallelism(), self.get_buffer_timeout())
+
+    def explain(self) -> str:
+        """What was built since the last execution, as text for people (beyond PyFlink)."""
+        return self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
+
+    def close(self) -> None:
+        """Forgets what was built."""
+        self._job.clear()
+
+    def _start(self, job_name: str, *collect_ids: str) -> ExecutedJobClient:
+        job_graph, configuration = self._job.job_graph(
+            job_name, self.get_parallelism(), self.get_buffer_timeout()
+        )
+        return execute_job(job_graph, configuration, collect_ids)
+
+    # For streams ------------------------------------------------------------------------------
+
+    def add_operator(self, transformation: PhysicalTransformation) -> None:
+        """Registers an operator of the next job."""
+        self._job.add(transformation)
+
+    def start_collecting(self, job_name: str | None, collect_id: str) -> ExecutedJobClient:
+        """Starts the job whose last operator is a collect sink."""
+        return self._start(job_name or DEFAULT_JOB_NAME, collect_id)
+
+    def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
+        """Notes that a side output is wanted.
+
+        Raises:
+            InvalidProgramError: It was wanted before with another type.
+        """
+        self._job.register_side_output(operator, tag)
+
+    def assign_slot_sharing_group(
+        self, transformation: PhysicalTransformation, group: str | SlotSharingGroup
+    ) -> None:
+        """Puts an operator into a group, and registers the group's resources."""
+        if isinstance(group, SlotSharingGroup):
+            self._job.register_slot_sharing_group(group)
+            transformation.slot_sharing_group = group.get_name()
+        else:
+            transformation.slot_sharing_group = group
+
+
+def _process_configuration() -> Configuration:
+    text = os.environ.get(CONFIGURATION_VARIABLE)
+    if not text:
+        return Configuration()
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} is no JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} must be a JSON object")
+    return Configuration.from_dict({str(key): value for key, value in values.items()})

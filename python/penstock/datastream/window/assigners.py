@@ -1,0 +1,395 @@
+"""Window assigners: which windows an element belongs to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.common.constants import MIN_LONG_VALUE
+from penstock.common.time import Time
+from penstock.common.typeinfo import Types
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window.triggers import (
+    CountTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+)
+from penstock.datastream.window.windows import (
+    CountWindow,
+    CountWindowSerializer,
+    GlobalWindow,
+    GlobalWindowSerializer,
+    TimeWindow,
+    TimeWindowSerializer,
+    Window,
+)
+from penstock.errors import InvalidProgramError, PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from penstock.common.serializer import TypeSerializer
+    from penstock.datastream.functions.runtime_context import RuntimeContext
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Window)
+
+
+class MissingTimestampError(PenstockError, RuntimeError):
+    """An event-time window got an element without timestamp."""
+
+
+class WindowAssigner(ABC, Generic[T, W]):
+    """Puts elements into windows."""
+
+    class WindowAssignerContext(ABC):
+        """What an assigner may use."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int:
+            """The time of the machine's clock in ms."""
+
+        @abstractmethod
+        def get_runtime_context(self) -> RuntimeContext:
+            """The subtask that runs the assigner; its state is that of the current key."""
+
+    @abstractmethod
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[W]:
+        """The windows of an element."""
+
+    @abstractmethod
+    def get_default_trigger(self, env: Any) -> Trigger[T, W]:
+        """The trigger when none is given."""
+
+    @abstractmethod
+    def get_window_serializer(self) -> TypeSerializer[W]:
+        """How the windows are written."""
+
+    @abstractmethod
+    def is_event_time(self) -> bool:
+        """Whether the windows follow event time."""
+
+
+class MergingWindowAssigner(WindowAssigner[T, W]):
+    """An assigner whose windows may become one."""
+
+    class MergeCallback(ABC, Generic[W]):  # type: ignore[misc]  # the class's variable, as PyFlink
+        """Is told which windows merge."""
+
+        @abstractmethod
+        def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
+            """Says that these windows become that one."""
+
+    @abstractmethod
+    def merge_windows(
+        self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback[W]
+    ) -> None:
+        """Tells the callback which of the windows merge."""
+
+
+class _TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+    """What the assigners of fixed time windows share; subclasses set `_event_time`."""
+
+    _event_time: bool
+
+    def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
+        if self._event_time:
+            return event_timestamp(timestamp)
+        return context.get_current_processing_time()
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        """Fires at the end of the window."""
+        return EventTimeTrigger() if self._event_time else ProcessingTimeTrigger()
+
+    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
+        """Start and end."""
+        return TimeWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        """Whether the windows follow event time."""
+        return self._event_time
+
+
+class _TumblingWindows(_TimeWindowAssigner):
+    def __init__(self, size: int, offset: int) -> None:
+        if size <= 0 or abs(offset) >= size:
+            raise InvalidProgramError(
+                f"{type(self).__name__} needs size > 0 and |offset| < size, "
+                f"got size {size} ms and offset {offset} ms"
+            )
+        self._size = size
+        self._offset = offset
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """The one window that holds the time."""
+        start = TimeWindow.get_window_start_with_offset(
+            self._time(timestamp, context), self._offset, self._size
+        )
+        return [TimeWindow(start, start + self._size)]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._size}, {self._offset})"
+
+
+class TumblingEventTimeWindows(_TumblingWindows):
+    """Windows of event time, of one size, one after the other."""
+
+    _event_time = True
+
+    def __init__(self, size: int, offset: int) -> None:
+        """Makes an assigner; both in ms."""
+        super().__init__(size, offset)
+
+    @staticmethod
+    def of(size: Time, offset: Time | None = None) -> TumblingEventTimeWindows:
+        """Makes an assigner."""
+        return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset))
+
+
+class TumblingProcessingTimeWindows(_TumblingWindows):
+    """Windows of the machine's clock, of one size, one after the other."""
+
+    _event_time = False
+
+    def __init__(self, size: int, offset: int) -> None:
+        """Makes an assigner; both in ms."""
+        super().__init__(size, offset)
+
+    @staticmethod
+    def of(size: Time, offset: Time | None = None) -> TumblingProcessingTimeWindows:
+        """Makes an assigner."""
+        return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset))
+
+
+class _SlidingWindows(_TimeWindowAssigner):
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        if size <= 0 or abs(offset) >= slide:
+            raise InvalidProgramError(
+                f"{type(self).__name__} needs size > 0 and |offset| < slide, got size {size} ms, "
+                f"slide {slide} ms and offset {offset} ms"
+            )
+        self._size = size
+        self._slide = slide
+        self._offset = offset
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """All windows that hold the time, the latest first."""
+        time = self._time(timestamp, context)
+        last_start = TimeWindow.get_window_start_with_offset(time, self._offset, self._slide)
+        return [
+            TimeWindow(start, start + self._size)
+            for start in range(last_start, time - self._size, -self._slide)
+        ]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._size}, {self._slide}, {self._offset})"
+
+
+class SlidingEventTimeWindows(_SlidingWindows):
+    """Windows of event time that start at a fixed distance and may overlap."""
+
+    _event_time = True
+
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        """Makes an assigner; all in ms."""
+        super().__init__(size, slide, offset)
+
+    @staticmethod
+    def of(size: Time, slide: Time, offset: Time | None = None) -> SlidingEventTimeWindows:
+        """Makes an assigner."""
+        return SlidingEventTimeWindows(
+            millis(size, "size"), millis(slide, "slide"), millis_or_zero(offset)
+        )
+
+
+class SlidingProcessingTimeWindows(_SlidingWindows):
+    """Windows of the machine's clock that start at a fixed distance and may overlap."""
+
+    _event_time = False
+
+    def __init__(self, size: int, slide: int, offset: int) -> None:
+        """Makes an assigner; all in ms."""
+        super().__init__(size, slide, offset)
+
+    @staticmethod
+    def of(size: Time, slide: Time, offset: Time | None = None) -> SlidingProcessingTimeWindows:
+        """Makes an assigner."""
+        return SlidingProcessingTimeWindows(
+            millis(size, "size"), millis(slide, "slide"), millis_or_zero(offset)
+        )
+
+
+class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
+    """One window of all elements; never fires unless a trigger says so."""
+
+    def __init__(self) -> None:
+        """Makes an assigner."""
+
+    @staticmethod
+    def create() -> GlobalWindows:
+        """Makes an assigner."""
+        return GlobalWindows()
+
+    def assign_windows(
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
+    ) -> Collection[GlobalWindow]:
+        """The one window."""
+        return [GlobalWindow.get()]
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        """Never fires."""
+        return NeverTrigger()
+
+    def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
+        """One byte."""
+        return GlobalWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        """False."""
+        return False
+
+    def __repr__(self) -> str:
+        return "GlobalWindows()"
+
+
+class _CountWindowAssigner(WindowAssigner[Any, CountWindow]):
+    """Numbers the elements of each key; the number is state of the key."""
+
+    _window_size: int
+
+    def _next_number(self, context: WindowAssigner.WindowAssignerContext) -> int:
+        state = context.get_runtime_context().get_state(
+            ValueStateDescriptor("count-assigner", Types.LONG())
+        )
+        number: int = state.value() or 0
+        state.update(number + 1)
+        return number
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        """Fires when the window is full, and drops its contents: none can follow."""
+        return PurgingTrigger(CountTrigger(self._window_size))
+
+    def get_window_serializer(self) -> TypeSerializer[CountWindow]:
+        """The id."""
+        return CountWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        """False."""
+        return False
+
+
+class CountTumblingWindowAssigner(_CountWindowAssigner):
+    """Windows of so many elements, one after the other."""
+
+    def __init__(self, window_size: int) -> None:
+        """Makes an assigner.
+
+        Raises:
+            InvalidProgramError: The size is not positive.
+        """
+        self._window_size = positive(window_size, "window_size")
+
+    @staticmethod
+    def of(window_size: int) -> CountTumblingWindowAssigner:
+        """Makes an assigner."""
+        return CountTumblingWindowAssigner(window_size)
+
+    def assign_windows(
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
+    ) -> Collection[CountWindow]:
+        """The one window whose turn it is."""
+        return [CountWindow(self._next_number(context) // self._window_size)]
+
+    def __repr__(self) -> str:
+        return f"CountTumblingWindowAssigner({self._window_size})"
+
+
+class CountSlidingWindowAssigner(_CountWindowAssigner):
+    """Windows of so many elements that start at a fixed distance."""
+
+    def __init__(self, window_size: int, window_slide: int) -> None:
+        """Makes an assigner; a new window starts every `window_slide` elements.
+
+        Raises:
+            InvalidProgramError: Size or slide is not positive.
+        """
+        self._window_size = positive(window_size, "window_size")
+        self._window_slide = positive(window_slide, "window_slide")
+
+    @staticmethod
+    def of(window_size: int, window_slide: int) -> CountSlidingWindowAssigner:
+        """Makes an assigner."""
+        return CountSlidingWindowAssigner(window_size, window_slide)
+
+    def assign_windows(
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
+    ) -> Collection[CountWindow]:
+        """All windows that are open, the latest first."""
+        number = self._next_number(context)
+        last = number // self._window_slide
+        first = max(0, (number - self._window_size) // self._window_slide + 1)
+        return [CountWindow(i) for i in range(last, first - 1, -1)]
+
+    def __repr__(self) -> str:
+        return f"CountSlidingWindowAssigner({self._window_size}, {self._window_slide})"
+
+
+def event_timestamp(timestamp: int) -> int:
+    """Checks that an element has a timestamp.
+
+    Raises:
+        MissingTimestampError: It has none.
+    """
+    if timestamp == MIN_LONG_VALUE:
+        raise MissingTimestampError(
+            "an event-time window got an element without timestamp: call "
+            "assign_timestamps_and_watermarks(…) with a timestamp assigner before the window, "
+            "or use processing-time windows"
+        )
+    return timestamp
+
+
+def millis(time: Time, what: str) -> int:
+    """The milliseconds of an argument that must be a Time.
+
+    Raises:
+        InvalidProgramError: It is none.
+    """
+    given: Any = time
+    if not isinstance(given, Time):
+        raise InvalidProgramError(f"{what} must be a penstock.common.Time, got {given!r}")
+    return time.to_milliseconds()
+
+
+def millis_or_zero(offset: Time | None) -> int:
+    """The milliseconds of an offset, 0 when there is none."""
+    return 0 if offset is None else millis(offset, "offset")
+
+
+def positive(number: int, what: str) -> int:
+    """Checks an argument that must be positive.
+
+    Raises:
+        InvalidProgramError: It is not.
+    """
+    if number <= 0:
+        raise InvalidProgramError(f"{what} must be positive, got {number}")
+    return number

@@ -1,0 +1,142 @@
+"""Evictors: which elements leave a window before or after it is evaluated (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.constants import MIN_LONG_VALUE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.time import Time
+    from penstock.datastream.window.windows import Window
+
+TimestampedElement = tuple[Any, int]
+"""An element with its timestamp in ms, -2**63 when it has none."""
+
+
+class Evictor(ABC):
+    """Removes elements from a window."""
+
+    @abstractmethod
+    def evict_before(
+        self, elements: list[TimestampedElement], window: Window, watermark: int
+    ) -> list[TimestampedElement]:
+        """What the window function sees."""
+
+    @abstractmethod
+    def evict_after(
+        self, elements: list[TimestampedElement], window: Window, watermark: int
+    ) -> list[TimestampedElement]:
+        """What stays in the window after the function was called."""
+
+
+class _OnceEvictor(Evictor):
+    """Removes either before or after the function, by one rule."""
+
+    def __init__(self, do_evict_after: bool) -> None:
+        self._do_evict_after = do_evict_after
+
+    def _remaining(
+        self, elements: list[TimestampedElement], window: Window
+    ) -> list[TimestampedElement]:
+        raise NotImplementedError
+
+    def evict_before(
+        self,
+        elements: list[TimestampedElement],
+        window: Window,
+        watermark: int,
+    ) -> list[TimestampedElement]:
+        """Removes now unless it was asked to do so afterwards."""
+        return elements if self._do_evict_after else self._remaining(elements, window)
+
+    def evict_after(
+        self,
+        elements: list[TimestampedElement],
+        window: Window,
+        watermark: int,
+    ) -> list[TimestampedElement]:
+        """Removes now if it was asked to do so afterwards."""
+        return self._remaining(elements, window) if self._do_evict_after else elements
+
+
+class CountEvictor(_OnceEvictor):
+    """Keeps the last so many elements."""
+
+    def __init__(self, max_count: int, do_evict_after: bool = False) -> None:
+        """Makes an evictor."""
+        super().__init__(do_evict_after)
+        self._max_count = max_count
+
+    @staticmethod
+    def of(max_count: int, do_evict_after: bool = False) -> CountEvictor:
+        """Makes an evictor."""
+        return CountEvictor(max_count, do_evict_after)
+
+    def _remaining(
+        self,
+        elements: list[TimestampedElement],
+        window: Window,
+    ) -> list[TimestampedElement]:
+        return elements[max(0, len(elements) - self._max_count) :]
+
+
+class TimeEvictor(_OnceEvictor):
+    """Keeps the elements of the last so many ms before the latest one."""
+
+    def __init__(self, window_size: int, do_evict_after: bool = False) -> None:
+        """Makes an evictor; the size is in ms."""
+        super().__init__(do_evict_after)
+        self._window_size = window_size
+
+    @staticmethod
+    def of(window_size: Time, do_evict_after: bool = False) -> TimeEvictor:
+        """Makes an evictor."""
+        return TimeEvictor(window_size.to_milliseconds(), do_evict_after)
+
+    def _remaining(
+        self,
+        elements: list[TimestampedElement],
+        window: Window,
+    ) -> list[TimestampedElement]:
+        if not elements or elements[0][1] == MIN_LONG_VALUE:
+            return elements
+        cutoff = max(timestamp for _, timestamp in elements) - self._window_size
+        return [element for element in elements if element[1] > cutoff]
+
+
+class DeltaEvictor(_OnceEvictor):
+    """Keeps the elements that are less than a threshold away from the last one."""
+
+    def __init__(
+        self,
+        threshold: float,
+        delta_function: Callable[[Any, Any], float],
+        do_evict_after: bool = False,
+    ) -> None:
+        """Makes an evictor; `delta_function(element, last)` measures the distance."""
+        super().__init__(do_evict_after)
+        self._threshold = threshold
+        self._delta_function = delta_function
+
+    @staticmethod
+    def of(
+        threshold: float,
+        delta_function: Callable[[Any, Any], float],
+        do_evict_after: bool = False,
+    ) -> DeltaEvictor:
+        """Makes an evictor."""
+        return DeltaEvictor(threshold, delta_function, do_evict_after)
+
+    def _remaining(
+        self,
+        elements: list[TimestampedElement],
+        window: Window,
+    ) -> list[TimestampedElement]:
+        if not elements:
+            return elements
+        last = elements[-1][0]
+        return [e for e in elements if self._delta_function(e[0], last) < self._threshold]

@@ -1,0 +1,182 @@
+"""Session windows: they grow while elements keep coming within a gap."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.window.assigners import (
+    MergingWindowAssigner,
+    WindowAssigner,
+    event_timestamp,
+    millis,
+)
+from penstock.datastream.window.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
+from penstock.datastream.window.windows import TimeWindow, TimeWindowSerializer
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from penstock.common.serializer import TypeSerializer
+    from penstock.common.time import Time
+
+
+class SessionWindowTimeGapExtractor(ABC):
+    """Says how long a session lasts beyond an element."""
+
+    @abstractmethod
+    def extract(self, element: Any) -> int:
+        """The gap after an element in ms; must be positive."""
+
+
+class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
+    """What all session assigners share; subclasses set `_event_time` and say the gap."""
+
+    _event_time: bool
+
+    def _gap_ms(self, element: Any) -> int:
+        raise NotImplementedError
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[TimeWindow]:
+        """The time from the element until the gap is over; merging does the rest."""
+        start = (
+            event_timestamp(timestamp)
+            if self._event_time
+            else context.get_current_processing_time()
+        )
+        return [TimeWindow(start, start + self._gap_ms(element))]
+
+    def merge_windows(
+        self,
+        windows: Iterable[TimeWindow],
+        callback: MergingWindowAssigner.MergeCallback[TimeWindow],
+    ) -> None:
+        """Merges the windows that overlap or touch."""
+        TimeWindow.merge_windows(windows, callback)
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        """Fires at the end of the session."""
+        return EventTimeTrigger() if self._event_time else ProcessingTimeTrigger()
+
+    def get_window_serializer(self) -> TypeSerializer[TimeWindow]:
+        """Start and end."""
+        return TimeWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        """Whether the sessions follow event time."""
+        return self._event_time
+
+
+class _FixedGap(_SessionWindows):
+    def __init__(self, session_gap: int) -> None:
+        if session_gap <= 0:
+            raise InvalidProgramError(
+                f"{type(self).__name__} needs a positive gap, got {session_gap} ms"
+            )
+        self._session_gap = session_gap
+
+    def _gap_ms(self, element: Any) -> int:
+        return self._session_gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._session_gap})"
+
+
+class _DynamicGap(_SessionWindows):
+    def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
+        given: Any = session_window_time_gap_extractor
+        if not isinstance(given, SessionWindowTimeGapExtractor):
+            raise InvalidProgramError(
+                f"{type(self).__name__} takes a SessionWindowTimeGapExtractor, got {given!r}"
+            )
+        self._extractor = session_window_time_gap_extractor
+
+    def _gap_ms(self, element: Any) -> int:
+        gap = self._extractor.extract(element)
+        if gap <= 0:
+            raise ValueError(f"a dynamic session gap must be positive, got {gap} for {element!r}")
+        return gap
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class DynamicEventTimeSessionWindows(_DynamicGap):
+    """Sessions of event time whose gap depends on the element."""
+
+    _event_time = True
+
+    def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
+        """Makes an assigner."""
+        super().__init__(session_window_time_gap_extractor)
+
+    @staticmethod
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor,
+    ) -> DynamicEventTimeSessionWindows:
+        """Makes an assigner."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+
+class DynamicProcessingTimeSessionWindows(_DynamicGap):
+    """Sessions of the machine's clock whose gap depends on the element."""
+
+    _event_time = False
+
+    def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
+        """Makes an assigner."""
+        super().__init__(session_window_time_gap_extractor)
+
+    @staticmethod
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor,
+    ) -> DynamicProcessingTimeSessionWindows:
+        """Makes an assigner."""
+        return DynamicProcessingTimeSessionWindows(extractor)
+
+
+class EventTimeSessionWindows(_FixedGap):
+    """Sessions of event time with one gap."""
+
+    _event_time = True
+
+    def __init__(self, session_gap: int) -> None:
+        """Makes an assigner; the gap is in ms."""
+        super().__init__(session_gap)
+
+    @staticmethod
+    def with_gap(size: Time) -> EventTimeSessionWindows:
+        """Makes an assigner."""
+        return EventTimeSessionWindows(millis(size, "gap"))
+
+    @staticmethod
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor,
+    ) -> DynamicEventTimeSessionWindows:
+        """Makes an assigner whose gap depends on the element."""
+        return DynamicEventTimeSessionWindows(extractor)
+
+
+class ProcessingTimeSessionWindows(_FixedGap):
+    """Sessions of the machine's clock with one gap."""
+
+    _event_time = False
+
+    def __init__(self, session_gap: int) -> None:
+        """Makes an assigner; the gap is in ms."""
+        super().__init__(session_gap)
+
+    @staticmethod
+    def with_gap(size: Time) -> ProcessingTimeSessionWindows:
+        """Makes an assigner."""
+        return ProcessingTimeSessionWindows(millis(size, "gap"))
+
+    @staticmethod
+    def with_dynamic_gap(
+        extractor: SessionWindowTimeGapExtractor,
+    ) -> DynamicProcessingTimeSessionWindows:
+        """Makes an assigner whose gap depends on the element."""
+        return DynamicProcessingTimeSessionWindows(extractor)

@@ -1,0 +1,535 @@
+"""Triggers: when a window is evaluated.
+
+A trigger is data that the window operator calls; what it remembers lives in partitioned state of
+the current key and window, never in the trigger itself.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions.basic import ReduceFunction
+from penstock.datastream.state import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
+from penstock.datastream.window.windows import TimeWindow, Window
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.common.time import Time
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Window)
+
+
+class TriggerResult(Enum):
+    """What a window does now; the value says (fires, drops its contents)."""
+
+    CONTINUE = (False, False)
+    FIRE_AND_PURGE = (True, True)
+    FIRE = (True, False)
+    PURGE = (False, True)
+
+    def is_fire(self) -> bool:
+        """Whether the window is evaluated."""
+        return self.value[0]
+
+    def is_purge(self) -> bool:
+        """Whether the window drops its contents."""
+        return self.value[1]
+
+
+class Trigger(ABC, Generic[T, W]):
+    """Decides when a window is evaluated."""
+
+    class TriggerContext(ABC):
+        """What a trigger may use; all for the current key and window."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int:
+            """The time of the machine's clock in ms."""
+
+        @abstractmethod
+        def get_metric_group(self) -> Any:
+            """Where the trigger registers its metrics."""
+
+        @abstractmethod
+        def get_current_watermark(self) -> int:
+            """The event time reached, in ms."""
+
+        @abstractmethod
+        def register_processing_time_timer(self, time: int) -> None:
+            """Has `on_processing_time` called at that time in ms."""
+
+        @abstractmethod
+        def register_event_time_timer(self, time: int) -> None:
+            """Has `on_event_time` called when the watermark reaches that time in ms."""
+
+        @abstractmethod
+        def delete_processing_time_timer(self, time: int) -> None:
+            """Takes a registration back."""
+
+        @abstractmethod
+        def delete_event_time_timer(self, time: int) -> None:
+            """Takes a registration back."""
+
+        @abstractmethod
+        def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+            """State of the current key and window."""
+
+    class OnMergeContext(TriggerContext):
+        """What a trigger may use when windows merge."""
+
+        @abstractmethod
+        def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+            """Merges the state of all merged windows into that of the result."""
+
+    @abstractmethod
+    def on_element(
+        self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Called for each element of the window, after it was added."""
+
+    @abstractmethod
+    def on_processing_time(
+        self, time: int, window: W, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Called when a processing-time timer fires."""
+
+    @abstractmethod
+    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Called when an event-time timer fires."""
+
+    def can_merge(self) -> bool:
+        """Whether windows with this trigger may merge."""
+        return False
+
+    @abstractmethod
+    def on_merge(self, window: W, ctx: Trigger.OnMergeContext) -> None:
+        """Called with the result when windows have merged."""
+
+    @abstractmethod
+    def clear(self, window: W, ctx: Trigger.TriggerContext) -> None:
+        """Removes timers and state of a window that ends."""
+
+
+class EventTimeTrigger(Trigger[Any, Window]):
+    """Fires when the watermark passes the end of the window."""
+
+    @staticmethod
+    def create() -> EventTimeTrigger:
+        """Makes a trigger."""
+        return EventTimeTrigger()
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at once for late elements, else waits for the end."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at the end of the window."""
+        return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the end of the merged window, unless that has passed already."""
+        if window.max_timestamp() > ctx.get_current_watermark():
+            ctx.register_event_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back."""
+        ctx.delete_event_time_timer(window.max_timestamp())
+
+
+class ProcessingTimeTrigger(Trigger[Any, Window]):
+    """Fires when the machine's clock passes the end of the window."""
+
+    @staticmethod
+    def create() -> ProcessingTimeTrigger:
+        """Makes a trigger."""
+        return ProcessingTimeTrigger()
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Waits for the end."""
+        ctx.register_processing_time_timer(window.max_timestamp())
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires."""
+        return TriggerResult.FIRE
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the end of the merged window, unless that has passed already."""
+        if window.max_timestamp() > ctx.get_current_processing_time():
+            ctx.register_processing_time_timer(window.max_timestamp())
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back."""
+        ctx.delete_processing_time_timer(window.max_timestamp())
+
+
+class Sum(ReduceFunction):
+    """Adds, for counts that merge."""
+
+    def reduce(self, value1: int, value2: int) -> int:
+        """The sum."""
+        return value1 + value2
+
+
+class Min(ReduceFunction):
+    """Keeps the smaller, for times that merge."""
+
+    def reduce(self, value1: int, value2: int) -> int:
+        """The smaller."""
+        return min(value1, value2)
+
+
+class CountTrigger(Trigger[Any, Window]):
+    """Fires at every so many elements."""
+
+    def __init__(self, window_size: int) -> None:
+        """Makes a trigger; `window_size` elements fire."""
+        self._window_size = window_size
+        self._count = ReducingStateDescriptor("trigger_counter", Sum(), Types.LONG())
+
+    @staticmethod
+    def of(window_size: int) -> CountTrigger:
+        """Makes a trigger; `window_size` elements fire."""
+        return CountTrigger(window_size)
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Counts, fires and starts anew."""
+        count = ctx.get_partitioned_state(self._count)
+        count.add(1)
+        if count.get() < self._window_size:
+            return TriggerResult.CONTINUE
+        count.clear()
+        return TriggerResult.FIRE
+
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Adds the counts."""
+        ctx.merge_partitioned_state(self._count)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Forgets the count."""
+        ctx.get_partitioned_state(self._count).clear()
+
+
+class NeverTrigger(Trigger[Any, Window]):
+    """Never fires."""
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Does nothing."""
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Does nothing."""
+
+
+class PurgingTrigger(Trigger[Any, Window]):
+    """Drops the contents of the window whenever another trigger fires."""
+
+    def __init__(self, nested_trigger: Trigger[Any, Any]) -> None:
+        """Wraps a trigger."""
+        self.nested_trigger = nested_trigger
+
+    @staticmethod
+    def of(nested_trigger: Trigger[Any, Any]) -> PurgingTrigger:
+        """Wraps a trigger."""
+        return PurgingTrigger(nested_trigger)
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """As the other trigger, purging."""
+        return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
+
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """As the other trigger, purging."""
+        return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """As the other trigger, purging."""
+        return _purging(self.nested_trigger.on_event_time(time, window, ctx))
+
+    def can_merge(self) -> bool:
+        """As the other trigger."""
+        return self.nested_trigger.can_merge()
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """As the other trigger."""
+        self.nested_trigger.on_merge(window, ctx)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """As the other trigger."""
+        self.nested_trigger.clear(window, ctx)
+
+
+def _purging(result: TriggerResult) -> TriggerResult:
+    return TriggerResult.FIRE_AND_PURGE if result.is_fire() else result
+
+
+class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
+    """Fires at every multiple of an interval of event time, and at the end of the window."""
+
+    def __init__(self, interval: int) -> None:
+        """Makes a trigger; the interval is in ms."""
+        self.interval = interval
+        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
+
+    @staticmethod
+    def of(interval: Time) -> ContinuousEventTimeTrigger:
+        """Makes a trigger."""
+        return ContinuousEventTimeTrigger(interval.to_milliseconds())
+
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at once for late elements, else waits for the next multiple and for the end."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() is None:
+            self.register_next_fire_timestamp(
+                timestamp - timestamp % self.interval, window, ctx, next_fire
+            )
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at the end of the window and at the remembered time."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() != time:
+            return TriggerResult.CONTINUE
+        next_fire.clear()
+        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        return TriggerResult.FIRE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the earliest of the remembered times."""
+        ctx.merge_partitioned_state(self.state_desc)
+        next_fire = ctx.get_partitioned_state(self.state_desc).get()
+        if next_fire is not None:
+            ctx.register_event_time_timer(next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back and forgets the time."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        timestamp = next_fire.get()
+        if timestamp is not None:
+            ctx.delete_event_time_timer(timestamp)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
+    ) -> None:
+        """Remembers the next time after `time` and waits for it."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_event_time_timer(next_fire)
+
+
+class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
+    """Fires at every multiple of an interval of the machine's clock."""
+
+    def __init__(self, interval: int) -> None:
+        """Makes a trigger; the interval is in ms."""
+        self.interval = interval
+        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
+
+    @staticmethod
+    def of(interval: Time) -> ContinuousProcessingTimeTrigger:
+        """Makes a trigger."""
+        return ContinuousProcessingTimeTrigger(interval.to_milliseconds())
+
+    def on_element(
+        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Waits for the next multiple."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() is None:
+            now = ctx.get_current_processing_time()
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, next_fire)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at the end of the window and at the remembered time."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() != time:
+            return TriggerResult.CONTINUE
+        next_fire.clear()
+        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        return TriggerResult.FIRE
+
+    def on_event_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the earliest of the remembered times."""
+        ctx.merge_partitioned_state(self.state_desc)
+        next_fire = ctx.get_partitioned_state(self.state_desc).get()
+        if next_fire is not None:
+            ctx.register_processing_time_timer(next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back and forgets the time."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        timestamp = next_fire.get()
+        if timestamp is not None:
+            ctx.delete_processing_time_timer(timestamp)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
+    ) -> None:
+        """Remembers the next time after `time` and waits for it."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_processing_time_timer(next_fire)
+
+
+class DeltaTrigger(Trigger[Any, Window]):
+    """Fires when an element is too far from the one that fired last (beyond PyFlink)."""
+
+    def __init__(self, threshold: float, delta_function: Any) -> None:
+        """Makes a trigger; `delta_function(old, new)` measures the distance."""
+        self._threshold = threshold
+        self._delta_function = delta_function
+        self._last = ValueStateDescriptor("delta-last-element", Types.PICKLED_BYTE_ARRAY())
+
+    @staticmethod
+    def of(threshold: float, delta_function: Any) -> DeltaTrigger:
+        """Makes a trigger.
+
+        Raises:
+            InvalidProgramError: The distance is not callable.
+        """
+        if not callable(delta_function):
+            raise InvalidProgramError(f"DeltaTrigger takes a callable, got {delta_function!r}")
+        return DeltaTrigger(threshold, delta_function)
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires when the distance exceeds the threshold."""
+        last = ctx.get_partitioned_state(self._last)
+        if last.value() is None:
+            last.update(element)
+            return TriggerResult.CONTINUE
+        if self._delta_function(last.value(), element) <= self._threshold:
+            return TriggerResult.CONTINUE
+        last.update(element)
+        return TriggerResult.FIRE
+
+    def on_processing_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Never called: windows with this trigger do not merge."""
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Forgets the element."""
+        ctx.get_partitioned_state(self._last).clear()

@@ -1,0 +1,224 @@
+"""Windows: the groups in time or number into which elements are put."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.constants import MAX_LONG_VALUE
+from penstock.common.serializer import TypeSerializer
+from penstock.errors import SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from io import BytesIO
+
+    from penstock.datastream.window.assigners import MergingWindowAssigner
+
+_ONE_LONG = struct.Struct(">q")
+_TWO_LONGS = struct.Struct(">qq")
+_MASK_64 = (1 << 64) - 1
+
+
+def long_to_int_with_bit_mixing(x: int) -> int:
+    """Mixes 64 bits into a signed 32-bit number, so that hashes of close windows differ.
+
+    The steps are the finaliser of splitmix64 (Stafford's variant 13 of the murmur3 mixer).
+    """
+    x &= _MASK_64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 & _MASK_64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB & _MASK_64
+    return _signed_32(x ^ (x >> 31))
+
+
+def mod_inverse(x: int) -> int:
+    """The inverse of an odd number modulo 2**32, as a signed 32-bit number."""
+    return _signed_32(pow(x, -1, 1 << 32))
+
+
+def _signed_32(x: int) -> int:
+    x &= 0xFFFFFFFF
+    return x - (1 << 32) if x >= 1 << 31 else x
+
+
+class Window(ABC):
+    """A group of elements."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def max_timestamp(self) -> int:
+        """The largest timestamp that still belongs to the window, in ms."""
+
+
+class TimeWindow(Window):
+    """The time from `start` up to but without `end`, both in ms."""
+
+    __slots__ = ("end", "start")
+
+    def __init__(self, start: int, end: int) -> None:
+        """Makes a window."""
+        self.start = start
+        self.end = end
+
+    def max_timestamp(self) -> int:
+        """`end` - 1."""
+        return self.end - 1
+
+    def intersects(self, other: TimeWindow) -> bool:
+        """Whether they overlap or touch."""
+        return self.start <= other.end and self.end >= other.start
+
+    def cover(self, other: TimeWindow) -> TimeWindow:
+        """The smallest window that holds both."""
+        return TimeWindow(min(self.start, other.start), max(self.end, other.end))
+
+    @staticmethod
+    def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
+        """The start of the window that holds a timestamp.
+
+        Args:
+            timestamp: In ms, may be negative.
+            offset: How far windows are shifted, in ms.
+            window_size: Distance of the starts, in ms.
+        """
+        return timestamp - (timestamp - offset) % window_size
+
+    @staticmethod
+    def merge_windows(
+        windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback[TimeWindow]
+    ) -> None:
+        """Finds the windows that overlap or touch, and names each group to the callback."""
+        groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
+        for window in sorted(windows, key=lambda w: (w.start, w.end)):
+            if groups and groups[-1][0].intersects(window):
+                cover, members = groups[-1]
+                groups[-1] = (cover.cover(window), [*members, window])
+            else:
+                groups.append((window, [window]))
+        for cover, members in groups:
+            if len(members) > 1:
+                callback.merge(members, cover)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TimeWindow) and self.start == other.start and self.end == other.end
+
+    def __lt__(self, other: Any) -> bool:
+        if not isinstance(other, TimeWindow):
+            return NotImplemented
+        return (self.start, self.end) < (other.start, other.end)
+
+    def __le__(self, other: Any) -> bool:
+        if not isinstance(other, TimeWindow):
+            return NotImplemented
+        return (self.start, self.end) <= (other.start, other.end)
+
+    def __hash__(self) -> int:
+        return hash((self.start, self.end))
+
+    def __repr__(self) -> str:
+        return f"TimeWindow(start={self.start}, end={self.end})"
+
+
+class CountWindow(Window):
+    """The `id`-th group of so many elements."""
+
+    __slots__ = ("id",)
+
+    def __init__(self, id: int) -> None:
+        """Makes a window."""
+        self.id = id
+
+    def max_timestamp(self) -> int:
+        """The end of time: such a window never passes."""
+        return MAX_LONG_VALUE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CountWindow) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"CountWindow(id={self.id})"
+
+
+class GlobalWindow(Window):
+    """The one window of all elements."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """Makes a window; all are equal."""
+
+    @staticmethod
+    def get() -> GlobalWindow:
+        """The window."""
+        return GlobalWindow()
+
+    def max_timestamp(self) -> int:
+        """The end of time."""
+        return MAX_LONG_VALUE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GlobalWindow)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __repr__(self) -> str:
+        return "GlobalWindow"
+
+
+class TimeWindowSerializer(TypeSerializer[TimeWindow]):
+    """Start and end as two 64-bit integers, big end first."""
+
+    def __init__(self) -> None:
+        """Makes a serializer."""
+
+    def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
+        """Writes 16 bytes."""
+        stream.write(_TWO_LONGS.pack(element.start, element.end))
+
+    def deserialize(self, stream: BytesIO) -> TimeWindow:
+        """Reads 16 bytes."""
+        return TimeWindow(*_TWO_LONGS.unpack(_read(stream, _TWO_LONGS.size)))
+
+
+class CountWindowSerializer(TypeSerializer[CountWindow]):
+    """The id as a 64-bit integer, big end first."""
+
+    def __init__(self) -> None:
+        """Makes a serializer."""
+
+    def serialize(self, element: CountWindow, stream: BytesIO) -> None:
+        """Writes 8 bytes."""
+        stream.write(_ONE_LONG.pack(element.id))
+
+    def deserialize(self, stream: BytesIO) -> CountWindow:
+        """Reads 8 bytes."""
+        return CountWindow(*_ONE_LONG.unpack(_read(stream, _ONE_LONG.size)))
+
+
+class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
+    """One byte that says nothing."""
+
+    def __init__(self) -> None:
+        """Makes a serializer."""
+
+    def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
+        """Writes one byte."""
+        stream.write(b"\0")
+
+    def deserialize(self, stream: BytesIO) -> GlobalWindow:
+        """Reads one byte."""
+        _read(stream, 1)
+        return GlobalWindow()
+
+
+def _read(stream: BytesIO, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) != size:
+        raise SerializationError(f"a window needs {size} bytes, the stream ends after {len(data)}")
+    return data
