@@ -6,6 +6,7 @@ of collect sinks.  `stop` leaves nothing of them behind.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from typing import TYPE_CHECKING, Any
@@ -165,19 +166,15 @@ class Dispatcher:
         if not first:
             self._stopped.wait()
             return
-        try:
-            self._main_thread.call(self._end_jobs, CALL_TIMEOUT_S)
-            self._driver.stop(self.settings.shutdown_grace_ms / 1000)
-        finally:
-            self._server.close()
-            self._heartbeats.close()
-            with self._connections_lock:
-                connections = list(self._connections)
-            for connection in connections:
-                connection.close("the cluster is shutting down")
-                connection.join(1.0)
-            self._main_thread.close()
-            self._stopped.set()
+        with contextlib.ExitStack() as steps:
+            # Run from the last to the first, each of them whatever the others raise.
+            steps.callback(self._stopped.set)
+            steps.callback(self._main_thread.close)
+            steps.callback(self._close_connections)
+            steps.callback(self._heartbeats.close)
+            steps.callback(self._server.close)
+            steps.callback(self._driver.stop, self.settings.shutdown_grace_ms / 1000)
+            steps.callback(self._main_thread.call, self._end_jobs, CALL_TIMEOUT_S)
 
     # ---- workers, from the threads of their connections --------------------------------------
 
@@ -322,6 +319,13 @@ class Dispatcher:
         self._jobs[master.job_id] = None
         self.collect.job_ended(master.job_id)
         complete(master.handle)
+
+    def _close_connections(self) -> None:
+        with self._connections_lock:
+            connections = list(self._connections)
+        for connection in connections:
+            connection.close("the cluster is shutting down")
+            connection.join(1.0)
 
     def _cancel(self, job_id: bytes) -> None:
         master = self._jobs.get(job_id)

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.rpc.heartbeat import ANSWER, BEAT, REQUEST
+from penstock.rpc.heartbeat import BEAT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class HeartbeatMonitor:
-    """When to ask whom, and who has been silent for too long.  Times in seconds, monotonic."""
+    """When to beat to whom, and who has been silent for too long.  Times in seconds, monotonic."""
 
     def __init__(self, interval_s: float, timeout_s: float) -> None:
         if not 0 < interval_s < timeout_s:
@@ -35,28 +35,28 @@ class HeartbeatMonitor:
         self.interval_s = interval_s
         self.timeout_s = timeout_s
         self._last_heard_s: dict[str, float] = {}
-        self._next_request_s: dict[str, float] = {}
+        self._next_beat_s: dict[str, float] = {}
 
     def watch(self, peer: str, now_s: float) -> None:
-        """Starts watching a peer, as heard of now; it is asked at once."""
+        """Starts watching a peer, as heard of now; the first beat to it is due at once."""
         self._last_heard_s[peer] = now_s
-        self._next_request_s[peer] = now_s
+        self._next_beat_s[peer] = now_s
 
     def forget(self, peer: str) -> None:
         """Stops watching a peer."""
         self._last_heard_s.pop(peer, None)
-        self._next_request_s.pop(peer, None)
+        self._next_beat_s.pop(peer, None)
 
     def heard(self, peer: str, now_s: float) -> None:
-        """A peer answered; one that is not watched is ignored."""
+        """A peer beat; one that is not watched is ignored."""
         if peer in self._last_heard_s:
             self._last_heard_s[peer] = now_s
 
     def due(self, now_s: float) -> list[str]:
-        """Peers to ask now; each is due again after the interval."""
-        due = [peer for peer, at_s in self._next_request_s.items() if at_s <= now_s]
+        """Peers to beat to now; each is due again after the interval."""
+        due = [peer for peer, at_s in self._next_beat_s.items() if at_s <= now_s]
         for peer in due:
-            self._next_request_s[peer] = now_s + self.interval_s
+            self._next_beat_s[peer] = now_s + self.interval_s
         return due
 
     def silent(self, now_s: float) -> list[str]:
@@ -72,21 +72,20 @@ class HeartbeatMonitor:
 
     def next_deadline_s(self) -> float | None:
         """When `due` or `silent` must be asked again; None while nobody is watched."""
-        requests = self._next_request_s.values()
+        beats = self._next_beat_s.values()
         timeouts = (heard_s + self.timeout_s for heard_s in self._last_heard_s.values())
-        return min([*requests, *timeouts], default=None)
+        return min([*beats, *timeouts], default=None)
 
 
 @dataclass
 class _Peer:
     name: str
     sock: socket.socket
-    unread: bytes = b""
-    sequence: int = 0
+    counter: int = 0
 
 
 class HeartbeatManager:
-    """Asks every TaskExecutor at the interval and reports the silent ones.
+    """Beats to every TaskExecutor at the interval and reports the silent ones.
 
     Args:
         on_timeout: called with the peer's name and the reason, from the manager's thread.
@@ -171,12 +170,12 @@ class HeartbeatManager:
                 for key, _ in events:
                     self._read(key.data)
                 for name in self._monitor.due(time.monotonic()):
-                    self._ask(self._peers[name])
+                    self._beat(self._peers[name])
                 silent = self._monitor.silent(time.monotonic())
                 for name in silent:
                     self._drop(name)
             for name in silent:
-                self._on_timeout(name, f"no heartbeat came back for {self._monitor.timeout_s:g} s")
+                self._on_timeout(name, f"no heartbeat came for {self._monitor.timeout_s:g} s")
 
     def _read(self, peer: _Peer | None) -> None:
         if peer is None:
@@ -195,16 +194,11 @@ class HeartbeatManager:
             # The control connection tells of a loss; without it, silence runs into the timeout.
             self._close_socket(peer)
             return
-        peer.unread += data
-        while len(peer.unread) >= BEAT.size:
-            kind, _ = BEAT.unpack_from(peer.unread)
-            peer.unread = peer.unread[BEAT.size :]
-            if kind == ANSWER:
-                self._monitor.heard(peer.name, time.monotonic())
+        self._monitor.heard(peer.name, time.monotonic())
 
-    def _ask(self, peer: _Peer) -> None:
-        peer.sequence += 1
+    def _beat(self, peer: _Peer) -> None:
+        peer.counter += 1
         try:
-            peer.sock.send(BEAT.pack(REQUEST, peer.sequence))
+            peer.sock.send(BEAT.pack(peer.counter))
         except OSError as error:
             logger.debug("heartbeat to %s not sent: %s", peer.name, error)

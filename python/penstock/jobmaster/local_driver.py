@@ -201,10 +201,9 @@ class InProcessDriver:
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Starts a thread for each worker."""
+        from penstock.network import runtime
         from penstock.taskexecutor.launch import LaunchSpec
         from penstock.taskexecutor.task_executor import TaskExecutor
-
-        from penstock.network import runtime
 
         for spec in requests:
             if spec.launch["runtime"] != runtime():

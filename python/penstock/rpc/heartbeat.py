@@ -1,14 +1,13 @@
 """Heartbeats: small fixed-size messages on a connection of their own.
 
 They do not share the control connection, so that a thread which needs no interpreter lock can
-answer them, and a large message in front of them cannot delay them.  After one
-`HeartbeatHello` frame the driver sends requests and the TaskExecutor answers each at once:
+exchange them, and a large message in front of them cannot delay them.  After one
+`HeartbeatHello` frame both sides send a beat at every heartbeat interval:
 
 ======  =====  =======================================
 offset  bytes  field
 ======  =====  =======================================
-0       1      1 request (driver →), 2 answer (→ driver)
-1       8      sequence number, unsigned, big-endian
+0       8      the sender's counter, unsigned, big-endian
 ======  =====  =======================================
 
 A peer from which nothing has come for the heartbeat timeout counts as dead, on either side.
@@ -20,33 +19,38 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 from typing import TYPE_CHECKING
-
-from penstock.errors import CorruptStreamError
-from penstock.rpc.frames import read_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REQUEST = 1
-ANSWER = 2
-BEAT = struct.Struct(">BQ")
+BEAT = struct.Struct(">Q")
 
 
-class HeartbeatResponder:
-    """The TaskExecutor's side: answers the driver and notices when it falls silent."""
+class HeartbeatSender:
+    """The TaskExecutor's side: beats, and notices when the driver falls silent.
+
+    Args:
+        on_lost: called once with the reason, from the sender's thread; not after `close`.
+    """
 
     def __init__(
-        self, sock: socket.socket, timeout_ms: int, on_lost: Callable[[str], None]
+        self,
+        sock: socket.socket,
+        interval_ms: int,
+        timeout_ms: int,
+        on_lost: Callable[[str], None],
     ) -> None:
         self._socket = sock
-        self._timeout_ms = timeout_ms
+        self._interval_s = interval_ms / 1000
+        self._timeout_s = timeout_ms / 1000
         self._on_lost = on_lost
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Starts answering."""
+        """Starts beating."""
         self._thread.start()
 
     def close(self) -> None:
@@ -58,19 +62,33 @@ class HeartbeatResponder:
             self._thread.join(2.0)
 
     def _run(self) -> None:
-        self._socket.settimeout(self._timeout_ms / 1000)
         try:
-            while True:
-                kind, sequence = BEAT.unpack(read_exactly(self._socket, BEAT.size))
-                if kind != REQUEST:
-                    reason = f"the driver sent a heartbeat of kind {kind}"
-                    break
-                self._socket.sendall(BEAT.pack(ANSWER, sequence))
-        except TimeoutError:
-            reason = f"no heartbeat from the driver for {self._timeout_ms} ms"
-        except (OSError, CorruptStreamError) as error:
+            reason = self._beat()
+        except OSError as error:
             reason = f"the heartbeat connection to the driver is lost: {error}"
         finally:
             self._socket.close()
         if not self._closed:
             self._on_lost(reason)
+
+    def _beat(self) -> str:
+        """Beats until the driver is silent or gone; returns which."""
+        heard_s = next_s = time.monotonic()
+        counter = 0
+        while True:
+            now_s = time.monotonic()
+            if now_s - heard_s >= self._timeout_s:
+                return f"no heartbeat from the driver for {self._timeout_s:g} s"
+            if now_s >= next_s:
+                counter += 1
+                self._socket.settimeout(self._interval_s)
+                self._socket.sendall(BEAT.pack(counter))
+                next_s = now_s + self._interval_s
+            until_s = min(next_s, heard_s + self._timeout_s)
+            self._socket.settimeout(max(0.001, until_s - now_s))
+            try:
+                if not self._socket.recv(4096):
+                    return "the driver closed the heartbeat connection"
+            except TimeoutError:
+                continue
+            heard_s = time.monotonic()

@@ -62,7 +62,7 @@ def _configure_logging(launch: LaunchSpec) -> None:
     import logging
 
     logging.basicConfig(
-        level=launch.config.get("logging.level", "INFO").upper(),
+        level=launch.config.get("logging.level", "WARNING").upper(),
         format=f"%(asctime)s %(levelname)s {launch.executor_id} %(name)s: %(message)s",
     )
 

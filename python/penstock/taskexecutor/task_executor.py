@@ -18,7 +18,7 @@ from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import write_frame
-from penstock.rpc.heartbeat import HeartbeatResponder
+from penstock.rpc.heartbeat import HeartbeatSender
 from penstock.rpc.messages import (
     ROLE_CONTROL,
     ROLE_HEARTBEAT,
@@ -80,7 +80,7 @@ class TaskExecutor:
         self._code_parts: dict[str, list[bytes]] = {}
         self._network: NetworkEnvironment | None = None
         self._connection: Connection | None = None
-        self._heartbeat: HeartbeatResponder | None = None
+        self._heartbeat: HeartbeatSender | None = None
         self._changed = threading.Condition()
         self._end_reason: str | None = None
         self._clean_end = False
@@ -190,7 +190,9 @@ class TaskExecutor:
         launch = self._launch
         sock = dial(launch.driver, launch.token_bytes, ROLE_HEARTBEAT)
         write_frame(sock, encode_message(HeartbeatHello(launch.executor_id, launch.epoch)))
-        self._heartbeat = HeartbeatResponder(sock, message.heartbeat_timeout_ms, self.stop)
+        self._heartbeat = HeartbeatSender(
+            sock, message.heartbeat_interval_ms, message.heartbeat_timeout_ms, self.stop
+        )
         self._heartbeat.start()
 
     # ---- slots -------------------------------------------------------------------------------
@@ -307,7 +309,7 @@ class TaskExecutor:
     ) -> None:
         """Reports a state to the driver."""
         if failure is not None:
-            logger.error("%s failed: %s: %s", task.name, failure.qualname, failure.message)
+            logger.info("%s failed: %s: %s", task.name, failure.qualname, failure.message)
         descriptor = task.descriptor
         self._send(
             UpdateTaskState(descriptor.job_id, descriptor.attempt_id, state, failure, accumulators)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+import penstock
 from penstock.rpc.messages import TaskFailure
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ MAX_PICKLED_BYTES = 1024 * 1024
 OPERATOR_ATTRIBUTE = "__penstock_operator__"
 """Set on an exception by the operator that was running user code: the operator's name."""
 
-_PACKAGE_DIRECTORY = str(Path(__file__).parent.parent) + os.sep
+_PACKAGE_DIRECTORY = penstock.__path__[0] + os.sep
 
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
