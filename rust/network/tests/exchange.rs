@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -200,8 +201,10 @@ fn readers_may_come_before_the_partition() {
     );
     let mut reader = reader(&consumer, &gate);
     assert!(matches!(gate.try_next_buffer(), Ok(Next::Nothing)));
+    let mut kept = Vec::new();
     for (owner, number) in [(&producer, 1), (&consumer, 2)] {
         let partition = partition(owner, number, 1, -1);
+        kept.push(Arc::clone(&partition));
         let mut writer = Writer::new(&partition);
         writer.emit(0, &[number]).unwrap();
         partition.flush_all();

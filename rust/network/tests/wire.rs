@@ -1,0 +1,148 @@
+//! Goal: the wire protocol is what its table says, byte for byte, and decoding trusts nothing.
+//! Method: golden frames, round trips of every message, random bytes.
+
+use proptest::prelude::*;
+
+use penstock_network::Error;
+use penstock_network::wire::{
+    BUFFER_RESPONSE_BYTES, BufferResponse, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES,
+    Message, PartitionRequest, decode_body, encode,
+};
+
+fn frame(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(message, &mut bytes);
+    bytes
+}
+
+fn decode(frame: &[u8]) -> Result<Message, Error> {
+    let header = FrameHeader::decode(frame.first_chunk().expect("a header"), 0)?;
+    assert_eq!(header.body_bytes, frame.len() - HEADER_BYTES);
+    decode_body(header.id, &frame[HEADER_BYTES..])
+}
+
+/// The golden vectors of SEMANTICS J.
+#[test]
+fn golden_frames() {
+    let receiver = [0xAB; 16];
+    let credit = frame(&Message::AddCredit { credit: 3, receiver });
+    assert_eq!(credit.len(), 29);
+    assert_eq!(credit[..13], [0, 0, 0, 0x1D, 0xBA, 0xDC, 0x0F, 0xFE, 6, 0, 0, 0, 3]);
+    assert_eq!(credit[13..], receiver);
+    assert_eq!(frame(&Message::CancelPartitionRequest { receiver }).len(), 25);
+    assert_eq!(frame(&Message::CloseRequest), [0, 0, 0, 9, 0xBA, 0xDC, 0x0F, 0xFE, 5]);
+    let request = Message::PartitionRequest(PartitionRequest {
+        partition: Box::new([1; 60]),
+        index_start: 2,
+        index_end: 2,
+        receiver,
+        initial_credit: 4,
+    });
+    assert_eq!(frame(&request).len(), 9 + 60 + 4 + 4 + 16 + 4);
+}
+
+#[test]
+fn buffer_responses_have_a_header_of_43_bytes() {
+    let response = BufferResponse {
+        receiver: [9; 16],
+        subpartition: 1,
+        sequence_number: 2,
+        backlog: 3,
+        data_type: 1,
+        compressed: false,
+        size: 5,
+    };
+    let bytes = response.encode();
+    assert_eq!(bytes.len(), 43);
+    assert_eq!(bytes[..9], [0, 0, 0, 48, 0xBA, 0xDC, 0x0F, 0xFE, 0]);
+    assert_eq!(bytes[25..], [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 0, 0, 0, 0, 5]);
+    let header = FrameHeader::decode(bytes.first_chunk().unwrap(), 5).unwrap();
+    let fields = bytes.last_chunk::<{ BUFFER_RESPONSE_BYTES - HEADER_BYTES }>().unwrap();
+    assert_eq!(BufferResponse::decode(fields, header.body_bytes), Ok(response));
+    // One byte more than the limit, and a size that disagrees with the frame.
+    assert!(FrameHeader::decode(bytes.first_chunk().unwrap(), 4).is_err());
+    assert!(BufferResponse::decode(fields, header.body_bytes + 1).is_err());
+}
+
+#[test]
+fn every_message_survives_the_round_trip() {
+    let receiver = [7; 16];
+    let texts = |name: &str| ErrorTexts {
+        class: name.into(),
+        message: "größer".into(),
+        traceback: String::new(),
+    };
+    let error = ErrorBody { error: texts("a.B"), causes: vec![texts("c.D"), texts("e.F")] };
+    let messages = [
+        Message::ErrorResponse { error: error.clone(), receiver: Some(receiver) },
+        Message::ErrorResponse { error, receiver: None },
+        Message::PartitionRequest(PartitionRequest {
+            partition: Box::new([3; 60]),
+            index_start: 0,
+            index_end: 5,
+            receiver,
+            initial_credit: 2,
+        }),
+        Message::TaskEventRequest {
+            event: vec![1, 2, 3],
+            partition: Box::new([4; 60]),
+            receiver,
+        },
+        Message::CancelPartitionRequest { receiver },
+        Message::CloseRequest,
+        Message::AddCredit { credit: i32::MAX, receiver },
+        Message::ResumeConsumption { receiver },
+        Message::AckAllUserRecordsProcessed { receiver },
+        Message::BacklogAnnouncement { backlog: 6, receiver },
+        Message::NewBufferSize { size: 256, receiver },
+        Message::SegmentId { subpartition: 1, segment: 2, receiver },
+    ];
+    for message in messages {
+        let bytes = frame(&message);
+        assert_eq!(decode(&bytes), Ok(message));
+        // Neither a byte less nor a byte more is accepted.
+        let body = &bytes[HEADER_BYTES..];
+        if !body.is_empty() {
+            assert!(decode_body(bytes[8], &body[..body.len() - 1]).is_err());
+        }
+        assert!(decode_body(bytes[8], &[body, &[0]].concat()).is_err());
+    }
+}
+
+/// A long error is cut so that the frame stays within its limit.
+#[test]
+fn long_errors_are_cut() {
+    let long = ErrorTexts {
+        class: "c".repeat(1 << 20),
+        message: "ö".repeat(1 << 20),
+        traceback: "t".repeat(1 << 20),
+    };
+    let error = ErrorBody { error: long.clone(), causes: vec![long; 40] };
+    let bytes = frame(&Message::ErrorResponse { error, receiver: None });
+    let Ok(Message::ErrorResponse { error, .. }) = decode(&bytes) else { panic!("decodable") };
+    assert_eq!(error.causes.len(), 16);
+    assert!(error.error.message.starts_with("öö"));
+}
+
+#[test]
+fn wrong_headers_are_refused() {
+    let good = frame(&Message::CloseRequest);
+    for (at, value) in [(4, 0), (8, 12), (0, 0x80), (0, 0x7F), (3, 8)] {
+        let mut bad = good.clone();
+        bad[at] = value;
+        let header = FrameHeader::decode(bad.first_chunk().unwrap(), 100);
+        assert!(matches!(header, Err(Error::CorruptStream(_))), "byte {at} = {value}");
+    }
+}
+
+proptest! {
+    /// Random bodies are refused or decoded, and what decodes encodes to the same bytes.
+    #[test]
+    fn random_bodies_do_no_harm(id in 0_u8..14, body in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(message) = decode_body(id, &body)
+            && !matches!(message, Message::ErrorResponse { .. })
+        {
+            prop_assert_eq!(&frame(&message)[HEADER_BYTES..], &body[..]);
+        }
+    }
+}
