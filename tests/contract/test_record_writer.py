@@ -1,0 +1,484 @@
+"""Record writer and input processor: elements in order, framed alike, through every selector.
+
+Goal: what an operator emits is what the operators behind the exchange see (B-1, B-4, B-6).
+Method: both runtimes over their own partitions and gates; the native ones also over a stand-in for
+the C function table, which shows each call.
+"""
+
+import struct
+
+import pytest
+from contract.codecs import NATIVE_IS_BUILT, codec_of
+from contract.fake_core import ALL, FakeCore, FakeGate, FakePartition
+from contract.plane import PATIENCE_MS, Background, Collected, connect, partition_id
+
+from penstock.common.typeinfo import Types
+from penstock.errors import (
+    CancelTaskError,
+    CorruptStreamError,
+    NetworkError,
+    PartitionNotFoundError,
+    SerializationError,
+)
+from penstock.network.data_type import DataType
+from penstock.network.events import CancelCheckpointMarker, EndOfPartition, serialize_event
+
+PID = partition_id()
+MIN = -(2**63)
+MAX = 2**63 - 1
+WORD_COUNT = Types.TUPLE([Types.STRING(), Types.INT()])
+
+
+class Exchange:
+    """One writer and a reader of each of its channels, in one environment."""
+
+    def __init__(self, plane, selector, count, type_info=None, flush_timeout_ms=-1, **arguments):
+        environment = plane.environment()
+        self.partition = environment.create_result_partition(
+            PID, count, flush_timeout_ms=flush_timeout_ms
+        )
+        self.codec = codec_of(plane.kind, type_info)
+        chosen = plane.load("make_selector")(selector, count, **arguments)
+        self.writer = plane.load("RecordWriter")(self.partition, chosen, self.codec)
+        self.gates = [
+            connect(plane, environment, environment, [(PID, i)], local=True) for i in range(count)
+        ]
+        self.seen = [Collected() for _ in range(count)]
+        self.processors = [
+            plane.load("StreamInputProcessor")(
+                gate, [self.codec], [plane.input_for(self.take(i))], self.seen[i]
+            )
+            for i, gate in enumerate(self.gates)
+        ]
+
+    def take(self, channel):
+        def process(value, timestamp):
+            self.seen[channel].everything[0].append((value, timestamp))
+
+        return process
+
+    def finish(self):
+        """All elements of each channel, without the end of the partition."""
+        self.partition.finish()
+        return self.read_to_end()
+
+    def read_to_end(self):
+        """As :meth:`finish`, when another thread finishes the partition."""
+        for processor in self.processors:
+            while processor.process_next(PATIENCE_MS) != 2:
+                pass
+        for seen in self.seen:
+            assert seen.everything[0].pop() == EndOfPartition()
+        return [seen.everything[0] for seen in self.seen]
+
+
+def test_records_with_and_without_timestamp(plane):
+    """Tags 0 and 1: a timestamp of the least number means none and takes no bytes."""
+    exchange = Exchange(plane, "FORWARD", 1, WORD_COUNT)
+    for timestamp in (MIN, MIN + 1, -1, 0, MAX):
+        exchange.writer.collect(("word", 1), timestamp)
+    written = exchange.writer.bytes_out
+    [elements] = exchange.finish()
+    assert elements == [(("word", 1), t) for t in (MIN, MIN + 1, -1, 0, MAX)]
+    assert written == 5 * (4 + 1 + 10) + 4 * 8
+    assert exchange.writer.records_out == 5
+    assert exchange.processors[0].records_in == 5
+    assert exchange.processors[0].bytes_in == written + 4
+
+
+def test_elements_other_than_records(plane):
+    """Watermarks and status reach every channel in their place, a latency marker one of them."""
+    exchange = Exchange(plane, "REBALANCE", 3)
+    writer = exchange.writer
+    writer.emit_watermark(MIN + 1)
+    for value in range(6):
+        writer.collect(value, value)
+    writer.emit_status(True)
+    writer.emit_status(False)
+    writer.emit_watermark(MAX)
+    channels = exchange.finish()
+    for elements in channels:
+        assert elements[0] == ("watermark", MIN + 1)
+        assert elements[3:] == ["idle", "active", ("watermark", MAX)]
+    assert sorted(v for elements in channels for v, _ in elements[1:3]) == list(range(6))
+
+
+def test_latency_marker(plane):
+    """A latency marker goes to one channel with all its fields."""
+    exchange = Exchange(plane, "BROADCAST", 3)
+    exchange.writer.emit_latency_marker(123, -(2**63), 2**63 - 1, 7)
+    channels = exchange.finish()
+    assert sorted(map(len, channels)) == [0, 0, 1]
+    assert max(channels, key=len) == [("latency", 123, -(2**63), 2**63 - 1, 7)]
+
+
+def test_broadcast_between_random_elements(plane):
+    """A broadcast writer sends all to all, also around elements for one channel (B3)."""
+    exchange = Exchange(plane, "BROADCAST", 2)
+    for i in range(200):
+        exchange.writer.collect(i, MIN)
+        if i % 50 == 0:
+            exchange.writer.emit_latency_marker(i, 0, 0, 0)
+        if i % 70 == 0:
+            exchange.writer.emit_watermark(i)
+    channels = exchange.finish()
+    for elements in channels:
+        plain = [e for e in elements if e[0] != "latency"]
+        wanted = []
+        for i in range(200):
+            wanted.append((i, MIN))
+            if i % 70 == 0:
+                wanted.append(("watermark", i))
+        assert plain == wanted
+    assert sum(e[0] == "latency" for elements in channels for e in elements) == 4
+
+
+def test_key_groups_meet(plane):
+    """Equal keys meet in one channel, in the order they were written."""
+    exchange = Exchange(
+        plane, "KEY_GROUP", 3, WORD_COUNT, key_selector=lambda t: t[0], max_parallelism=128
+    )
+    expected = {"hello": 0, "flink": 2, "key-1": 1, "a": 1, "b": 0, "": 2}
+    for i in range(60):
+        for key in expected:
+            exchange.writer.collect((key, i), MIN)
+    channels = exchange.finish()
+    for key, channel in expected.items():
+        for index, elements in enumerate(channels):
+            mine = [v for v, _ in elements if v[0] == key]
+            assert mine == ([(key, i) for i in range(60)] if index == channel else [])
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 1013, 1014, 1015, 1016, 1017, 1018, 1019, 1020, 9999])
+def test_sizes_around_a_segment(plane, size):
+    """Records that fill a buffer exactly, by one byte less or more, or several buffers (B-2)."""
+    exchange = Exchange(plane, "FORWARD", 1, Types.STRING())
+    values = ["a", "x" * size, "b", "y" * size, "c"]
+
+    def write():
+        for value in values:
+            exchange.writer.collect(value, MIN)
+        exchange.partition.finish()
+
+    background = Background(write)
+    [elements] = exchange.read_to_end()
+    background.result()
+    assert elements == [(value, MIN) for value in values]
+
+
+def test_events_keep_their_place(plane):
+    """An event stands between the records before and after it, in every channel (B-4)."""
+    exchange = Exchange(plane, "BROADCAST", 2)
+    event = CancelCheckpointMarker(5)
+    exchange.writer.collect("before", MIN)
+    exchange.writer.broadcast_event(serialize_event(event), DataType.EVENT_BUFFER)
+    exchange.writer.collect("after", MIN)
+    assert exchange.finish() == [[("before", MIN), event, ("after", MIN)]] * 2
+
+
+def test_flush_makes_records_readable(plane):
+    """Without a flush timeout everything shows after a flush (B-5)."""
+    exchange = Exchange(plane, "FORWARD", 1)
+    exchange.writer.collect(1, MIN)
+    exchange.writer.flush()
+    assert exchange.processors[0].process_next(PATIENCE_MS) == 1
+    assert exchange.seen[0].everything[0] == [(1, MIN)]
+
+
+@pytest.mark.parametrize("selector", ["FORWARD", "BROADCAST"])
+def test_flush_timeout_zero(plane, selector):
+    """With flush timeout 0 every element shows at once (B-6)."""
+    exchange = Exchange(plane, selector, 1, flush_timeout_ms=0)
+    for emit in (
+        lambda: exchange.writer.collect(1, MIN),
+        lambda: exchange.writer.emit_watermark(5),
+        lambda: exchange.writer.emit_status(True),
+        lambda: exchange.writer.emit_latency_marker(1, 2, 3, 4),
+    ):
+        count = len(exchange.seen[0].everything[0])
+        emit()
+        assert exchange.processors[0].process_next(PATIENCE_MS) == 1
+        assert len(exchange.seen[0].everything[0]) == count + 1
+
+
+def test_refused_value_leaves_no_trace(plane):
+    """After a value that does not fit, the stream goes on as if it had not been."""
+    exchange = Exchange(plane, "FORWARD", 1, WORD_COUNT)
+    exchange.writer.collect(("a", 1), MIN)
+    for bad in (("x" * 5000, 2**31), ("b", "c"), None):
+        with pytest.raises(SerializationError):
+            exchange.writer.collect(bad, MIN)
+    exchange.writer.collect(("d", 2), MIN)
+    assert exchange.finish() == [[(("a", 1), MIN), (("d", 2), MIN)]]
+    assert exchange.writer.records_out == 2
+
+
+def test_failing_operator(plane):
+    """An exception of an operator passes through the processor as it is."""
+    exchange = Exchange(plane, "FORWARD", 1)
+
+    def fail(value, timestamp):
+        raise ZeroDivisionError(value)
+
+    processor = plane.load("StreamInputProcessor")(
+        exchange.gates[0], [exchange.codec], [plane.input_for(fail)], Collected()
+    )
+    exchange.writer.collect("mine", MIN)
+    exchange.writer.flush()
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        processor.process_next(PATIENCE_MS)
+
+
+def test_released_partition(plane):
+    """Writing after a release unwinds the task, at the next buffer at the latest."""
+    exchange = Exchange(plane, "FORWARD", 1)
+    exchange.writer.collect("x", MIN)
+    exchange.partition.release()
+    with pytest.raises(CancelTaskError):
+        for _ in range(10_000):
+            exchange.writer.collect("x" * 100, MIN)
+
+
+def test_mismatched_parts_are_refused(plane):
+    """Selector, codecs and inputs must be as many as there are channels."""
+    exchange = Exchange(plane, "FORWARD", 1)
+    selector = plane.load("make_selector")("RESCALE", 2)
+    with pytest.raises(ValueError, match="2 channels for a partition of 1"):
+        plane.load("RecordWriter")(exchange.partition, selector, exchange.codec)
+    with pytest.raises(ValueError, match="0 codecs and 1 inputs for 1 channels"):
+        plane.load("StreamInputProcessor")(exchange.gates[0], [], [plane.input_for(print)], None)
+
+
+# -- the native writer against the function table ------------------------------------------------
+
+native_only = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
+
+
+@pytest.fixture
+def core(monkeypatch):
+    return FakeCore().install(monkeypatch)
+
+
+def native_writer(partition, selector, type_info=None, **arguments):
+    from penstock._native.channel_selector import make_selector
+    from penstock._native.record_writer import RecordWriter
+
+    chosen = make_selector(selector, partition.num_subpartitions, **arguments)
+    return RecordWriter(partition, chosen, codec_of("native", type_info))
+
+
+def framed(*values, type_info=None):
+    """Records without timestamp, as they stand in the stream."""
+    codec = codec_of("pure", type_info)
+    payloads = [b"\x01" + codec.encode(value) for value in values]
+    return b"".join(struct.pack(">i", len(p)) + p for p in payloads)
+
+
+@native_only
+def test_one_call_per_buffer(core):
+    """Small records need no call but for a new buffer, and do not span buffers."""
+    partition = FakePartition(core, 1, 256)
+    writer = native_writer(partition, "FORWARD", Types.LONG())
+    for i in range(100):
+        writer.collect(i, MIN)
+    assert partition.bytes_of(0) == framed(*range(100), type_info=Types.LONG())
+    assert partition.calls == [("try_next", 0)] * 6
+    assert all(segment.marker.value % 13 == 0 for segment in partition.streams[0])
+    assert all(segment.dirty.value == 1 for segment in partition.streams[0])
+
+
+@native_only
+def test_large_records_span(core):
+    """A record that would waste much of a buffer is appended over the border."""
+    partition = FakePartition(core, 1, 256)
+    writer = native_writer(partition, "FORWARD", Types.STRING())
+    values = ["a" * 100, "b" * 200, "c" * 1000, "d"]
+    for value in values:
+        writer.collect(value, MIN)
+    assert partition.bytes_of(0) == framed(*values, type_info=Types.STRING())
+    assert partition.calls == [
+        ("try_next", 0), ("append", 0, 207), ("append", 0, 1007),
+    ]  # fmt: skip
+    writer.collect("e", MIN)
+    assert partition.calls[3:] == []
+
+
+@native_only
+def test_blocking_only_when_none_is_free(core):
+    """The blocking request follows a try that found nothing."""
+    partition = FakePartition(core, 1, 64)
+    partition.none_free = True
+    writer = native_writer(partition, "FORWARD")
+    writer.collect("x", MIN)
+    assert partition.calls == [("try_next", 0), ("next", 0)]
+    assert partition.bytes_of(0) == framed("x")
+
+
+@native_only
+def test_cursors_after_the_other_kind(core):
+    """A broadcast buffer ends the unicast ones and the other way round (B3)."""
+    partition = FakePartition(core, 2, 256)
+    writer = native_writer(partition, "BROADCAST")
+    writer.collect("all", MIN)
+    writer.emit_latency_marker(1, 2, 3, 4)
+    one = next(call[1] for call in partition.calls if call[1] != ALL)
+    writer.collect("again", MIN)
+    assert partition.calls == [("try_next", ALL), ("try_next", one), ("try_next", ALL)]
+    for channel in range(2):
+        marker = struct.pack(">iBqqqi", 29, 3, 1, 2, 3, 4) if channel == one else b""
+        assert partition.bytes_of(channel) == framed("all") + marker + framed("again")
+
+
+@native_only
+def test_cursors_after_an_event(core):
+    """An event ends every buffer."""
+    partition = FakePartition(core, 2, 256)
+    writer = native_writer(partition, "RESCALE")
+    for value in "abcd":
+        writer.collect(value, MIN)
+    writer.broadcast_event(b"event", 2)
+    writer.collect("e", MIN)
+    assert partition.bytes_of(0) == framed("a", "c") + b"event" + framed("e")
+    assert partition.bytes_of(1) == framed("b", "d") + b"event"
+
+
+@native_only
+def test_watermarks_keep_the_unicast_buffers(core):
+    """A watermark is written into the open buffers of the channels, which stay open."""
+    partition = FakePartition(core, 2, 256)
+    writer = native_writer(partition, "RESCALE")
+    writer.collect("a", MIN)
+    writer.collect("b", MIN)
+    writer.emit_watermark(7)
+    writer.collect("c", MIN)
+    watermark = struct.pack(">iBq", 9, 2, 7)
+    assert partition.bytes_of(0) == framed("a") + watermark + framed("c")
+    assert partition.bytes_of(1) == framed("b") + watermark
+    assert partition.calls == [("try_next", 0), ("try_next", 1)]
+    assert writer.bytes_out == len(framed("a", "b", "c")) + 2 * 13
+
+
+@native_only
+def test_errors_of_the_table(core):
+    """An error becomes the exception it names; the writer forgets its buffers."""
+    partition = FakePartition(core, 1, 64)
+    writer = native_writer(partition, "FORWARD")
+    writer.collect("a", MIN)
+    partition.error = ("CancelTaskError", "the partition was released")
+    with pytest.raises(CancelTaskError, match="^the partition was released$"):
+        writer.collect("b" * 100, MIN)
+    partition.error = ("NoSuchThing", "odd")
+    with pytest.raises(NetworkError, match="NoSuchThing: odd"):
+        writer.flush()
+    with pytest.raises(NetworkError):
+        writer.broadcast_event(b"e", 2)
+    with pytest.raises(NetworkError):
+        writer.collect("c", MIN)
+
+
+@native_only
+def test_wrong_table_version(core):
+    """Extensions that were not built together refuse to work together."""
+    core.table.abi_version = 99
+    with pytest.raises(ImportError, match=r"exports C API 99 \(\d+ bytes\); this module needs 1"):
+        native_writer(FakePartition(core, 1, 64), "FORWARD")
+
+
+# -- the native processor against the function table ---------------------------------------------
+
+
+def native_processor(gate, handler=None, process=None):
+    from penstock._native.input_processor import StreamInputProcessor
+    from penstock._native.operator_loop import Input
+
+    taken = []
+
+    class Take(Input):
+        def process(self, value, timestamp):
+            taken.append((value, timestamp))
+            if process is not None:
+                process(value, timestamp)
+
+    count = gate.num_channels
+    processor = StreamInputProcessor(
+        gate, [codec_of("native", None)] * count, [Take()] * count, handler or Collected()
+    )
+    return processor, taken
+
+
+@native_only
+def test_batches(core):
+    """Spanning record, region of records, event, end: one result for each buffer."""
+    handler = Collected()
+    gate = FakeGate(core, 2, [
+        (1, 0, 1, framed("spanning")[4:], framed("a", "b")),
+        (1, 1, 1, None, b""),
+        (2, 1, 2, None, serialize_event(CancelCheckpointMarker(3))),
+        (3, -1, 0, None, b""),
+    ])  # fmt: skip
+    processor, taken = native_processor(gate, handler)
+    assert [processor.process_next(0) for _ in range(5)] == [1, 1, 1, 2, 0]
+    assert taken == [("spanning", MIN), ("a", MIN), ("b", MIN)]
+    assert handler.events[1] == [CancelCheckpointMarker(3)]
+    assert (processor.records_in, processor.bytes_in) == (3, len(framed("spanning", "a", "b")) + 12)
+    assert gate.waits == []
+
+
+@native_only
+def test_waits_only_when_nothing_is_there(core):
+    """The blocking call follows one that found nothing, and not with a timeout of 0."""
+    gate = FakeGate(core, 1)
+    processor, _ = native_processor(gate)
+    assert processor.process_next(0) == 0
+    assert gate.waits == []
+    assert processor.process_next(250) == 0
+    assert gate.waits == [250]
+
+
+CORRUPT = [
+    b"\0", struct.pack(">i", 5) + b"\x01", struct.pack(">i", -1) + b"\x01",
+    struct.pack(">i", 0), struct.pack(">iB", 1, 1), struct.pack(">iBB", 2, 9, 0),
+    struct.pack(">iB", 1, 0), struct.pack(">iBi", 5, 2, 0), struct.pack(">iBq", 9, 4, 0),
+    struct.pack(">iBq", 9, 3, 0), struct.pack(">iBB", 2, 5, 0), struct.pack(">iBBB", 3, 1, 0xC0, 0),
+]  # fmt: skip
+
+
+@native_only
+@pytest.mark.parametrize("region", CORRUPT, ids=bytes.hex)
+def test_corrupt_regions(core, region):
+    """Bytes that are no elements are refused; what stood before them was processed."""
+    gate = FakeGate(core, 1, [(1, 0, 1, None, framed("a") + region)])
+    processor, taken = native_processor(gate)
+    with pytest.raises(CorruptStreamError):
+        processor.process_next(0)
+    assert taken == [("a", MIN)]
+
+
+@native_only
+def test_errors_of_the_gate(core):
+    """An error of a channel becomes the exception it names."""
+    gate = FakeGate(core, 1, [("PartitionNotFoundError", "unknown")])
+    processor, _ = native_processor(gate)
+    with pytest.raises(PartitionNotFoundError, match="unknown"):
+        processor.process_next(0)
+
+
+@native_only
+def test_reading_within_reading(core):
+    """An operator that reads on would have its buffer taken away, and is told so."""
+    gate = FakeGate(core, 1, [(1, 0, 1, None, framed("a"))])
+    processor, _ = native_processor(gate, process=lambda *_: processor.process_next(0))
+    with pytest.raises(RuntimeError, match="called by an operator"):
+        processor.process_next(0)
+
+
+@native_only
+def test_only_native_parts(core):
+    """A plain codec or input would silently be slow, so it is refused."""
+    from penstock._native.input_processor import StreamInputProcessor
+
+    gate = FakeGate(core, 1)
+    with pytest.raises(TypeError, match="native codec"):
+        StreamInputProcessor(gate, [codec_of("pure", None)], [print], None)
+    with pytest.raises(TypeError, match="native Input"):
+        StreamInputProcessor(gate, [codec_of("native", None)], [print], None)
