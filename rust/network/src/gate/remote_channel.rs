@@ -194,6 +194,8 @@ impl RemoteInputChannel {
         let expected = state.expected_sequence_number;
         if sequence_number != expected {
             drop(state);
+            // Back in its pool before anybody hears of the error.
+            drop(buffer);
             self.on_error(Error::CorruptStream(format!(
                 "Buffer re-ordering: expected buffer with sequence number {expected}, but received \
                  {sequence_number} from {}",

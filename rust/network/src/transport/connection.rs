@@ -267,6 +267,12 @@ impl Connection {
         self.readable || (self.writable && (to_send || !self.outbound.is_empty()))
     }
 
+    /// Closes the socket and gives up what was on its way; returns the peer, whether the
+    /// connection was still being opened, and who depends on it.
+    pub(super) fn into_side(self) -> (SocketAddr, bool, Side) {
+        (self.peer, !matches!(self.phase, Phase::Open), self.side)
+    }
+
     fn closed_by_peer(&self) -> Error {
         Error::PartitionConnection(format!(
             "Connection unexpectedly closed by remote executor {}. This might indicate that the \

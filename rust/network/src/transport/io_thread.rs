@@ -360,8 +360,9 @@ impl IoThread {
         if let Err(error) = self.poll.registry().deregister(&mut connection.stream) {
             log::debug!("deregistering a connection: {error}");
         }
-        let peer = connection.peer;
-        match &mut connection.side {
+        // Buffers on their way go back before anybody hears of the end.
+        let (peer, opening, mut side) = connection.into_side();
+        match &mut side {
             Side::Client(channels) => {
                 self.clients.retain(|_, client| *client != token);
                 if !channels.is_empty() {
@@ -370,7 +371,6 @@ impl IoThread {
                 channels.fail(error);
             }
             Side::Server(readers) => {
-                let opening = !matches!(connection.phase, Phase::Open);
                 let quiet = readers.is_empty() && matches!(error, Error::PartitionConnection(_));
                 if opening || !quiet {
                     log::warn!("dropping connection from {peer}: {error}");
