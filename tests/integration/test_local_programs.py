@@ -1,0 +1,207 @@
+"""Programs of the DataStream API on the local target, with either data plane.
+
+Goal: results are right and complete, failures are clear, and a consumer that stops reading stops
+the job.  Method: each program runs on real worker processes; results are compared with what plain
+Python computes.
+"""
+
+import collections
+import itertools
+import random
+import re
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
+from penstock.errors import JobExecutionError
+
+WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
+MakeEnvironment = Callable[..., StreamExecutionEnvironment]
+
+
+@pytest.fixture(params=["pure", "native"])
+def runtime(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name: str = request.param
+    if name == "native":
+        pytest.importorskip("penstock._core")
+    monkeypatch.setenv("PENSTOCK_RUNTIME", name)
+    return name
+
+
+@pytest.fixture
+def environment(runtime: str) -> Iterator[MakeEnvironment]:
+    """Makes environments; afterwards no worker may be left."""
+
+    def make(parallelism: int = 2, **options: str) -> StreamExecutionEnvironment:
+        configuration = Configuration()
+        configuration.set_string("execution.target", "local")
+        for key, value in options.items():
+            configuration.set_string(key.replace("__", "-").replace("_", "."), value)
+        made = StreamExecutionEnvironment.get_execution_environment(configuration)
+        made.set_parallelism(parallelism)
+        return made
+
+    yield make
+    assert [p for p in psutil.Process().children() if "penstock.taskexecutor" in p.cmdline()] == []
+
+
+def text(lines: int) -> list[str]:
+    words = [f"word{number}" for number in range(200)]
+    chooser = random.Random(7)
+    return [" ".join(chooser.choices(words, k=8)) for _ in range(lines)]
+
+
+def last_counts(pairs: list[tuple[str, int]]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for word, count in pairs:
+        counts[word] = max(count, counts.get(word, 0))
+    return counts
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_word_count_from_files_to_files(
+    environment: MakeEnvironment, tmp_path: Path, parallelism: int
+) -> None:
+    lines = text(400)
+    (tmp_path / "input").mkdir()
+    for number, part in enumerate((lines[:150], lines[150:])):
+        (tmp_path / "input" / f"{number}.txt").write_text("\n".join(part) + "\n")
+    env = environment(parallelism)
+    source = FileSource.for_record_stream_format(
+        StreamFormat.text_line_format(), str(tmp_path / "input")
+    )
+    output = str(tmp_path / "output")
+    sink = FileSink.for_row_format(output, Encoder.simple_string_encoder())
+    (
+        env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "text")
+        .flat_map(lambda line: [(word, 1) for word in re.split(r"\W+", line)], WORD_COUNT)
+        .key_by(lambda pair: pair[0], key_type=Types.STRING())
+        .sum(1)
+        .map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
+        .sink_to(sink.build())
+    )
+    env.execute("WordCount")
+    written = [
+        (line.split()[0], int(line.split()[1]))
+        for file in Path(output).rglob("part-*")
+        for line in file.read_text().splitlines()
+    ]
+    expected = collections.Counter(word for line in lines for word in line.split())
+    assert last_counts(written) == expected
+    assert len(written) == expected.total()
+
+
+def test_collected_results_are_complete(environment: MakeEnvironment) -> None:
+    env = environment(2)
+    stream = (
+        env.from_collection(list(range(5000)), Types.LONG())
+        .key_by(lambda n: n % 7)
+        .reduce(lambda one, other: one + other)
+    )
+    with stream.execute_and_collect() as results:
+        sums = list(results)
+    assert len(sums) == 5000
+    expected = {sum(range(rest, 5000, 7)) for rest in range(7)}
+    assert expected <= set(sums)
+
+
+def test_printing_reaches_standard_output(
+    environment: MakeEnvironment, capfd: pytest.CaptureFixture[str]
+) -> None:
+    env = environment(1)
+    env.from_collection(["one", "two"], Types.STRING()).print()
+    env.execute()
+    assert capfd.readouterr().out.split() == ["one", "two"]
+
+
+def test_a_user_exception_names_operator_and_subtask(environment: MakeEnvironment) -> None:
+    def divide(number: int) -> float:
+        return 1 / number
+
+    env = environment(1)
+    env.from_collection([1, 0], Types.LONG()).map(divide).name("reciprocal").print()
+    with pytest.raises(ZeroDivisionError) as raised:
+        env.execute()
+    shown = "".join(traceback.format_exception(raised.value))
+    assert "reciprocal" in shown
+    assert "(1/1)" in shown
+    assert "return 1 / number" in shown
+
+
+def test_a_user_exception_behind_the_network(environment: MakeEnvironment) -> None:
+    """The producers lose their consumer at the same time; the user's exception must win."""
+
+    def fail(number: int) -> int:
+        if number == 900:
+            raise LookupError("number 900")
+        return number
+
+    env = environment(2)
+    env.from_collection(list(range(1000)), Types.LONG()).key_by(lambda n: n).map(fail).print()
+    with pytest.raises(LookupError, match="number 900"):
+        env.execute()
+
+
+def test_closing_the_results_early_cancels_an_endless_job(environment: MakeEnvironment) -> None:
+    env = environment(1)
+    with (
+        env.from_collection([1], Types.LONG())
+        .flat_map(lambda one: itertools.count(one), Types.LONG())
+        .execute_and_collect() as results
+    ):
+        assert list(itertools.islice(results, 1000)) == list(range(1, 1001))
+
+
+def test_a_record_of_64_megabytes_arrives_intact(environment: MakeEnvironment) -> None:
+    size = 64 * 1024 * 1024
+    env = environment(2)
+    stream = (
+        env.from_collection([b"a", b"b"], Types.PRIMITIVE_ARRAY(Types.BYTE()))
+        .map(lambda seed: seed * size if seed == b"b" else seed)
+        .key_by(lambda data: len(data))
+        .map(lambda data: (len(data), data.count(b"b")))
+    )
+    with stream.execute_and_collect() as results:
+        assert sorted(results) == [(1, 0), (size, size)]
+
+
+def test_a_source_whose_server_is_absent_says_so(environment: MakeEnvironment) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    env = environment(1)
+    env.socket_text_stream("127.0.0.1", port).print()
+    with pytest.raises((OSError, JobExecutionError)) as raised:
+        env.execute()
+    assert str(port) in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
+    """What the script defines travels by value; a module beside it is found by the workers."""
+    (tmp_path / "beside.py").write_text("def double(number):\n    return number * 2\n")
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import beside\n"
+        "from penstock.common import Types\n"
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "class Adder:\n"
+        "    def __call__(self, number):\n"
+        "        return beside.double(number) + 1\n"
+        "if __name__ == '__main__':\n"
+        "    env = StreamExecutionEnvironment.get_execution_environment()\n"
+        "    env.set_parallelism(1)\n"
+        "    env.from_collection([1, 2], Types.LONG()).map(Adder(), Types.LONG()).print()\n"
+        "    env.execute()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["3", "5"]
