@@ -1,0 +1,43 @@
+"""The contract tests run against both runtimes; the native one is left out only while unbuilt."""
+
+import threading
+
+import pytest
+
+from contract.plane import NATIVE_IS_BUILT, Plane
+
+RUNTIMES = [
+    pytest.param(
+        "native",
+        marks=pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built"),
+    ),
+    "pure",
+]
+
+
+@pytest.fixture(params=RUNTIMES)
+def plane(request, monkeypatch):
+    """A runtime; its environments are closed afterwards and no Python thread stays behind."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
+    before = set(threading.enumerate())
+    plane = Plane(request.param)
+    yield plane
+    plane.close()
+    left = [t for t in threading.enumerate() if t not in before and not t.daemon]
+    assert not left, f"threads left behind: {left}"
+    named = [t.name for t in threading.enumerate() if t.name.startswith("penstock-")]
+    assert not named, f"threads of environments left behind: {named}"
+
+
+@pytest.fixture(params=["local", "remote"])
+def link(request):
+    """Whether producer and consumer share an environment."""
+    return request.param
+
+
+@pytest.fixture
+def pair(plane, link):
+    """Producing and consuming environment, and a function that joins partitions and gates."""
+    producer = plane.environment()
+    consumer = producer if link == "local" else plane.environment()
+    return producer, consumer, link == "local"

@@ -1,0 +1,156 @@
+"""A reader that stops makes the writer stop within the buffers granted (SEMANTICS C11).
+
+The tests count buffers and never measure time: the writer is known to be stopped when its
+partition is unavailable and neither its position nor the reader's moves any more because nobody
+frees a buffer.
+"""
+
+import threading
+
+import pytest
+from penstock.errors import CancelTaskError
+
+from contract.plane import (
+    PATIENCE_MS,
+    Background,
+    assert_all_returned,
+    connect,
+    eventually,
+    partition_id,
+)
+
+PID = partition_id()
+EXCLUSIVE = 2
+FLOATING = 8
+MAX_OVERDRAFT = 20
+POOL = EXCLUSIVE + FLOATING
+
+
+class SlowWriter:
+    """Writes records that fill a segment each until the partition is taken away."""
+
+    def __init__(self, plane, partition) -> None:
+        self.written = 0
+        self._writing = plane.writing(partition, "GLOBAL")
+        self._value = plane.value_of_framed_size(1024)
+        self.background = Background(self._run)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._writing.write(self._value)
+                self.written += 1
+        except CancelTaskError:
+            return
+
+
+def settled(writer, partition, granted: int) -> int:
+    """Wait until every buffer that can be granted is in use; return the records written."""
+    eventually(
+        lambda: not partition.is_available() and writer.written >= granted,
+        "the writer does not use what it is granted",
+    )
+    return writer.written
+
+
+@pytest.mark.parametrize("batch", [0, 1, 7])
+def test_writer_stops_within_granted_buffers(plane, pair, batch):
+    """C11, A-18: producer's pool, overdraft and the consumer's buffers bound what is written."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    receiving = 0 if local else EXCLUSIVE + FLOATING
+    writer = SlowWriter(plane, partition)
+    taken = 0
+    for _ in range(5):
+        written = settled(writer, partition, taken + POOL + receiving - 1)
+        assert written <= taken + POOL + MAX_OVERDRAFT + receiving
+        assert partition.buffers_in_use <= POOL + MAX_OVERDRAFT
+        for _ in range(batch):
+            assert gate.next_buffer(PATIENCE_MS) is not None
+            taken += 1
+    # The gate's pool may hold one segment ready.
+    assert producer.available_segments >= producer.total_segments - POOL - MAX_OVERDRAFT - 1
+    partition.release()
+    writer.background.result()
+    gate.close()
+    assert_all_returned(*plane.environments)
+
+
+def test_slow_channel_does_not_stop_the_connection(plane):
+    """C5: credit is per channel, so a channel that is not read leaves the others flowing."""
+    producer, consumer = plane.environment(), plane.environment()
+    ids = [partition_id(n) for n in range(2)]
+    partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
+    gates = [connect(plane, producer, consumer, [(pid, 0)], local=False) for pid in ids]
+    stuck = SlowWriter(plane, partitions[0])
+    settled(stuck, partitions[0], POOL + EXCLUSIVE + FLOATING - 1)
+    value = plane.value_of_framed_size(1024)
+
+    def produce():
+        plane.writing(partitions[1], "GLOBAL").write(*[value] * 200)
+        partitions[1].finish()
+
+    flowing = Background(produce)
+    assert plane.reading(gates[1]).to_end().values[0] == [value] * 200
+    flowing.result()
+    partitions[0].release()
+    stuck.background.result()
+    for gate in gates:
+        gate.close()
+    partitions[1].release()
+    assert_all_returned(producer, consumer)
+
+
+def test_memory_stays_in_the_pool(plane, pair):
+    """C11: over many records the segments in use never exceed what was granted."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    reading = plane.reading(gate)
+    writing = plane.writing(partition, "GLOBAL")
+    count = 20_000
+    most_used = 0
+
+    def produce():
+        for n in range(count):
+            writing.write(n.to_bytes(4, "big"))
+        partition.finish()
+
+    background = Background(produce)
+    while (result := reading.step()) != 2:
+        assert result == 1
+        most_used = max(most_used, partition.buffers_in_use)
+    background.result()
+    assert [int.from_bytes(value, "big") for value in reading.seen.values[0]] == list(range(count))
+    assert most_used <= POOL + MAX_OVERDRAFT
+    gate.close()
+    partition.release()
+    assert_all_returned(*plane.environments)
+
+
+def test_availability_follows_the_pool(plane):
+    """A-19: a partition is unavailable exactly while its writer would have to wait."""
+    environment = plane.environment()
+    partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    assert partition.is_available()
+    assert partition.wait_available(0)
+    writer = SlowWriter(plane, partition)
+    settled(writer, partition, POOL - 1)
+    assert not partition.wait_available(0)
+    waiting = Background(lambda: partition.wait_available(PATIENCE_MS))
+    gate = connect(plane, environment, environment, [(PID, 0)], local=True)
+    stop = threading.Event()
+
+    def drain():
+        while not stop.is_set():
+            gate.next_buffer(10)
+
+    reader = Background(drain)
+    assert waiting.result()
+    stop.set()
+    reader.result()
+    partition.release()
+    writer.background.result()
+    gate.close()
+    assert_all_returned(environment)

@@ -1,0 +1,320 @@
+"""Reading several channels and several gates (SEMANTICS C8, C9)."""
+
+import pytest
+from penstock.errors import (
+    CancelTaskError,
+    InsufficientBuffersError,
+    PartitionNotFoundError,
+    ProducerFailedError,
+)
+from penstock.network.data_type import DataType
+from penstock.network.events import CheckpointBarrier, EndOfData, EndOfPartition
+
+from contract.plane import (
+    PATIENCE_MS,
+    Background,
+    assert_all_returned,
+    connect,
+    partition_id,
+)
+
+PID = partition_id()
+
+
+@pytest.mark.parametrize("channels", [2, 5])
+def test_fairness(plane, pair, channels):
+    """C-12: channels that always have data are served in turn, one buffer each."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, channels, flush_timeout_ms=-1)
+    writing = plane.writing(partition)
+    for channel in range(channels):
+        value = plane.value_of_framed_size(1024, channel)
+        writing.write(value, value)
+    writing.flush()
+    gate = connect(plane, producer, consumer, [(PID, n) for n in range(channels)], local=local)
+    counts = [0] * channels
+    for turn in range(2 * channels):
+        counts[gate.next_buffer(PATIENCE_MS)[0]] += 1
+        if local:
+            assert max(counts) - min(counts) <= 1, f"turn {turn}: {counts}"
+    assert counts == [2] * channels
+
+
+def test_wakeup_is_sticky(plane, pair):
+    """C-13: a wake-up before the read is not lost, and serves one read alone."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    gate.wakeup()
+    gate.wakeup()
+    assert gate.next_buffer(PATIENCE_MS) is None
+    plane.writing(partition, "GLOBAL").write(b"x")
+    partition.flush_all()
+    assert gate.next_buffer(PATIENCE_MS) is not None
+
+
+def test_wakeup_of_a_blocked_reader(plane, pair):
+    """C-13: a wake-up during the read ends it."""
+    producer, consumer, local = pair
+    producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    reading = plane.reading(gate)
+    reader = Background(reading.step)
+    gate.wakeup()
+    assert reader.result() == 0
+
+
+def test_no_lost_notification(plane, pair):
+    """C-13: one record at a time, each flushed and awaited, never leaves the reader asleep."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    writing, reading = plane.writing(partition, "GLOBAL"), plane.reading(gate)
+    for n in range(300):
+        writing.write(bytes([n % 256]))
+        writing.flush()
+        reading.until(lambda seen, n=n: len(seen.values[0]) == n + 1)
+
+
+def test_blocking_event_and_resume(plane, pair):
+    """C-6: a channel behind its barrier is silent, the other one goes on, until it is resumed."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0), (PID, 1)], local=local)
+    writing, reading = plane.writing(partition), plane.reading(gate)
+    barriers = [CheckpointBarrier(n, n) for n in range(2)]
+    writing.event(barriers[0])
+    reading.until(lambda seen: all(seen.events[n] for n in range(2)))
+    writing.write(b"\0a", b"\1b")
+    writing.event(barriers[1])
+    gate.resume_consumption(1)
+    reading.until(lambda seen: len(seen.events[1]) == 2)
+    assert reading.seen.everything[0] == [barriers[0]]
+    assert reading.seen.everything[1] == [barriers[0], b"\1b", barriers[1]]
+    gate.resume_consumption(0)
+    reading.until(lambda seen: len(seen.events[0]) == 2)
+    assert reading.seen.everything[0] == [barriers[0], b"\0a", barriers[1]]
+    gate.resume_consumption(0)
+    gate.resume_consumption(1)
+    partition.finish()
+    assert reading.to_end().events[0][-1] == EndOfPartition()
+
+
+def test_priority_event_overtakes(plane, pair):
+    """C2: a priority event overtakes the buffers that wait in front of it."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    writing = plane.writing(partition, "GLOBAL")
+    writing.write(b"x" * 3000)
+    barrier = CheckpointBarrier(1, 1)
+    writing.event(barrier, priority=True)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    channel, data_type, _ = gate.next_buffer(PATIENCE_MS)
+    assert (channel, data_type) == (0, DataType.PRIORITIZED_EVENT_BUFFER)
+    partition.finish()
+    assert [item[1] for item in iter(lambda: gate.next_buffer(PATIENCE_MS), None)][-1] == (
+        DataType.END_OF_PARTITION
+    )
+
+
+def test_union_gate(plane, pair):
+    """C9: a union reads all gates; a channel's index is its own plus the offset of its gate."""
+    producer, consumer, local = pair
+    ids = [partition_id(n) for n in range(3)]
+    widths = [2, 1, 3]
+    partitions = [
+        producer.create_result_partition(pid, width, flush_timeout_ms=-1)
+        for pid, width in zip(ids, widths, strict=True)
+    ]
+    gates = [
+        consumer.create_input_gate(
+            [(pid, n, None if local else producer.address) for n in range(width)]
+        )
+        for pid, width in zip(ids, widths, strict=True)
+    ]
+    union = consumer.create_union_gate(gates)
+    assert union.num_channels == 6
+    union.request_partitions()
+    reading = plane.reading(union)
+    offset = 0
+    expected = {}
+    for number, (partition, width) in enumerate(zip(partitions, widths, strict=True)):
+        writing = plane.writing(partition)
+        for channel in range(width):
+            value = bytes([channel, number]) * 10
+            writing.write(value)
+            expected[offset + channel] = [value, EndOfPartition()]
+        offset += width
+        partition.finish()
+    seen = reading.to_end()
+    assert dict(seen.everything) == expected
+    assert union.is_finished()
+    union.close()
+    for partition in partitions:
+        partition.release()
+    assert_all_returned(*plane.environments)
+
+
+def test_union_gate_control(plane, pair):
+    """C9: wake-up, resumption and closing of a union reach the gate they concern."""
+    producer, consumer, local = pair
+    ids = [partition_id(n) for n in range(2)]
+    partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
+    address = None if local else producer.address
+    union = consumer.create_union_gate(
+        [consumer.create_input_gate([(pid, 0, address)]) for pid in ids]
+    )
+    union.request_partitions()
+    reading = plane.reading(union)
+    reader = Background(reading.step)
+    union.wakeup()
+    assert reader.result() == 0
+    second = plane.writing(partitions[1], "GLOBAL")
+    second.event(CheckpointBarrier(1, 1))
+    second.write(b"behind")
+    second.flush()
+    reading.until(lambda seen: seen.events[1])
+    union.resume_consumption(1)
+    reading.until(lambda seen: seen.values[1] == [b"behind"])
+    reader = Background(reading.step)
+    union.close()
+    with pytest.raises(CancelTaskError):
+        reader.result()
+    for partition in partitions:
+        partition.release()
+    assert_all_returned(*plane.environments)
+
+
+def test_closed_gate(plane, pair):
+    """C9: reading a closed gate raises CancelTaskError; closing twice does nothing."""
+    producer, consumer, local = pair
+    producer.create_result_partition(PID, 1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    gate.close()
+    gate.close()
+    with pytest.raises(CancelTaskError):
+        gate.next_buffer(0)
+
+
+def test_end_of_data_precedes_the_end(plane, pair):
+    """C9: EndOfData is an event like others; the gate is finished by EndOfPartition alone."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    plane.writing(partition, "GLOBAL").event(EndOfData())
+    assert gate.next_buffer(PATIENCE_MS)[1] == DataType.END_OF_DATA
+    assert not gate.is_finished()
+    partition.finish()
+    assert gate.next_buffer(PATIENCE_MS)[1] == DataType.END_OF_PARTITION
+    assert gate.is_finished()
+    assert gate.next_buffer(PATIENCE_MS) is None
+
+
+def test_wait_consumed(plane, pair):
+    """C10: a partition is consumed when every reader has taken its end, not before."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 2, flush_timeout_ms=-1)
+    gates = [connect(plane, producer, consumer, [(PID, n)], local=local) for n in range(2)]
+    partition.finish()
+    assert not partition.wait_consumed(0)
+    assert plane.reading(gates[0]).to_end().events[0] == [EndOfPartition()]
+    assert not partition.wait_consumed(0)
+    assert plane.reading(gates[1]).to_end().events[0] == [EndOfPartition()]
+    assert partition.wait_consumed(PATIENCE_MS)
+
+
+def test_failed_producer(plane, pair):
+    """C10: readers of a failed partition get ProducerFailedError with its cause."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    writing = plane.writing(partition, "GLOBAL")
+    writing.write(b"x")
+    writing.flush()
+    assert gate.next_buffer(PATIENCE_MS) is not None
+    reader = Background(lambda: gate.next_buffer(PATIENCE_MS))
+    partition.fail("the user function divided by zero")
+    with pytest.raises(ProducerFailedError, match="divided by zero"):
+        reader.result()
+    with pytest.raises(ProducerFailedError, match="divided by zero"):
+        gate.next_buffer(0)
+    gate.close()
+    assert_all_returned(*plane.environments)
+
+
+def test_released_producer(plane, pair):
+    """C8, C10: readers of a released partition are not left waiting."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=0)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    plane.writing(partition, "GLOBAL").write(b"x")
+    assert gate.next_buffer(PATIENCE_MS) is not None
+    partition.release()
+    with pytest.raises((CancelTaskError, ProducerFailedError)):
+        gate.next_buffer(PATIENCE_MS)
+    gate.close()
+    assert_all_returned(*plane.environments)
+
+
+def test_partition_comes_after_its_consumer(plane, pair):
+    """C7: a consumer may ask first; it is served when the partition is made."""
+    producer, consumer, local = pair
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    reading = plane.reading(gate)
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    plane.writing(partition, "GLOBAL").write(b"late")
+    partition.finish()
+    assert reading.to_end().values[0] == [b"late"]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_partition_that_never_comes(plane, local):
+    """C7: a partition that stays unknown is PartitionNotFoundError."""
+    producer = plane.environment(partition_request_timeout_ms=20)
+    consumer = producer if local else plane.environment(partition_request_timeout_ms=20)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    with pytest.raises(PartitionNotFoundError):
+        gate.next_buffer(PATIENCE_MS)
+    gate.close()
+    assert_all_returned(*plane.environments)
+
+
+def test_insufficient_buffers(plane):
+    """A4: what cannot be promised is refused at once, and the refusal leaves nothing taken."""
+    environment = plane.environment(num_segments=8)
+    with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers"):
+        environment.create_result_partition(PID, 100)
+    with pytest.raises(InsufficientBuffersError):
+        environment.create_input_gate([(partition_id(n), 0, ("127.0.0.1", 1)) for n in range(20)])
+    assert_all_returned(environment)
+    partition = environment.create_result_partition(PID, 7)
+    partition.release()
+    assert_all_returned(environment)
+
+
+def test_environment_closes_everything(plane):
+    """Closing an environment wakes its readers and writers, whatever they wait for."""
+    producer, consumer = plane.environment(), plane.environment()
+    partition = producer.create_result_partition(PID, 1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=False)
+    reader = Background(lambda: gate.next_buffer(PATIENCE_MS))
+    consumer.close()
+    with pytest.raises(CancelTaskError):
+        reader.result()
+
+    def fill():
+        writing = plane.writing(partition, "GLOBAL")
+        while True:
+            writing.write(b"x" * 1000)
+
+    writer = Background(fill)
+    producer.close()
+    with pytest.raises(CancelTaskError):
+        writer.result()
+
+
+def test_addresses_are_chosen_by_the_kernel(plane):
+    """Every environment has a port of its own on the host it was told to bind."""
+    first, second = plane.environment(), plane.environment()
+    assert first.address[0] == second.address[0] == "127.0.0.1"
+    assert first.address[1] != second.address[1] > 0

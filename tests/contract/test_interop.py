@@ -1,0 +1,151 @@
+"""A native and a pure executor exchange data: one wire format (SEMANTICS C3)."""
+
+import random
+
+import pytest
+from penstock.errors import PartitionNotFoundError, ProducerFailedError
+from penstock.network.events import CheckpointBarrier, EndOfData, EndOfPartition
+
+from contract.plane import (
+    NATIVE_IS_BUILT,
+    PATIENCE_MS,
+    Background,
+    Plane,
+    assert_all_returned,
+    connect,
+    partition_id,
+)
+
+pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built")
+
+
+@pytest.fixture(params=["native to pure", "pure to native"])
+def planes(request, monkeypatch):
+    """The producing and the consuming runtime."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
+    made = [Plane(kind) for kind in request.param.split(" to ")]
+    yield made
+    for plane in made:
+        plane.close()
+
+
+def test_records_and_events(planes):
+    """Records of all sizes, watermarks, barriers and ends, over several channels."""
+    ids = [partition_id(n) for n in range(2)]
+    producing, consuming = planes
+    producer, consumer = producing.environment(), consuming.environment()
+    partitions = [producer.create_result_partition(pid, 2, flush_timeout_ms=5) for pid in ids]
+    specs = [(pid, n) for pid in ids for n in range(2)]
+    gate = connect(consuming, producer, consumer, specs, local=False)
+    reading = consuming.reading(gate)
+    source = random.Random(11)
+    expected = {channel: [] for channel in range(4)}
+    barrier = CheckpointBarrier(7, 8)
+
+    def produce(number):
+        writing = producing.writing(partitions[number])
+        for step in range(120):
+            size = source.choice((0, 3, 500, 1023, 1024, 9000))
+            value = bytes([step % 2]) + bytes(size)
+            writing.write(value)
+            expected[number * 2 + step % 2].append(value)
+            if step == 60:
+                writing.event(barrier)
+                writing.writer.emit_watermark(step)
+                for channel in (0, 1):
+                    expected[number * 2 + channel] += [barrier, ("watermark", step)]
+        writing.event(EndOfData())
+        partitions[number].finish()
+        for channel in (0, 1):
+            expected[number * 2 + channel] += [EndOfData(), EndOfPartition()]
+        return partitions[number].wait_consumed(PATIENCE_MS)
+
+    backgrounds = [Background(lambda n=n: produce(n)) for n in range(2)]
+    resumed = set()
+    while (result := reading.step()) != 2:
+        assert result == 1
+        for channel in range(4):
+            if reading.seen.events[channel] and channel not in resumed:
+                resumed.add(channel)
+                gate.resume_consumption(channel)
+    assert [background.result() for background in backgrounds] == [True, True]
+    assert dict(reading.seen.everything) == expected
+    gate.close()
+    for partition in partitions:
+        partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_large_record(planes):
+    """A record above the spill threshold."""
+    producing, consuming = planes
+    pid = partition_id()
+    producer = producing.environment(segment_size=32768)
+    consumer = consuming.environment(segment_size=32768)
+    partition = producer.create_result_partition(pid, 1)
+    gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
+    value = random.Random(3).randbytes(6 << 20)
+
+    def produce():
+        producing.writing(partition, "GLOBAL").write(value)
+        partition.finish()
+
+    background = Background(produce)
+    assert consuming.reading(gate).to_end().values[0] == [value]
+    background.result()
+
+
+@pytest.mark.parametrize("exclusive", [0, 1, 2])
+def test_credits(planes, exclusive):
+    """Any number of exclusive buffers: announcements, credits and backlog agree."""
+    producing, consuming = planes
+    pid = partition_id()
+    producer = producing.environment(exclusive_buffers_per_channel=exclusive)
+    consumer = consuming.environment(exclusive_buffers_per_channel=exclusive)
+    partition = producer.create_result_partition(pid, 1, flush_timeout_ms=1)
+    gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
+    values = [bytes([n % 256]) * 900 for n in range(300)]
+
+    def produce():
+        producing.writing(partition, "GLOBAL").write(*values)
+        partition.finish()
+
+    background = Background(produce)
+    assert consuming.reading(gate).to_end().values[0] == values
+    background.result()
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_failure_crosses(planes):
+    """A producer's failure and an unknown partition surface as the same exceptions."""
+    producing, consuming = planes
+    producer = producing.environment(partition_request_timeout_ms=30)
+    consumer = consuming.environment(partition_request_timeout_ms=30)
+    pid = partition_id()
+    partition = producer.create_result_partition(pid, 1, flush_timeout_ms=0)
+    gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
+    producing.writing(partition, "GLOBAL").write(b"x")
+    assert gate.next_buffer(PATIENCE_MS) is not None
+    partition.fail("out of luck")
+    with pytest.raises(ProducerFailedError, match="out of luck"):
+        gate.next_buffer(PATIENCE_MS)
+    unknown = connect(consuming, producer, consumer, [(partition_id(5), 0)], local=False)
+    with pytest.raises(PartitionNotFoundError):
+        unknown.next_buffer(PATIENCE_MS)
+    gate.close()
+    unknown.close()
+    assert_all_returned(producer, consumer)
+
+
+def test_wrong_token(planes):
+    """Executors of different jobs do not talk to each other."""
+    producing, consuming = planes
+    producer = producing.environment()
+    consumer = consuming.environment(token=b"another job's token, 32 bytes...")
+    pid = partition_id()
+    producer.create_result_partition(pid, 1)
+    gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
+    with pytest.raises(Exception, match=str(producer.address[1])):
+        gate.next_buffer(PATIENCE_MS)
