@@ -31,7 +31,8 @@ RecordBatch = tuple[int, int, int, list[bytes | memoryview]]
 class InputGate:
     """The reading interface; one task thread reads, any thread may wake or close.
 
-    The views of a batch are valid until the next call that reads.
+    A buffer's bytes are copied once when it is taken and the buffer goes back at once: a gate
+    may be closed while its reader is at work, so it must never hold a segment by itself.
     """
 
     def __init__(self, num_channels: int, temp_directories: Sequence[str] = ()) -> None:
@@ -40,7 +41,6 @@ class InputGate:
         self._woken = False
         self._closed = False
         self._failure: Exception | None = None
-        self._held: AnyBuffer | None = None
         self._deserializers = [RecordDeserializer(temp_directories) for _ in range(num_channels)]
         self._on_ready: Callable[[], None] | None = None
 
@@ -55,15 +55,11 @@ class InputGate:
             CancelTaskError: the gate was closed.
             NetworkError: a channel has failed.
         """
-        self._drop_held()
         taken = self._take(timeout_ms)
         if taken is None:
             return None
         channel, buffer = taken
-        try:
-            return channel, int(buffer.data_type), bytes(buffer.view())
-        finally:
-            buffer.recycle()
+        return channel, int(buffer.data_type), _contents(buffer)
 
     def next_records(self, timeout_ms: int) -> RecordBatch:
         """Return the records that end in the next buffer, or the next event.
@@ -72,26 +68,20 @@ class InputGate:
             CancelTaskError: the gate was closed.
             NetworkError: a channel has failed.
         """
-        self._drop_held()
         taken = self._take(timeout_ms)
         if taken is None:
             return (END_OF_INPUT if self.is_finished() else NOTHING), -1, 0, []
         channel, buffer = taken
-        self._held = buffer
         data_type = buffer.data_type
+        data = _contents(buffer)
         deserializer = self._deserializers[channel]
         if data_type.is_buffer:
-            return DATA, channel, data_type, deserializer.records_of(buffer.view())
+            return DATA, channel, data_type, deserializer.records_of(memoryview(data))
         if deserializer.has_pending_bytes and not data_type.has_priority:
             raise CorruptStreamError(
                 f"{data_type.name} on channel {channel} inside a record: broken serialization"
             )
-        return EVENT, channel, data_type, [buffer.view()]
-
-    def _drop_held(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.recycle()
+        return EVENT, channel, data_type, [data]
 
     def _take(self, timeout_ms: int) -> tuple[int, AnyBuffer] | None:
         """Wait for a buffer that some channel has."""
@@ -163,14 +153,17 @@ class InputGate:
     def _release(self) -> None:
         raise NotImplementedError
 
-    def _release_reading_state(self) -> None:
-        self._drop_held()
-        for deserializer in self._deserializers:
-            deserializer.clear()
-
     def _notify_ready(self) -> None:
         if self._on_ready is not None:
             self._on_ready()
+
+
+def _contents(buffer: AnyBuffer) -> bytes:
+    """Copy a buffer and give it back."""
+    try:
+        return bytes(buffer.view())
+    finally:
+        buffer.recycle()
 
 
 class SingleInputGate(InputGate):

@@ -163,14 +163,8 @@ class PartitionRequestQueue:
         match message:
             case wire.PartitionRequest():
                 self._on_partition_request(message)
-            case wire.AddCredit():
-                reader = self._reader(message.receiver)
-                reader.add_credit(message.credit)
-                self.enqueue(reader)
-            case wire.ResumeConsumption():
-                reader = self._reader(message.receiver)
-                reader.resume()
-                self.enqueue(reader)
+            case wire.AddCredit() | wire.ResumeConsumption():
+                self._on_progress(message)
             case wire.CancelPartitionRequest():
                 self._cancel(message.receiver)
             case wire.CloseRequest():
@@ -180,17 +174,23 @@ class PartitionRequestQueue:
                 if known is not None and known.view is not None:
                     known.view.notify_new_buffer_size(message.size)
             case wire.AckAllRecordsProcessed():
-                self._reader(message.receiver)
+                logger.debug("%s has processed all records", message.receiver.hex())
             case wire.TaskEventRequest() | wire.SegmentId():
                 logger.warning("ignoring %s: nothing here listens to it", type(message).__name__)
             case _:
                 raise CorruptStreamError(f"{type(message).__name__} is no client's message")
 
-    def _reader(self, receiver: bytes) -> SequenceViewReader:
-        try:
-            return self._readers[receiver]
-        except KeyError:
-            raise IllegalStateError(f"no reader for receiver {receiver.hex()}") from None
+    def _on_progress(self, message: wire.AddCredit | wire.ResumeConsumption) -> None:
+        reader = self._readers.get(message.receiver)
+        if reader is None:
+            # It crossed our ErrorResponse on its way; other channels use this connection too.
+            logger.debug("no reader for receiver %s", message.receiver.hex())
+            return
+        if isinstance(message, wire.AddCredit):
+            reader.add_credit(message.credit)
+        else:
+            reader.resume()
+        self.enqueue(reader)
 
     def _on_partition_request(self, request: wire.PartitionRequest) -> None:
         if request.receiver in self._readers:
