@@ -6,8 +6,8 @@
 
 #![allow(clippy::print_stdout, reason = "a command line program prints")]
 
-use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use penstock_network::{
@@ -16,7 +16,10 @@ use penstock_network::{
 };
 
 fn environment(name: &str) -> NetworkEnvironment {
-    let config = EnvironmentConfig { num_segments: 8192, ..EnvironmentConfig::new(name, b"token") };
+    let config = EnvironmentConfig {
+        num_segments: 8192,
+        ..EnvironmentConfig::new(name, b"token")
+    };
     NetworkEnvironment::new(config).expect("an environment")
 }
 
@@ -25,7 +28,9 @@ fn environment(name: &str) -> NetworkEnvironment {
 fn emit(partition: &ResultPartition, subpartition: usize, cursor: &mut Cursor, framed: &[u8]) {
     let position = cursor.position as usize;
     if framed.len() > cursor.capacity as usize - position {
-        partition.append(Some(subpartition), cursor, framed).expect("appended");
+        partition
+            .append(Some(subpartition), cursor, framed)
+            .expect("appended");
         return;
     }
     // SAFETY: the cursor is open and the record fits behind its position.
@@ -45,7 +50,9 @@ fn consume(mut reader: RecordReader) -> (u64, u64) {
     let (mut count, mut sum) = (0, 0_u64);
     loop {
         match reader.next_batch(None).expect("a batch") {
-            Batch::Data { spanning, records, .. } => {
+            Batch::Data {
+                spanning, records, ..
+            } => {
                 if let Some(payload) = spanning {
                     count += 1;
                     sum += u64::from(payload[0]);
@@ -87,7 +94,11 @@ fn reader(
     location: ChannelLocation,
 ) -> RecordReader {
     let descriptors: Vec<_> = (0..channels)
-        .map(|subpartition| ChannelDescriptor { partition_id: [id; 60], subpartition, location })
+        .map(|subpartition| ChannelDescriptor {
+            partition_id: [id; 60],
+            subpartition,
+            location,
+        })
         .collect();
     let gate = consumer.create_input_gate(&descriptors).expect("a gate");
     gate.request_partitions().expect("requested");
@@ -114,7 +125,12 @@ fn throughput(tcp: bool, record_bytes: usize, channels: usize, flush_ms: i64, me
             let mut subpartition = 0;
             for index in 0..total {
                 framed[4] = index as u8;
-                emit(&partition, subpartition, &mut cursors[subpartition], &framed);
+                emit(
+                    &partition,
+                    subpartition,
+                    &mut cursors[subpartition],
+                    &framed,
+                );
                 subpartition += 1;
                 if subpartition == channels {
                     subpartition = 0;
@@ -141,13 +157,23 @@ fn latency(tcp: bool, rounds: usize) {
     let left = environment("left");
     let right = environment("right");
     let at = |owner: &NetworkEnvironment| {
-        if tcp { ChannelLocation::Remote(owner.address()) } else { ChannelLocation::Local }
+        if tcp {
+            ChannelLocation::Remote(owner.address())
+        } else {
+            ChannelLocation::Local
+        }
     };
     let (there, back) = (partition(&left, 1, 1, 0), partition(&right, 2, 1, 0));
     let (mut at_right, mut at_left) = if tcp {
-        (reader(&right, 1, 1, at(&left)), reader(&left, 2, 1, at(&right)))
+        (
+            reader(&right, 1, 1, at(&left)),
+            reader(&left, 2, 1, at(&right)),
+        )
     } else {
-        (reader(&left, 1, 1, at(&left)), reader(&right, 2, 1, at(&right)))
+        (
+            reader(&left, 1, 1, at(&left)),
+            reader(&right, 2, 1, at(&right)),
+        )
     };
     let framed = [0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
     let mut times = Vec::with_capacity(rounds);

@@ -9,7 +9,10 @@ use penstock_network::framing::{
 };
 
 fn limits() -> FramingLimits {
-    FramingLimits { spill_threshold_bytes: 100 << 10, ..FramingLimits::default() }
+    FramingLimits {
+        spill_threshold_bytes: 100 << 10,
+        ..FramingLimits::default()
+    }
 }
 
 fn framed(records: &[Vec<u8>]) -> Vec<u8> {
@@ -157,13 +160,22 @@ fn the_serializer_tells_how_far_it_came() {
     let mut serializer = RecordSerializer::new();
     assert!(!serializer.has_serialized_data());
     serializer.add_record(b"12345678").unwrap();
-    assert!(matches!(serializer.add_record(b"x"), Err(Error::IllegalState(_))));
+    assert!(matches!(
+        serializer.add_record(b"x"),
+        Err(Error::IllegalState(_))
+    ));
     let mut buffer = [0; 6];
     let (result, count) = serializer.copy_to(&mut buffer);
-    assert_eq!((result, count), (SerializationResult::PartialRecordMemorySegmentFull, 6));
+    assert_eq!(
+        (result, count),
+        (SerializationResult::PartialRecordMemorySegmentFull, 6)
+    );
     assert_eq!(buffer, [0, 0, 0, 8, b'1', b'2']);
     let (result, count) = serializer.copy_to(&mut buffer);
-    assert_eq!((result, count), (SerializationResult::FullRecordMemorySegmentFull, 6));
+    assert_eq!(
+        (result, count),
+        (SerializationResult::FullRecordMemorySegmentFull, 6)
+    );
     serializer.add_record(b"").unwrap();
     let (result, count) = serializer.copy_to(&mut buffer);
     assert_eq!((result, count), (SerializationResult::FullRecord, 4));
@@ -174,7 +186,10 @@ fn the_serializer_tells_how_far_it_came() {
 fn impossible_lengths_are_refused() {
     for length in [-1_i32, i32::MIN, 1001] {
         for cut in 0..4 {
-            let limits = FramingLimits { max_record_bytes: 1000, ..limits() };
+            let limits = FramingLimits {
+                max_record_bytes: 1000,
+                ..limits()
+            };
             let mut deserializer = RecordDeserializer::new(limits);
             let bytes = length.to_be_bytes();
             let fed = deserializer
@@ -208,7 +223,9 @@ fn spill_files_have_no_name() {
     deserializer.clear();
     // A directory that cannot be used is reported with its name when it is the last one.
     std::fs::remove_dir(&directory).unwrap();
-    let error = RecordDeserializer::new(limits).feed(&stream[..10]).unwrap_err();
+    let error = RecordDeserializer::new(limits)
+        .feed(&stream[..10])
+        .unwrap_err();
     assert!(
         matches!(&error, Error::Io(text) if text.contains("penstock-spill")),
         "{error:?}"

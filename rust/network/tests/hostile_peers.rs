@@ -9,7 +9,9 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
-use common::{Item, PATIENCE, Writer, channel, config, drain, environment, gate, partition, reader};
+use common::{
+    Item, PATIENCE, Writer, channel, config, drain, environment, gate, partition, reader,
+};
 use hmac::{Hmac, Mac};
 use penstock_network::wire::{BufferResponse, FrameHeader, Message, decode_body, encode};
 use penstock_network::{Error, NetworkEnvironment, Next};
@@ -88,9 +90,20 @@ fn hostile_clients_are_dropped_and_the_job_goes_on() {
     }
 
     // Garbage, an oversized frame, a frame of a producer, a bad request after authentication.
-    let oversized = [&(2_i32 << 20).to_be_bytes()[..], &0xBADC_0FFE_u32.to_be_bytes(), &[3]].concat();
-    let backlog = frame(&Message::BacklogAnnouncement { backlog: 1, receiver: [0; 16] });
-    let credit = frame(&Message::AddCredit { credit: -1, receiver: [0; 16] });
+    let oversized = [
+        &(2_i32 << 20).to_be_bytes()[..],
+        &0xBADC_0FFE_u32.to_be_bytes(),
+        &[3],
+    ]
+    .concat();
+    let backlog = frame(&Message::BacklogAnnouncement {
+        backlog: 1,
+        receiver: [0; 16],
+    });
+    let credit = frame(&Message::AddCredit {
+        credit: -1,
+        receiver: [0; 16],
+    });
     for bytes in [vec![0xAA; 64], oversized, backlog, credit] {
         let mut stream = authenticated(&producer);
         stream.write_all(&bytes).unwrap();
@@ -99,7 +112,9 @@ fn hostile_clients_are_dropped_and_the_job_goes_on() {
 
     // Half a frame, then gone.
     let mut stream = authenticated(&producer);
-    stream.write_all(&frame(&Message::CloseRequest)[..5]).unwrap();
+    stream
+        .write_all(&frame(&Message::CloseRequest)[..5])
+        .unwrap();
     stream.shutdown(Shutdown::Both).unwrap();
 
     exchange(&producer, &consumer, 2);
@@ -118,7 +133,9 @@ fn producer_of(script: impl FnOnce(TcpStream, [u8; 16]) + Send + 'static) -> Tcp
         let mut answer = [0; 64];
         stream.read_exact(&mut answer).unwrap();
         assert_eq!(answer[32..], proof(TOKEN, &[4; 32], b"client"));
-        stream.write_all(&proof(TOKEN, &answer[..32], b"server")).unwrap();
+        stream
+            .write_all(&proof(TOKEN, &answer[..32], b"server"))
+            .unwrap();
         let mut header = [0; 9];
         stream.read_exact(&mut header).unwrap();
         let header = FrameHeader::decode(&header, 0).unwrap();
@@ -149,7 +166,10 @@ fn response(receiver: [u8; 16], sequence_number: i32, size: u32) -> [u8; 43] {
 fn error_from(script: impl FnOnce(TcpStream, [u8; 16]) + Send + 'static) -> Error {
     let consumer = environment("consumer");
     let listener = producer_of(script);
-    let gate = gate(&consumer, &[channel(1, 0, Some(listener.local_addr().unwrap()))]);
+    let gate = gate(
+        &consumer,
+        &[channel(1, 0, Some(listener.local_addr().unwrap()))],
+    );
     let error = loop {
         match gate.next_buffer(Some(PATIENCE)) {
             Ok(Next::Buffer(_)) => {}
@@ -186,13 +206,18 @@ fn producers_that_break_the_protocol_are_corrupt_streams() {
         // Two exclusive buffers are there; the reader may return them in time or not, but a
         // payload that never ends cannot be returned.
         for sequence_number in 0..2 {
-            stream.write_all(&response(receiver, sequence_number, 4)).unwrap();
+            stream
+                .write_all(&response(receiver, sequence_number, 4))
+                .unwrap();
             stream.write_all(&[0; 4]).unwrap();
         }
         stream.write_all(&response(receiver, 2, 40_000)).unwrap();
         until_closed(stream);
     });
-    assert!(matches!(&without_credit, Error::CorruptStream(_)), "{without_credit:?}");
+    assert!(
+        matches!(&without_credit, Error::CorruptStream(_)),
+        "{without_credit:?}"
+    );
 
     let garbage = error_from(|mut stream, _| {
         stream.write_all(&[0x11; 64]).unwrap();
@@ -225,7 +250,10 @@ fn an_impostor_is_refused() {
 fn a_refused_connection_names_the_peer() {
     let consumer = environment("consumer");
     // A port that was just given back: nobody listens there.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
     for _ in 0..2 {
         let gate = gate(&consumer, &[channel(1, 0, Some(address))]);
         let error = gate.next_buffer(Some(PATIENCE)).unwrap_err();
@@ -246,7 +274,10 @@ fn closing_an_environment_is_a_lost_connection_for_its_readers() {
     let mut writer = Writer::new(&partition);
     writer.emit(0, b"first").unwrap();
     partition.flush_all();
-    assert!(matches!(gate.next_buffer(Some(PATIENCE)), Ok(Next::Buffer(_))));
+    assert!(matches!(
+        gate.next_buffer(Some(PATIENCE)),
+        Ok(Next::Buffer(_))
+    ));
     producer.close();
     let error = gate.next_buffer(Some(PATIENCE)).unwrap_err();
     assert!(matches!(error, Error::PartitionConnection(_)), "{error:?}");

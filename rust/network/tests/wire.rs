@@ -25,12 +25,24 @@ fn decode(frame: &[u8]) -> Result<Message, Error> {
 #[test]
 fn golden_frames() {
     let receiver = [0xAB; 16];
-    let credit = frame(&Message::AddCredit { credit: 3, receiver });
+    let credit = frame(&Message::AddCredit {
+        credit: 3,
+        receiver,
+    });
     assert_eq!(credit.len(), 29);
-    assert_eq!(credit[..13], [0, 0, 0, 0x1D, 0xBA, 0xDC, 0x0F, 0xFE, 6, 0, 0, 0, 3]);
+    assert_eq!(
+        credit[..13],
+        [0, 0, 0, 0x1D, 0xBA, 0xDC, 0x0F, 0xFE, 6, 0, 0, 0, 3]
+    );
     assert_eq!(credit[13..], receiver);
-    assert_eq!(frame(&Message::CancelPartitionRequest { receiver }).len(), 25);
-    assert_eq!(frame(&Message::CloseRequest), [0, 0, 0, 9, 0xBA, 0xDC, 0x0F, 0xFE, 5]);
+    assert_eq!(
+        frame(&Message::CancelPartitionRequest { receiver }).len(),
+        25
+    );
+    assert_eq!(
+        frame(&Message::CloseRequest),
+        [0, 0, 0, 9, 0xBA, 0xDC, 0x0F, 0xFE, 5]
+    );
     let request = Message::PartitionRequest(PartitionRequest {
         partition: Box::new([1; 60]),
         index_start: 2,
@@ -55,10 +67,18 @@ fn buffer_responses_have_a_header_of_43_bytes() {
     let bytes = response.encode();
     assert_eq!(bytes.len(), 43);
     assert_eq!(bytes[..9], [0, 0, 0, 48, 0xBA, 0xDC, 0x0F, 0xFE, 0]);
-    assert_eq!(bytes[25..], [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 0, 0, 0, 0, 5]);
+    assert_eq!(
+        bytes[25..],
+        [0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 1, 0, 0, 0, 0, 5]
+    );
     let header = FrameHeader::decode(bytes.first_chunk().unwrap(), 5).unwrap();
-    let fields = bytes.last_chunk::<{ BUFFER_RESPONSE_BYTES - HEADER_BYTES }>().unwrap();
-    assert_eq!(BufferResponse::decode(fields, header.body_bytes), Ok(response));
+    let fields = bytes
+        .last_chunk::<{ BUFFER_RESPONSE_BYTES - HEADER_BYTES }>()
+        .unwrap();
+    assert_eq!(
+        BufferResponse::decode(fields, header.body_bytes),
+        Ok(response)
+    );
     // One byte more than the limit, and a size that disagrees with the frame.
     assert!(FrameHeader::decode(bytes.first_chunk().unwrap(), 4).is_err());
     assert!(BufferResponse::decode(fields, header.body_bytes + 1).is_err());
@@ -72,10 +92,19 @@ fn every_message_survives_the_round_trip() {
         message: "größer".into(),
         traceback: String::new(),
     };
-    let error = ErrorBody { error: texts("a.B"), causes: vec![texts("c.D"), texts("e.F")] };
+    let error = ErrorBody {
+        error: texts("a.B"),
+        causes: vec![texts("c.D"), texts("e.F")],
+    };
     let messages = [
-        Message::ErrorResponse { error: error.clone(), receiver: Some(receiver) },
-        Message::ErrorResponse { error, receiver: None },
+        Message::ErrorResponse {
+            error: error.clone(),
+            receiver: Some(receiver),
+        },
+        Message::ErrorResponse {
+            error,
+            receiver: None,
+        },
         Message::PartitionRequest(PartitionRequest {
             partition: Box::new([3; 60]),
             index_start: 0,
@@ -90,12 +119,25 @@ fn every_message_survives_the_round_trip() {
         },
         Message::CancelPartitionRequest { receiver },
         Message::CloseRequest,
-        Message::AddCredit { credit: i32::MAX, receiver },
+        Message::AddCredit {
+            credit: i32::MAX,
+            receiver,
+        },
         Message::ResumeConsumption { receiver },
         Message::AckAllUserRecordsProcessed { receiver },
-        Message::BacklogAnnouncement { backlog: 6, receiver },
-        Message::NewBufferSize { size: 256, receiver },
-        Message::SegmentId { subpartition: 1, segment: 2, receiver },
+        Message::BacklogAnnouncement {
+            backlog: 6,
+            receiver,
+        },
+        Message::NewBufferSize {
+            size: 256,
+            receiver,
+        },
+        Message::SegmentId {
+            subpartition: 1,
+            segment: 2,
+            receiver,
+        },
     ];
     for message in messages {
         let bytes = frame(&message);
@@ -117,9 +159,17 @@ fn long_errors_are_cut() {
         message: "ö".repeat(1 << 20),
         traceback: "t".repeat(1 << 20),
     };
-    let error = ErrorBody { error: long.clone(), causes: vec![long; 40] };
-    let bytes = frame(&Message::ErrorResponse { error, receiver: None });
-    let Ok(Message::ErrorResponse { error, .. }) = decode(&bytes) else { panic!("decodable") };
+    let error = ErrorBody {
+        error: long.clone(),
+        causes: vec![long; 40],
+    };
+    let bytes = frame(&Message::ErrorResponse {
+        error,
+        receiver: None,
+    });
+    let Ok(Message::ErrorResponse { error, .. }) = decode(&bytes) else {
+        panic!("decodable")
+    };
     assert_eq!(error.causes.len(), 16);
     assert!(error.error.message.starts_with("öö"));
 }
@@ -131,7 +181,10 @@ fn wrong_headers_are_refused() {
         let mut bad = good.clone();
         bad[at] = value;
         let header = FrameHeader::decode(bad.first_chunk().unwrap(), 100);
-        assert!(matches!(header, Err(Error::CorruptStream(_))), "byte {at} = {value}");
+        assert!(
+            matches!(header, Err(Error::CorruptStream(_))),
+            "byte {at} = {value}"
+        );
     }
 }
 

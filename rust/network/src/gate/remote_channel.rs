@@ -310,13 +310,6 @@ impl RemoteInputChannel {
             self.transport.post(Command::Cancel(this));
         }
     }
-
-    /// Buffers available, required, and whether the channel waits for a floating one.
-    #[cfg(test)]
-    pub(crate) fn accounting(&self) -> (usize, usize, bool) {
-        let state = self.state.lock();
-        (state.available(), state.required, state.waiting)
-    }
 }
 
 impl State {
@@ -365,3 +358,7 @@ impl BufferListener for RemoteInputChannel {
         self.state.lock().waiting = false;
     }
 }
+
+#[cfg(test)]
+#[path = "remote_channel_tests.rs"]
+mod tests;

@@ -381,3 +381,7 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "subpartition_tests.rs"]
+mod tests;

@@ -371,8 +371,10 @@ impl IoThread {
                 channels.fail(error);
             }
             Side::Server(readers) => {
+                // Closing this environment is nobody's mistake, whatever was under way.
+                let closing = matches!(error, Error::CancelTask(_));
                 let quiet = readers.is_empty() && matches!(error, Error::PartitionConnection(_));
-                if opening || !quiet {
+                if !closing && (opening || !quiet) {
                     log::warn!("dropping connection from {peer}: {error}");
                 }
                 readers.release(&self.context);

@@ -1,0 +1,198 @@
+//! The credit scenario of SEMANTICS C5, without a producer: 2 exclusive and 14 floating buffers.
+
+use std::time::Duration;
+
+use penstock_memory::{LocalPoolOptions, NetworkBufferPool};
+
+use super::*;
+use crate::environment::EnvironmentConfig;
+use crate::partition::PartitionManager;
+
+struct Fixture {
+    global: Arc<NetworkBufferPool>,
+    pool: Arc<LocalBufferPool>,
+    transport: Arc<Transport>,
+    channel: Arc<RemoteInputChannel>,
+}
+
+impl Fixture {
+    fn new(exclusive: usize, floating: usize) -> Self {
+        let global =
+            NetworkBufferPool::new(exclusive + floating, 64, Duration::from_secs(1)).unwrap();
+        let pool = global
+            .create_buffer_pool(LocalPoolOptions::new(floating, floating))
+            .unwrap();
+        let config = Arc::new(EnvironmentConfig::new("executor", b"token"));
+        let transport = Transport::start(&config, &Arc::new(PartitionManager::default())).unwrap();
+        let config = RemoteChannelConfig {
+            index: 0,
+            id: [1; 16],
+            address: ([127, 0, 0, 1], 1).into(),
+            partition_id: [1; 60],
+            subpartition: 0,
+            exclusive: global.request_unpooled_memory_segments(exclusive).unwrap(),
+            floating_pool: Arc::clone(&pool),
+            transport: Arc::clone(&transport),
+        };
+        let channel = RemoteInputChannel::new(Weak::new(), config);
+        Self {
+            global,
+            pool,
+            transport,
+            channel,
+        }
+    }
+
+    /// Takes a buffer as if data had arrived, without touching the requirement.
+    fn buffers(&self, count: usize) -> Vec<UniqueBuffer> {
+        let required = self.channel.state.lock().required;
+        let buffers = (0..count)
+            .map(|_| self.channel.take_buffer().unwrap().unwrap())
+            .collect();
+        self.channel.state.lock().required = required;
+        buffers
+    }
+
+    fn state(&self) -> (usize, usize, bool) {
+        let state = self.channel.state.lock();
+        (state.available(), state.required, state.waiting)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        self.channel.release();
+        self.pool.lazy_destroy();
+        self.transport.close();
+        assert_eq!(
+            self.global.available_segments(),
+            self.global.total_segments(),
+            "C-11"
+        );
+    }
+}
+
+/// C-8: floating buffers are asked for only while fewer than required are available.
+#[test]
+fn floating_buffers_follow_the_backlog() {
+    let fixture = Fixture::new(2, 14);
+    let channel = &fixture.channel;
+    // Somebody else has three of the floating buffers.
+    let mut others: Vec<_> = (0..3)
+        .map(|_| fixture.pool.request_buffer().unwrap().unwrap())
+        .collect();
+    channel.on_backlog(14);
+    assert_eq!(fixture.state(), (13, 16, true));
+    channel.on_backlog(16);
+    assert_eq!(
+        fixture.state(),
+        (13, 18, true),
+        "no second request while waiting"
+    );
+    // A buffer that comes back goes to the one who waits, who lines up again.
+    others.pop();
+    assert_eq!(fixture.state(), (14, 18, true));
+    channel.on_backlog(13);
+    assert_eq!(fixture.state(), (14, 15, true));
+    others.pop();
+    assert_eq!(fixture.state(), (15, 15, false));
+    // Nobody waits: the last one stays in the pool.
+    others.pop();
+    assert_eq!(fixture.state(), (15, 15, false));
+    assert_eq!(fixture.pool.available_segments(), 1);
+    channel.on_backlog(15);
+    assert_eq!(fixture.state(), (16, 17, true));
+}
+
+/// C-7: every obtained buffer is credited once, and a surplus goes back as exclusives return.
+#[test]
+fn credits_match_buffers() {
+    let fixture = Fixture::new(2, 4);
+    let channel = &fixture.channel;
+    channel.on_backlog(4);
+    assert_eq!(channel.unannounced.load(Ordering::Relaxed), 4);
+    assert_eq!(channel.take_credits(), 4);
+    assert_eq!(channel.take_credits(), 0);
+    // Floating buffers go out first, then the exclusive ones.
+    let mut taken = fixture.buffers(6);
+    assert_eq!(fixture.state().0, 0);
+    assert!(matches!(
+        channel.take_buffer(),
+        Err(Error::CorruptStream(_))
+    ));
+    channel.state.lock().required = 0;
+    channel.on_backlog(0);
+    drop(taken.split_off(4));
+    assert_eq!(fixture.state().0, 2, "both exclusive buffers are back");
+    assert_eq!(channel.take_credits(), 2);
+    drop(taken);
+    assert_eq!(fixture.pool.available_segments(), 4);
+}
+
+/// Sequence numbers are checked and wrap at 2^31; an empty buffer counts too.
+#[test]
+fn sequence_numbers_wrap() {
+    let fixture = Fixture::new(1, 1);
+    let channel = &fixture.channel;
+    channel.state.lock().expected_sequence_number = i32::MAX;
+    channel.on_buffer(None, i32::MAX, 0);
+    let event = Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
+    channel.on_buffer(Some(event), 0, -1);
+    assert!(channel.poll().unwrap().is_some_and(|polled| !polled.more));
+    assert_eq!(channel.state.lock().expected_sequence_number, 1);
+}
+
+/// Priority events overtake, and an announceable barrier is announced ahead of the data.
+#[test]
+fn priority_and_announcements_come_first() {
+    let fixture = Fixture::new(1, 1);
+    let channel = &fixture.channel;
+    let kinds = [
+        DataType::EventBuffer,
+        DataType::TimeoutableAlignedCheckpointBarrier,
+        DataType::PrioritizedEventBuffer,
+    ];
+    for (number, data_type) in (0_i32..).zip(kinds) {
+        let buffer = Buffer::from_bytes([0, 0, 0, number as u8], data_type);
+        channel.on_buffer(Some(buffer), number, 0);
+    }
+    let mut order = Vec::new();
+    while let Some(polled) = channel.poll().unwrap() {
+        order.push((polled.buffer.data_type(), polled.buffer.to_vec()));
+    }
+    let priority = DataType::PrioritizedEventBuffer;
+    assert_eq!(
+        order[0],
+        (priority, vec![0, 0, 0, 6, 0, 0, 0, 1, 0, 0, 0, 1])
+    );
+    assert_eq!(order[1], (priority, vec![0, 0, 0, 2]));
+    assert_eq!(order[2].0, DataType::EventBuffer);
+    assert_eq!(order[3].0, DataType::TimeoutableAlignedCheckpointBarrier);
+}
+
+/// C-11: released with buffers everywhere, from several threads, nothing leaks.
+#[test]
+fn a_release_at_any_point_leaks_nothing() {
+    for round in 0..50_u64 {
+        let fixture = Fixture::new(2, 6);
+        let channel = &fixture.channel;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..20_i32 {
+                    channel.on_backlog(((round + number as u64) % 9) as usize);
+                    if let Ok(Some(mut unique)) = channel.take_buffer() {
+                        unique.append(&[1; 8]);
+                        let buffer = unique.into_buffer(DataType::DataBuffer);
+                        channel.on_buffer(Some(buffer), number, 1);
+                    }
+                }
+            });
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    drop(channel.poll());
+                }
+            });
+            scope.spawn(|| channel.release());
+        });
+    }
+}
