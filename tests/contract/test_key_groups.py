@@ -11,14 +11,14 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Point, module_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, murmur_hash
 from penstock.network.key_selection import field_of
+
+from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Point, module_of
 
 
 @pytest.fixture(params=RUNTIMES)
@@ -252,7 +252,7 @@ def test_recognised_selectors_behave_as_written(make_selector, selector, positio
     """Same keys and same exceptions as calling the selector, whatever the elements are."""
     asking = by_key(make_selector, lambda t: selector(t))
     taking = by_key(make_selector, selector)
-    for value in (("a", "b", "c", "d"), ["a", "b", "c", "d"], "abcd", {i: str(i) for i in range(4)}):
+    for value in (tuple("abcd"), list("abcd"), "abcd", dict(enumerate("abcd"))):
         assert taking.select(value) == asking.select(value)
     for value in ((), [], 5, None, {}):
         with pytest.raises(Exception) as expected:

@@ -8,10 +8,6 @@ the C function table, which shows each call.
 import struct
 
 import pytest
-from contract.codecs import NATIVE_IS_BUILT, codec_of
-from contract.fake_core import ALL, FakeCore, FakeGate, FakePartition
-from contract.plane import PATIENCE_MS, Background, Collected, connect, partition_id
-
 from penstock.common.typeinfo import Types
 from penstock.errors import (
     CancelTaskError,
@@ -22,6 +18,10 @@ from penstock.errors import (
 )
 from penstock.network.data_type import DataType
 from penstock.network.events import CancelCheckpointMarker, EndOfPartition, serialize_event
+
+from contract.codecs import NATIVE_IS_BUILT, codec_of
+from contract.fake_core import ALL, FakeCore, FakeGate, FakePartition
+from contract.plane import PATIENCE_MS, Background, Collected, connect, partition_id
 
 PID = partition_id()
 MIN = -(2**63)
@@ -365,7 +365,7 @@ def test_errors_of_the_table(core):
     writer = native_writer(partition, "FORWARD")
     writer.collect("a", MIN)
     partition.error = ("CancelTaskError", "the partition was released")
-    with pytest.raises(CancelTaskError, match="^the partition was released$"):
+    with pytest.raises(CancelTaskError, match=r"^the partition was released$"):
         writer.collect("b" * 100, MIN)
     partition.error = ("NoSuchThing", "odd")
     with pytest.raises(NetworkError, match="NoSuchThing: odd"):

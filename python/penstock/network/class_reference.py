@@ -42,7 +42,7 @@ def resolve(reference: str) -> type:
         for part in qualified_name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError, ValueError) as error:
-        raise SerializationError(f"the class {reference!r} of a value is not here: {error}") from error
+        raise SerializationError(f"no class {reference!r} of a value here: {error}") from error
     if not isinstance(found, type):
         raise SerializationError(f"{reference!r} of a value is not a class here")
     return found

@@ -13,7 +13,7 @@ from penstock.common.time import Instant
 from penstock.errors import CorruptStreamError, SerializationError
 
 _EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  wall clock, as SQL timestamps are
+_EPOCH = datetime.datetime(1970, 1, 1)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _DAY_MICROS = 86_400_000_000
 

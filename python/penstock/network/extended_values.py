@@ -41,7 +41,7 @@ COMPLEX = 0x1E
 PICKLE = 0x1F
 
 _MICROSECOND = datetime.timedelta(microseconds=1)
-_EPOCH = datetime.datetime(1970, 1, 1)  # noqa: DTZ001  only differences of wall clocks are taken
+_EPOCH = datetime.datetime(1970, 1, 1)
 _NUMPY_KINDS = "biufcSUmM?"
 
 Reducer = Callable[[Any], tuple[int, Any]]
@@ -102,10 +102,12 @@ def _reducer_for(cls: type) -> Reducer:
 
 
 def _has_own_pickling(cls: type) -> bool:
-    return any(
-        getattr(cls, name, None) is not getattr(object, name, None)
-        for name in ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-    )
+    names = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+    return not all(_inherits_from_object(cls, name) for name in names)
+
+
+def _inherits_from_object(cls: type, name: str) -> bool:
+    return getattr(cls, name, None) is getattr(object, name, None)
 
 
 def _is_plain_named_tuple(cls: type) -> bool:
@@ -122,7 +124,7 @@ def _is_plain_dataclass(cls: type) -> bool:
     return (
         cls.__dictoffset__ != 0
         and not any(vars(base).get("__slots__") for base in cls.__mro__)
-        and cls.__new__ is object.__new__
+        and _inherits_from_object(cls, "__new__")
         and not hasattr(cls, "__getnewargs__")
         and not hasattr(cls, "__getnewargs_ex__")
         and not _has_own_pickling(cls)
@@ -150,7 +152,9 @@ def _date(value: datetime.date) -> tuple[int, Any]:
 def _time(value: datetime.time) -> tuple[int, Any]:
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     micros = seconds * 1_000_000 + value.microsecond
-    return TIME, (micros, value.fold) if value.tzinfo is None else (micros, value.fold, value.tzinfo)
+    if value.tzinfo is None:
+        return TIME, (micros, value.fold)
+    return TIME, (micros, value.fold, value.tzinfo)
 
 
 def _time_from(parts: Any) -> datetime.time:
@@ -181,7 +185,8 @@ def _timezone_from(parts: Any) -> datetime.timezone:
 
 
 def _zone_info(value: zoneinfo.ZoneInfo) -> tuple[int, Any]:
-    return (ZONE_INFO, value.key) if value.key is not None else _pickle(value)
+    key: str | None = value.key  # the stubs forget ZoneInfo.from_file
+    return (ZONE_INFO, key) if key is not None else _pickle(value)
 
 
 def _decimal(value: decimal.Decimal) -> tuple[int, Any]:
@@ -214,7 +219,8 @@ def _instant(value: Instant) -> tuple[int, Any]:
 
 
 def _named_tuple(value: Any) -> tuple[int, Any]:
-    return NAMED_TUPLE, (reference_of(type(value)), tuple(value))
+    cls: type = type(value)
+    return NAMED_TUPLE, (reference_of(cls), tuple(value))
 
 
 def _named_tuple_from(parts: Any) -> Any:
@@ -224,13 +230,14 @@ def _named_tuple_from(parts: Any) -> Any:
 
 
 def _dataclass(value: Any) -> tuple[int, Any]:
-    return DATACLASS, (reference_of(type(value)), value.__dict__)
+    cls: type = type(value)
+    return DATACLASS, (reference_of(cls), value.__dict__)
 
 
 def _dataclass_from(parts: Any) -> Any:
     reference, state = parts
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
-    value = object.__new__(resolve(reference))
+    value: Any = object.__new__(resolve(reference))
     value.__dict__.update(state)
     return value
 

@@ -14,7 +14,7 @@ def field_of(selector: Callable[[Any], Any]) -> int | None:
     subscript of that parameter by a literal, ``lambda t: t[0]`` for example.
     """
     if type(selector) is operator.itemgetter:
-        _, arguments = selector.__reduce__()  # type: ignore[misc]
+        arguments: tuple[Any, ...] = selector.__reduce__()[1]  # type: ignore[assignment]
         position = arguments[0] if len(arguments) == 1 else None
         return position if type(position) is int and 0 <= position < 1 << 31 else None
     if not isinstance(selector, FunctionType) or selector.__closure__ or selector.__defaults__:
@@ -29,7 +29,7 @@ def _field_of_code(code: CodeType) -> int | None:
     positions = [c for c in code.co_consts if type(c) is int and 0 <= c < 1 << 31]
     if len(positions) != 1 or code.co_flags & 0x0C:  # *args, **kwargs
         return None
-    model = eval(f"lambda t: t[{positions[0]}]", {}).__code__  # noqa: S307  a literal number
+    model = eval(f"lambda t: t[{positions[0]}]", {}).__code__
     # Constant 0 is a docstring or None; the code refers to the others by their position.
     same = model.co_code == code.co_code and model.co_consts[1:] == code.co_consts[1:]
     return positions[0] if same else None

@@ -7,7 +7,7 @@ tag   element                  fields, big-endian
 1     record without           the value
 2     watermark                i64 timestamp in ms
 3     latency marker           i64 marked time in ms, i64 and i64 operator id, i32 subtask
-4     watermark status         i32: 0 active, −1 idle
+4     watermark status         i32: 0 active, -1 idle
 5     record attributes        u8: whether the source works off a backlog
 6     watermark of a part      i32 subpartition, i64 timestamp in ms
 ====  =======================  ==============================================================

@@ -153,4 +153,3 @@ def schema_of(type_info: typeinfo.TypeInformation | None) -> TypeSchema:
         case typeinfo.ObjectArrayTypeInfo():
             return list_of(schema_of(type_info.element_type), "OBJECT_ARRAY")
     raise SerializationError(f"no codec for {type_info} ({type(type_info).__name__})")
-

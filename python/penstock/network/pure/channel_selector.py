@@ -29,7 +29,7 @@ class ChannelSelector:
         return 0
 
 
-class BroadcastSelector(ChannelSelector):
+class _BroadcastSelector(ChannelSelector):
     """BROADCAST: all channels."""
 
     @property
@@ -40,7 +40,7 @@ class BroadcastSelector(ChannelSelector):
         return ALL_CHANNELS
 
 
-class RoundRobinSelector(ChannelSelector):
+class _RoundRobinSelector(ChannelSelector):
     """REBALANCE and RESCALE: one channel after the other, from the one after ``start``."""
 
     def __init__(self, num_channels: int, start: int) -> None:
@@ -53,7 +53,7 @@ class RoundRobinSelector(ChannelSelector):
         return self.current
 
 
-class ShuffleSelector(ChannelSelector):
+class _ShuffleSelector(ChannelSelector):
     """SHUFFLE: any channel with equal probability."""
 
     def __init__(self, num_channels: int) -> None:
@@ -64,7 +64,7 @@ class ShuffleSelector(ChannelSelector):
         return self.random.randrange(self.num_channels)
 
 
-class KeyGroupSelector(ChannelSelector):
+class _KeyGroupSelector(ChannelSelector):
     """KEY_GROUP: the subtask that owns the key group of the element's key."""
 
     def __init__(
@@ -78,8 +78,7 @@ class KeyGroupSelector(ChannelSelector):
         self.key_selector = key_selector
         self.hash = key_hash_of(key_hash)
         self.channels = [
-            operator_index(max_parallelism, num_channels, group)
-            for group in range(max_parallelism)
+            operator_index(max_parallelism, num_channels, group) for group in range(max_parallelism)
         ]
 
     def select(self, value: Any) -> int:
@@ -87,7 +86,7 @@ class KeyGroupSelector(ChannelSelector):
         return self.channels[key_group(code, len(self.channels))]
 
 
-class CustomSelector(ChannelSelector):
+class _CustomSelector(ChannelSelector):
     """CUSTOM: what the user's partitioner says of the element's key."""
 
     def __init__(
@@ -159,22 +158,22 @@ def make_selector(
         case "FORWARD" | "GLOBAL":
             return ChannelSelector(num_channels)
         case "REBALANCE":
-            return RoundRobinSelector(num_channels, random.randrange(num_channels))
+            return _RoundRobinSelector(num_channels, random.randrange(num_channels))
         case "RESCALE":
-            return RoundRobinSelector(num_channels, -1)
+            return _RoundRobinSelector(num_channels, -1)
         case "SHUFFLE":
-            return ShuffleSelector(num_channels)
+            return _ShuffleSelector(num_channels)
         case "BROADCAST":
-            return BroadcastSelector(num_channels)
+            return _BroadcastSelector(num_channels)
         case "KEY_GROUP":
             if key_selector is None or max_parallelism < num_channels:
                 raise ValueError(
                     "KEY_GROUP needs a key selector and at least as many key groups as channels, "
                     f"not {max_parallelism} for {num_channels}"
                 )
-            return KeyGroupSelector(num_channels, key_selector, key_hash, max_parallelism)
+            return _KeyGroupSelector(num_channels, key_selector, key_hash, max_parallelism)
         case "CUSTOM":
             if function is None:
                 raise ValueError("CUSTOM needs a function")
-            return CustomSelector(num_channels, key_selector or identity, function)
+            return _CustomSelector(num_channels, key_selector or identity, function)
     raise ValueError(f"unknown partitioner kind {kind!r}")

@@ -92,7 +92,7 @@ class Node:
         raise NotImplementedError
 
 
-class DynamicNode(Node):
+class _DynamicNode(Node):
     """ANY: the value describes itself."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
@@ -105,7 +105,7 @@ class DynamicNode(Node):
         return decode_dynamic(reader)
 
 
-class StringNode(Node):
+class _StringNode(Node):
     """STRING: length and UTF-8."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
@@ -117,7 +117,7 @@ class StringNode(Node):
         return decode_text(reader.take(reader.varint()))
 
 
-class BooleanNode(Node):
+class _BooleanNode(Node):
     """BOOLEAN: the truth of any value, as one byte."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
@@ -130,14 +130,15 @@ class BooleanNode(Node):
         return byte == 1
 
 
-class IntegerNode(Node):
-    """BYTE, SHORT, INT, LONG: two's complement big-endian of fixed width."""
+_INTEGER_FORMS = {"BYTE": I8, "SHORT": I16, "INT": I32, "LONG": I64}
 
-    FORMS = {"BYTE": I8, "SHORT": I16, "INT": I32, "LONG": I64}
+
+class _IntegerNode(Node):
+    """BYTE, SHORT, INT, LONG: two's complement big-endian of fixed width."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)
-        self.form = self.FORMS[schema.kind]
+        self.form = _INTEGER_FORMS[schema.kind]
 
     def encode_into(self, out: bytearray, value: Any) -> None:
         try:
@@ -153,7 +154,7 @@ class IntegerNode(Node):
         return reader.unpack(self.form)
 
 
-class BigIntNode(Node):
+class _BigIntNode(Node):
     """BIG_INT: length and two's complement big-endian."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
@@ -166,7 +167,7 @@ class BigIntNode(Node):
         return read_big_int(reader)
 
 
-class FloatNode(Node):
+class _FloatNode(Node):
     """FLOAT and DOUBLE: IEEE 754 big-endian; FLOAT rounds to 32 bits, too large is infinite."""
 
     def __init__(self, schema: TypeSchema) -> None:
@@ -195,7 +196,7 @@ def _fits_double(value: int) -> bool:
     return True
 
 
-class BytesNode(Node):
+class _BytesNode(Node):
     """PRIMITIVE_ARRAY(BYTE): length and bytes."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
@@ -207,7 +208,7 @@ class BytesNode(Node):
         return reader.take(reader.varint())
 
 
-class ConvertedNode(Node):
+class _ConvertedNode(Node):
     """A type that travels as another one."""
 
     def __init__(self, schema: TypeSchema) -> None:
@@ -236,7 +237,7 @@ class ConvertedNode(Node):
             raise CorruptStreamError(f"{self.name} of {wire_value!r}: {error}") from error
 
 
-class FieldsNode(Node):
+class _FieldsNode(Node):
     """What TUPLE and ROW share: a header byte, a bit per None, then the other fields."""
 
     def __init__(self, schema: TypeSchema) -> None:
@@ -263,7 +264,7 @@ class FieldsNode(Node):
         """The row kind and the fields."""
         kind, nulls = read_null_bits(reader, len(self.fields))
         return kind, [
-            None if nulls is not None and nulls[i >> 3] >> (i & 7) & 1 else field.decode_from(reader)
+            None if _is_null(nulls, i) else field.decode_from(reader)
             for i, field in enumerate(self.fields)
         ]
 
@@ -295,7 +296,11 @@ def read_null_bits(reader: Reader, count: int) -> tuple[int, bytes | None]:
     return header & KIND_BITS, nulls
 
 
-class TupleNode(FieldsNode):
+def _is_null(nulls: bytes | None, index: int) -> bool:
+    return nulls is not None and bool(nulls[index >> 3] >> (index & 7) & 1)
+
+
+class _TupleNode(_FieldsNode):
     """TUPLE: a tuple, list or Row of as many fields."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
@@ -313,7 +318,7 @@ class TupleNode(FieldsNode):
         return tuple(values)
 
 
-class RowNode(FieldsNode):
+class _RowNode(_FieldsNode):
     """ROW: a Row, matched by name when it has names; a tuple, list or dict stands for one."""
 
     def __init__(self, schema: TypeSchema) -> None:
@@ -366,7 +371,7 @@ def row_values(
     raise Misfit(value, type_name, "not a Row, tuple, list or dict")
 
 
-class ListNode(Node):
+class _ListNode(Node):
     """LIST, BASIC_ARRAY, OBJECT_ARRAY (elements may be None) and PRIMITIVE_ARRAY (ARRAY)."""
 
     def __init__(self, schema: TypeSchema) -> None:
@@ -399,7 +404,7 @@ class ListNode(Node):
         decode = self.element.decode_from
         if nulls is None:
             return [decode(reader) for _ in range(count)]
-        return [None if nulls[i >> 3] >> (i & 7) & 1 else decode(reader) for i in range(count)]
+        return [None if _is_null(nulls, i) else decode(reader) for i in range(count)]
 
 
 def list_values(value: Any, type_name: str) -> Any:
@@ -419,7 +424,7 @@ def list_values(value: Any, type_name: str) -> Any:
     return list(value)
 
 
-class MapNode(Node):
+class _MapNode(Node):
     """MAP: count, header with null bits of the values, then key and value in turn."""
 
     def __init__(self, schema: TypeSchema) -> None:
@@ -453,8 +458,7 @@ class MapNode(Node):
         result = {}
         for i in range(count):
             key = self.key.decode_from(reader)
-            null = nulls is not None and nulls[i >> 3] >> (i & 7) & 1
-            item = None if null else self.value.decode_from(reader)
+            item = None if _is_null(nulls, i) else self.value.decode_from(reader)
             try:
                 result[key] = item
             except TypeError as error:
@@ -463,23 +467,23 @@ class MapNode(Node):
 
 
 _NODES: dict[str, type[Node]] = {
-    "ANY": DynamicNode,
-    "STRING": StringNode,
-    "BOOLEAN": BooleanNode,
-    "BYTE": IntegerNode,
-    "SHORT": IntegerNode,
-    "INT": IntegerNode,
-    "LONG": IntegerNode,
-    "BIG_INT": BigIntNode,
-    "FLOAT": FloatNode,
-    "DOUBLE": FloatNode,
-    "BYTES": BytesNode,
-    "CONVERTED": ConvertedNode,
-    "TUPLE": TupleNode,
-    "ROW": RowNode,
-    "LIST": ListNode,
-    "ARRAY": ListNode,
-    "MAP": MapNode,
+    "ANY": _DynamicNode,
+    "STRING": _StringNode,
+    "BOOLEAN": _BooleanNode,
+    "BYTE": _IntegerNode,
+    "SHORT": _IntegerNode,
+    "INT": _IntegerNode,
+    "LONG": _IntegerNode,
+    "BIG_INT": _BigIntNode,
+    "FLOAT": _FloatNode,
+    "DOUBLE": _FloatNode,
+    "BYTES": _BytesNode,
+    "CONVERTED": _ConvertedNode,
+    "TUPLE": _TupleNode,
+    "ROW": _RowNode,
+    "LIST": _ListNode,
+    "ARRAY": _ListNode,
+    "MAP": _MapNode,
 }
 
 

@@ -30,7 +30,7 @@ EXTENDED_FIRST, EXTENDED_LAST = 0x10, 0x1F
 SHORT_STR = 0x40  # … 0x7F: 0 to 63 bytes
 SHORT_TUPLE = 0x80  # … 0x8F: 0 to 15 elements
 SHORT_LIST = 0x90  # … 0x9F: 0 to 15 elements
-SMALL_INT = 0xC0  # 0xA0 … 0xFF: −32 to 63
+SMALL_INT = 0xC0  # 0xA0 … 0xFF: -32 to 63
 
 
 def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:

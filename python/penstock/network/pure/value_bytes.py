@@ -52,7 +52,9 @@ class Reader:
         start = self.position
         stop = start + form.size
         if stop > self.end:
-            raise CorruptStreamError(f"a value needs {form.size} bytes, {self.end - start} are left")
+            raise CorruptStreamError(
+                f"a value needs {form.size} bytes, {self.end - start} are left"
+            )
         self.position = stop
         return form.unpack_from(self.data, start)[0]
 

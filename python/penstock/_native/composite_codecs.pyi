@@ -1,0 +1,16 @@
+from typing import Self
+
+from penstock._native.codec_node import CodecNode
+from penstock.network.type_schema import TypeSchema
+
+class FieldsNode(CodecNode):
+    def __new__(cls, schema: TypeSchema, *fields: CodecNode) -> Self: ...
+
+class TupleNode(FieldsNode): ...
+class RowNode(FieldsNode): ...
+
+class ListNode(CodecNode):
+    def __new__(cls, schema: TypeSchema, element: CodecNode) -> Self: ...
+
+class MapNode(CodecNode):
+    def __new__(cls, schema: TypeSchema, key: CodecNode, value: CodecNode) -> Self: ...

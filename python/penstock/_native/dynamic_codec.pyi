@@ -1,0 +1,3 @@
+from penstock._native.codec_node import CodecNode
+
+class DynamicNode(CodecNode): ...
