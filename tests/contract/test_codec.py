@@ -529,6 +529,21 @@ def test_counts_are_not_trusted(kind):
             codec_of(kind, type_info).decode(bytes.fromhex(head + "ffffffff07" + "00"))
 
 
+def test_batches(kind):
+    """Many values in one piece of bytes, of which no part is lost silently."""
+    codec = codec_of(kind, WORD_COUNT)
+    values = [("word", i) for i in range(1000)]
+    data = codec.encode_batch(iter(values))
+    assert codec.decode_batch(data) == values
+    assert codec.decode_batch(b"") == []
+    assert data[:14].hex() == "0000000a" + codec.encode(("word", 0)).hex()
+    for size in (1, 3, 4, 13, 15, len(data) - 1):
+        with pytest.raises(CorruptStreamError):
+            codec.decode_batch(data[:size])
+    with pytest.raises(SerializationError):
+        codec.encode_batch([("word", 1), 5])
+
+
 def test_decoding_takes_any_buffer(kind):
     """bytes, bytearray and memoryview are read alike."""
     codec = codec_of(kind, WORD_COUNT)

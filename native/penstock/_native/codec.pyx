@@ -5,7 +5,7 @@ Byte-identical with ``penstock.network.pure.codec``; docs/formats/codec.md has t
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport uint8_t
+from libc.stdint cimport uint8_t, uint32_t
 from libc.stdlib cimport free
 
 from penstock._native.basic_codecs cimport (
@@ -15,6 +15,7 @@ from penstock._native.basic_codecs cimport (
 from penstock._native.composite_codecs cimport ListNode, MapNode, RowNode, TupleNode
 from penstock._native.dynamic_codec cimport DynamicNode
 from penstock._native.failure cimport fail_misfit
+from penstock._native.wire cimport ps_load32, ps_store32, reserve
 
 from penstock.errors import CorruptStreamError, SerializationError
 from penstock.network.pure.codec import Codec as PureCodec
@@ -103,6 +104,56 @@ cdef class Codec:
             return PyBytes_FromStringAndSize(<const char *>writer.data, writer.position)
         finally:
             free(writer.scratch)
+
+    def encode_batch(self, values):
+        """The values one after the other, each with its length as in a record buffer (B1)."""
+        cdef uint8_t block[512]
+        cdef Writer writer
+        cdef size_t start
+        cdef object value
+        writer.data = block
+        writer.position = 0
+        writer.capacity = sizeof(block)
+        writer.scratch = NULL
+        writer.scratch_capacity = 0
+        try:
+            for value in values:
+                start = writer.position
+                reserve(&writer, 4)
+                writer.position += 4
+                self.encode_into(&writer, value)
+                ps_store32(writer.data + start, <uint32_t>(writer.position - start - 4))
+            return PyBytes_FromStringAndSize(<const char *>writer.data, writer.position)
+        finally:
+            free(writer.scratch)
+
+    def decode_batch(self, data):
+        """The values that :meth:`encode_batch` wrote.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of whole values of the type.
+        """
+        cdef Py_buffer view
+        cdef const uint8_t *position
+        cdef const uint8_t *end
+        cdef size_t size
+        cdef list values = []
+        PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        try:
+            position = <const uint8_t *>view.buf
+            end = position + view.len
+            while position < end:
+                if end - position < 4:
+                    raise CorruptStreamError("a value's length is cut off")
+                size = ps_load32(position)
+                position += 4
+                if size > <size_t>(end - position):
+                    raise CorruptStreamError(f"a value of {size} bytes, {end - position} are left")
+                values.append(self.decode_whole(position, size))
+                position += size
+            return values
+        finally:
+            PyBuffer_Release(&view)
 
     def decode(self, data):
         """The value of exactly these bytes.

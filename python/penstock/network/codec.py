@@ -1,5 +1,6 @@
 """Codecs of the runtime in use: values to bytes and back."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,6 +30,16 @@ class Codec(Protocol):
 
         Raises:
             CorruptStreamError: they are not the bytes of one value of the type.
+        """
+
+    def encode_batch(self, values: Iterable[Any]) -> bytes:
+        """The values one after the other, each with its length as in a record buffer."""
+
+    def decode_batch(self, data: bytes) -> list[Any]:
+        """The values that :meth:`encode_batch` wrote.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of whole values of the type.
         """
 
 

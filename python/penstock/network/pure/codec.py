@@ -8,7 +8,7 @@ say why, so the errors of both runtimes read alike.
 import math
 import operator
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from penstock.common.types import Row, RowKind
@@ -517,6 +517,36 @@ class Codec:
             self.root.encode_into(out, value)
         except Misfit as misfit:
             raise SerializationError(misfit.message(self.schema.name)) from misfit.__cause__
+
+    def encode_batch(self, values: Iterable[Any]) -> bytes:
+        """The values one after the other, each with its length as in a record buffer (B1)."""
+        out = bytearray()
+        for value in values:
+            start = len(out)
+            out += bytes(4)
+            self.encode_into(out, value)
+            I32.pack_into(out, start, len(out) - start - 4)
+        return bytes(out)
+
+    def decode_batch(self, data: bytes | bytearray | memoryview) -> list[Any]:
+        """The values that :meth:`encode_batch` wrote.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of whole values of the type.
+        """
+        view, values, position = memoryview(data), [], 0
+        while position < len(view):
+            if len(view) - position < 4:
+                raise CorruptStreamError("a value's length is cut off")
+            size = int.from_bytes(view[position : position + 4], "big")
+            position += 4
+            if size > len(view) - position:
+                raise CorruptStreamError(
+                    f"a value of {size} bytes, {len(view) - position} are left"
+                )
+            values.append(self.decode_at(view[position : position + size], 0))
+            position += size
+        return values
 
     def decode(self, data: bytes | bytearray | memoryview) -> Any:
         """The value of exactly these bytes.
