@@ -22,6 +22,7 @@ from penstock.jobmaster.restart_strategies import (
     NoRestartStrategy,
 )
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
+from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
 from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from support.graphs import Program
@@ -84,6 +85,7 @@ class World:
                 failover_strategy=self.rng.choice(["region", "region", "full"]),
             ),
         )
+        self.sharing = LocalInputPreferredSlotSharingStrategy(self.scheduler.graph)
         self.missing = 0
         self.workers = {}  # executor id -> allocation ids it has offered and not got back
         self.accepted = {}  # allocation id -> executor id, as the job master sees it
@@ -148,9 +150,13 @@ class World:
         self.check()
 
     def report(self, attempt_id, state, executor, failure=None):
-        for action in self.scheduler.task_state_changed(
-            attempt_id, state, executor, self.now, failure
-        ):
+        known = any(s.current.attempt_id == attempt_id for s in self.scheduler.graph.subtasks())
+        actions = self.scheduler.task_state_changed(attempt_id, state, executor, self.now, failure)
+        if not known:
+            # A late report may coincide with a restart that is due, and must do nothing else.
+            moves = [x.new for x in actions if isinstance(x, a.TaskStateChanged)]
+            assert set(moves) <= {S.SCHEDULED, S.DEPLOYING}
+        for action in actions:
             self.carry_out(action)
         self.check()
 
@@ -220,6 +226,11 @@ class World:
             assert place not in places, "two subtasks of one vertex in one slot"
             places.add(place)
         assert len(self.scheduler.pool) == len(self.accepted)
+        active = [s for s in self.scheduler.graph.subtasks() if not s.state.is_terminal]
+        assert self.scheduler.graph.active == len(active)
+        if self.scheduler.status is JobStatus.RUNNING:
+            needed = {self.sharing.group_of(s.id) for s in active if s.state is not S.CREATED}
+            assert self.scheduler.pool.required == len(needed)
 
     # The workers' side --------------------------------------------------------------------
 
@@ -330,7 +341,7 @@ class World:
 
 
 def seeds():
-    text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-149")
+    text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-99")
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
@@ -359,10 +370,10 @@ def test_the_seeds_reach_every_end():
     """The simulation is worth something only if its runs differ."""
     ends = set()
     restarts = 0
-    for seed in range(80):
+    for seed in range(50):
         world = World(seed)
         world.run()
         ends.add(world.scheduler.status)
         restarts += world.scheduler.graph.num_restarts
     assert ends >= {JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED}
-    assert restarts > 50
+    assert restarts > 30

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.graph.ids import ResultPartitionID
 from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
 
 if TYPE_CHECKING:
@@ -127,12 +126,9 @@ def produced_partitions(
     partitions = []
     for result in graph.vertices[subtask.job_vertex.id].results:
         consumers = result.consumers_of_partition(subtask.subtask)
-        partition_id = ResultPartitionID(
-            result.dataset_id, subtask.subtask, subtask.current.attempt_id
-        )
         partitions.append(
             PartitionDescriptor(
-                partition_id=partition_id.to_bytes(),
+                partition_id=result.partition_id(subtask.subtask),
                 num_subpartitions=len(consumers),
                 type=result.type,
                 flush_timeout_ms=result.buffer_timeout_ms,
@@ -155,10 +151,9 @@ def _gates(graph: ExecutionGraph, subtask: ExecutionVertex) -> tuple[GateDescrip
                 raise IllegalExecutionStateError(
                     f"{subtask.task_name} reads from {producer.task_name}, which has no slot"
                 )
-            partition_id = ResultPartitionID(result.dataset_id, partition, producer.attempt_id)
             channels.append(
                 ChannelDescriptor(
-                    partition_id.to_bytes(),
+                    result.partition_id(partition),
                     subpartition,
                     producer.slot.executor_id,
                     producer.slot.host,

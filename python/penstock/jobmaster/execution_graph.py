@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import JobExecutionError
+from penstock.graph.ids import ResultPartitionID
 from penstock.graph.wiring import ConsumedSubpartition, consumed_partitions, consumers_of
 from penstock.jobmaster.execution import Execution, ExecutionVertex
 from penstock.jobmaster.states import JOB_TRANSITIONS, ExecutionState, JobStatus
@@ -52,11 +53,22 @@ class IntermediateResult:
         self.buffer_timeout_ms = dataset.buffer_timeout_ms
         self.edge: JobEdge | None = None
         self.consumer: ExecutionJobVertex | None = None
+        # Each consumer subtask names each of its producers, so an id is asked for many times.
+        self._partition_ids: dict[int, tuple[ExecutionAttemptID, bytes]] = {}
 
     @property
     def is_blocking(self) -> bool:
         """Whether it can be read only after its producer has finished."""
         return self.type == "BLOCKING"
+
+    def partition_id(self, partition: int) -> bytes:
+        """Returns the 60-byte id of what the current attempt of a producer subtask writes."""
+        attempt = self.producer.subtasks[partition].current.attempt_id
+        known = self._partition_ids.get(partition)
+        if known is None or known[0] is not attempt:
+            known = (attempt, ResultPartitionID(self.dataset_id, partition, attempt).to_bytes())
+            self._partition_ids[partition] = known
+        return known[1]
 
     def consumers_of_partition(self, partition: int) -> range:
         """Returns the consumer subtasks that read one partition."""
@@ -145,6 +157,8 @@ class ExecutionGraph:
         self._live: dict[ExecutionAttemptID, ExecutionVertex] = {}
         for vertex in job.vertices.values():
             self._attach(vertex, now_ms)
+        #: Subtasks whose current attempt has not ended.
+        self.active = len(self._live)
 
     def _attach(self, job_vertex: JobVertex, now_ms: int) -> None:
         if job_vertex.id in self.vertices:
@@ -195,6 +209,7 @@ class ExecutionGraph:
         execution = subtask.reset(now_ms)
         del self._live[ended]
         self._live[execution.attempt_id] = subtask
+        self.active += 1
         return execution
 
     def blocking_inputs(self, subtask: ExecutionVertex) -> Iterator[tuple[ExecutionVertex, int]]:
@@ -215,10 +230,6 @@ class ExecutionGraph:
     def all_in(self, *states: ExecutionState) -> bool:
         """Whether every subtask is in one of the states."""
         return all(subtask.state in states for subtask in self.subtasks())
-
-    def all_terminal(self) -> bool:
-        """Whether every subtask's current attempt has ended."""
-        return all(subtask.state.is_terminal for subtask in self.subtasks())
 
     def move(self, new: JobStatus, now_ms: int) -> JobStatus:
         """Changes the status of the job; returns the old one.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.graph.ids import ResultPartitionID
 from penstock.jobmaster.states import ExecutionState
 
 if TYPE_CHECKING:
@@ -81,12 +80,10 @@ class RestartPipelinedRegionFailoverStrategy:
             other = self._regions.of(producer.id)
             if other is region:
                 continue
-            partition_id = ResultPartitionID(
-                inputs[gate][1].dataset_id, producer.subtask, producer.current.attempt_id
-            )
+            partition_id = inputs[gate][1].partition_id(producer.subtask)
             available = (
                 producer.state is ExecutionState.FINISHED
-                and partition_id.to_bytes() not in failure.missing_partitions
+                and partition_id not in failure.missing_partitions
             )
             if not available and producer.state is not ExecutionState.CREATED:
                 lost.append(other)

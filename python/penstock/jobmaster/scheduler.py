@@ -57,7 +57,10 @@ class SchedulerSettings:
 
 @dataclass
 class _PendingRestart:
-    subtasks: dict[SubtaskID, int]
+    """Subtasks that restart together once `waiting_for` is empty and the time has come."""
+
+    subtasks: set[SubtaskID]
+    waiting_for: set[SubtaskID]
     at_ms: int
     is_global: bool
 
@@ -100,6 +103,7 @@ class Scheduler:
         self._restarts: list[_PendingRestart] = []
         self._failure: Failure | None = None
         self._declared: tuple[int, int] = (0, 0)
+        self._needs_changed = False
         self._out: list[a.Action] = []
 
     @property
@@ -125,6 +129,7 @@ class Scheduler:
         """Takes the slots that the job needs and rejects the others."""
         for offer in offers:
             accepted = not self.status.is_terminal and self.pool.offer(offer, now_ms)
+            self._needs_changed |= accepted
             answer = a.AcceptSlot if accepted else a.RejectSlot
             self._out.append(answer(offer.executor_id, offer.allocation_id))
         return self._settle(now_ms)
@@ -242,6 +247,7 @@ class Scheduler:
     def tick(self, now_ms: int) -> list[a.Action]:
         """Does what the time has come for: restarts, requests given up, idle slots released."""
         for bulk in self._allocator.timed_out(now_ms):
+            self._needs_changed = True
             self._slots_not_available(bulk, now_ms)
         self._out.extend(
             a.ReleaseSlot(slot.executor_id, slot.allocation_id, "the slot is idle")
@@ -251,7 +257,7 @@ class Scheduler:
 
     def next_deadline_ms(self, now_ms: int) -> int | None:
         """Returns when `tick` is wanted at the latest, or None; a past time means at once."""
-        times = [restart.at_ms for restart in self._restarts if self._has_terminated(restart)]
+        times = [restart.at_ms for restart in self._restarts if not restart.waiting_for]
         others = (self._allocator.next_deadline_ms(now_ms), self.pool.next_idle_ms())
         times.extend(time for time in others if time is not None)
         return min(times, default=None)
@@ -271,6 +277,7 @@ class Scheduler:
                 subtask.current.schedule(now_ms)
                 self._task_moved(subtask, old, now_ms)
             self._allocator.request(region.subtasks, now_ms)
+            self._needs_changed = True
 
     def _inputs_consumable(self, subtask: ExecutionVertex, region: PipelinedRegion) -> bool:
         return all(
@@ -311,6 +318,7 @@ class Scheduler:
     # Failures -------------------------------------------------------------------------------
 
     def _lose_slots(self, slots: list[SlotOffer], failure: Failure, now_ms: int) -> None:
+        self._needs_changed |= bool(slots)
         self._fail_all(self._allocator.lose(slots), failure, now_ms)
 
     def _fail_all(self, subtask_ids: Iterable[SubtaskID], failure: Failure, now_ms: int) -> None:
@@ -364,10 +372,13 @@ class Scheduler:
         subtasks = [self.graph.subtask(id_) for id_ in sorted(tasks)]
         self._cancel_tasks(subtasks, now_ms)
         # What this restart takes over, the earlier ones need not do any more.
-        self._restarts = [r for r in self._restarts if self._current_members(r)]
-        self._restarts.append(
-            _PendingRestart({s.id: s.version for s in subtasks}, at_ms, is_global)
-        )
+        for restart in self._restarts:
+            restart.subtasks -= tasks
+            restart.waiting_for -= tasks
+        self._restarts = [r for r in self._restarts if r.subtasks]
+        waiting_for = {s.id for s in subtasks if not s.state.is_terminal}
+        self._restarts.append(_PendingRestart(set(tasks), waiting_for, at_ms, is_global))
+        self._needs_changed = True
         self.graph.num_restarts += 1
         if self.status is JobStatus.RUNNING:
             self._move(JobStatus.RESTARTING, now_ms, failure)
@@ -394,28 +405,20 @@ class Scheduler:
 
     # Restarts -------------------------------------------------------------------------------
 
-    def _current_members(self, restart: _PendingRestart) -> list[ExecutionVertex]:
-        subtasks = ((self.graph.subtask(id_), v) for id_, v in restart.subtasks.items())
-        return [subtask for subtask, version in subtasks if subtask.version == version]
-
-    def _has_terminated(self, restart: _PendingRestart) -> bool:
-        return all(s.state.is_terminal for s in self._current_members(restart))
-
     def _restart_due(self, now_ms: int) -> None:
-        due = [r for r in self._restarts if r.at_ms <= now_ms and self._has_terminated(r)]
+        due = [r for r in self._restarts if r.at_ms <= now_ms and not r.waiting_for]
         for restart in due:
             self._restarts.remove(restart)
-            subtasks = self._current_members(restart)
-            for subtask in subtasks:
+            for subtask_id in sorted(restart.subtasks):
+                subtask = self.graph.subtask(subtask_id)
                 if subtask.state is ExecutionState.FINISHED:
                     self._release_partitions(subtask, blocking_only=False)
                 self.graph.reset(subtask, now_ms)
-            ids = frozenset(subtask.id for subtask in subtasks)
             if not self._restarts and self.status is JobStatus.RESTARTING:
                 self._move(JobStatus.RUNNING, now_ms)
-            if ids:
-                self._out.append(a.RestoreState(ids, restart.is_global))
-                self._schedule(self.regions.covering(ids), now_ms)
+            self._out.append(a.RestoreState(frozenset(restart.subtasks), restart.is_global))
+            self._needs_changed = True
+            self._schedule(self.regions.covering(restart.subtasks), now_ms)
 
     # Bookkeeping ----------------------------------------------------------------------------
 
@@ -424,8 +427,9 @@ class Scheduler:
         self._restart_due(now_ms)
         self._deploy_ready(now_ms)
         self._end_job(now_ms)
-        if not self.status.is_terminal:
-            restarting = [s.id for r in self._restarts for s in self._current_members(r)]
+        if self._needs_changed and not self.status.is_terminal:
+            self._needs_changed = False
+            restarting = (id_ for restart in self._restarts for id_ in restart.subtasks)
             self._declare_slots(self._allocator.declare(restarting))
         out, self._out = self._out, []
         return out
@@ -437,7 +441,7 @@ class Scheduler:
             self._out.append(a.RequestSlots(*declared))
 
     def _end_job(self, now_ms: int) -> None:
-        if self.status.is_terminal or not self.graph.all_terminal():
+        if self.status.is_terminal or self.graph.active:
             return
         if self.status is JobStatus.CANCELLING:
             self._move(JobStatus.CANCELED, now_ms)
@@ -482,7 +486,10 @@ class Scheduler:
             )
         )
         if execution.state.is_terminal:
-            self._allocator.release(subtask.id, now_ms)
+            self.graph.active -= 1
+            self._needs_changed |= self._allocator.release(subtask.id, now_ms)
+            for restart in self._restarts:
+                restart.waiting_for.discard(subtask.id)
 
     def _move(self, new: JobStatus, now_ms: int, failure: Failure | None = None) -> None:
         old = self.graph.move(new, now_ms)

@@ -98,14 +98,14 @@ class SlotAllocator:
         self._bulks = waiting
         return served
 
-    def release(self, subtask_id: SubtaskID, now_ms: int) -> None:
-        """Gives back the place of a subtask; the last one gives the slot back to the pool."""
+    def release(self, subtask_id: SubtaskID, now_ms: int) -> bool:
+        """Gives back the place of a subtask; True when the slot went back to the pool with it."""
         leaf = self._leaves.pop(subtask_id, None)
-        if leaf is None:
-            return
-        if leaf.release():
-            root = self._roots.pop(self._sharing.group_of(subtask_id).index)
-            self._pool.free(root.slot.allocation_id, now_ms)
+        if leaf is None or not leaf.release():
+            return False
+        root = self._roots.pop(self._sharing.group_of(subtask_id).index)
+        self._pool.free(root.slot.allocation_id, now_ms)
+        return True
 
     def lose(self, lost: Iterable[SlotOffer]) -> list[SubtaskID]:
         """Takes away slots that have left the pool; returns the subtasks that were in them."""
