@@ -23,6 +23,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import CancelTaskError, PenstockError
+from penstock.taskexecutor.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.task_environment import TaskEnvironment
 from penstock.taskexecutor.task_failure import describe_failure
 from penstock.taskexecutor.task_interrupt import InterruptibleSection
@@ -353,7 +354,8 @@ def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
         PenstockError: the code names a module that this worker does not have.
     """
     try:
-        chain = pickle.loads(code)
+        with IMPORT_LOCK:
+            chain = pickle.loads(code)
     except ModuleNotFoundError as error:
         raise PenstockError(
             f"the job code needs the module {error.name!r}, which this worker does not have: "
@@ -362,6 +364,7 @@ def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
     if callable(chain):
         invokable: Invokable = chain(environment)
         return invokable
-    from penstock.taskexecutor.stream_task import StreamTask
+    with IMPORT_LOCK:
+        from penstock.taskexecutor.stream_task import StreamTask
 
     return StreamTask(chain, environment)

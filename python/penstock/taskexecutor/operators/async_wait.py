@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def create_async_wait(context: OperatorContext) -> StreamOperator:
     """The operator of ``AsyncDataStream``.
 
-    Arguments of the descriptor: ``timeout_ms`` (0 for none), ``capacity``, ``ordered`` and
+    Arguments of the descriptor: ``timeout_ms`` (0 for none), ``capacity``, ``output_mode`` and
     ``retry_strategy`` (None never retries).
     """
     return AsyncWaitOperator(context)
@@ -55,7 +55,7 @@ class AsyncWaitOperator(FunctionOperator):
         arguments = context.descriptor.arguments
         self.capacity: int = arguments["capacity"]
         self.timeout_ms: int = arguments["timeout_ms"]
-        self.ordered: bool = arguments["ordered"]
+        self.ordered = arguments["output_mode"] == "ORDERED"
         self.retry_strategy = arguments.get("retry_strategy")
         self.queue: deque[_Entry] = deque()
         self.under_way = 0

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
+from penstock.taskexecutor.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.operators.sorted_input import SORTED_KINDS, SortedInputOperator
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def create_operator(context: OperatorContext) -> StreamOperator:
         msg = f"operator {context.name!r} is of the unknown kind {kind!r}"
         raise PenstockError(msg)
     module, name = _FACTORIES[kind]
-    factory: Callable[[OperatorContext], StreamOperator] = getattr(
-        import_module(_PACKAGE + module), name
-    )
+    with IMPORT_LOCK:
+        loaded = import_module(_PACKAGE + module)
+    factory: Callable[[OperatorContext], StreamOperator] = getattr(loaded, name)
     operator = factory(context)
     if context.is_batch and context.is_keyed and kind in SORTED_KINDS:
         return SortedInputOperator(context, operator, max(1, len(context.config.key_selectors)))

@@ -126,9 +126,9 @@ class SortedInputOperator(StreamOperator):
     def run(self) -> None:
         """Processes everything that was kept, then ends event time for good."""
         try:
-            while self.groups:
+            for key in list(self.groups):
                 # Taken out one by one, so that the memory of a key is free once it is done.
-                _, group = self.groups.popitem()
+                group = self.groups.pop(key)
                 group.sort(key=_BY_TIME)
                 for timestamp, target, value in group:
                     target.process(value, timestamp)

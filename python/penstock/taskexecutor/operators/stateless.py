@@ -37,7 +37,7 @@ def create_filter(context: OperatorContext) -> StreamOperator:
 
 def create_project(context: OperatorContext) -> StreamOperator:
     """A tuple of some fields of each tuple or row."""
-    indexes = tuple(context.descriptor.arguments["fields"])
+    indexes = tuple(context.descriptor.arguments["indexes"])
 
     def project(value: Any) -> tuple[Any, ...]:
         return tuple([value[index] for index in indexes])

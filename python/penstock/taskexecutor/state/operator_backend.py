@@ -40,13 +40,23 @@ class OperatorListState:
         return iter(self.get())
 
 
+class BroadcastContent(dict[Any, Any]):
+    """The map of a broadcast state.
+
+    Attributes:
+        was_cleared: Whether ``clear`` is what emptied it.
+    """
+
+    was_cleared = False
+
+
 class ReadOnlyBroadcastStateView:
     """What the side that is not broadcast sees of a broadcast state.
 
     PyFlink's view has ``clear`` too, which is why it is not missing here; it is refused.
     """
 
-    def __init__(self, content: dict[Any, Any]) -> None:
+    def __init__(self, content: BroadcastContent) -> None:
         """Opens a view of ``content``."""
         self._content = content
 
@@ -71,8 +81,12 @@ class ReadOnlyBroadcastStateView:
         return self._content.values()
 
     def is_empty(self) -> bool:
-        """Whether there is no key."""
-        return not self._content
+        """Whether ``clear`` left no key.
+
+        As in PyFlink, a state that was never filled, or of which keys were removed one by one,
+        does not count as empty; ask for its keys instead.
+        """
+        return not self._content and self._content.was_cleared
 
     def clear(self) -> None:
         """Refused: only the broadcast side may change the state.
@@ -96,7 +110,7 @@ class ReadOnlyBroadcastStateView:
 class BroadcastStateView(ReadOnlyBroadcastStateView):
     """A broadcast state: every subtask has the same content if its function is deterministic."""
 
-    def __init__(self, content: dict[Any, Any], descriptor: Any) -> None:
+    def __init__(self, content: BroadcastContent, descriptor: Any) -> None:
         """Opens a view of ``content``."""
         super().__init__(content)
         name = descriptor.get_name()
@@ -109,6 +123,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
             self._check_key(key)
         if self._check_value is not None and value is not None:
             self._check_value(value)
+        self._content.was_cleared = False
         self._content[key] = value
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
@@ -123,6 +138,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
     def clear(self) -> None:
         """Removes all keys."""
         self._content.clear()
+        self._content.was_cleared = True
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.put(key, value)
@@ -138,7 +154,7 @@ class OperatorStateBackend:
         """Creates a backend without states."""
         self._lists: dict[str, list[Any]] = {}
         self._union_lists: dict[str, list[Any]] = {}
-        self._broadcast: dict[str, dict[Any, Any]] = {}
+        self._broadcast: dict[str, BroadcastContent] = {}
 
     def list_state(self, descriptor: Any) -> OperatorListState:
         """A list that is split when the parallelism changes."""
@@ -150,12 +166,13 @@ class OperatorStateBackend:
 
     def broadcast_state(self, descriptor: Any) -> BroadcastStateView:
         """A map for the broadcast side."""
-        content = self._broadcast.setdefault(descriptor.get_name(), {})
+        content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
         return BroadcastStateView(content, descriptor)
 
     def read_only_broadcast_state(self, descriptor: Any) -> ReadOnlyBroadcastStateView:
         """The same map for the other side."""
-        return ReadOnlyBroadcastStateView(self._broadcast.setdefault(descriptor.get_name(), {}))
+        content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
+        return ReadOnlyBroadcastStateView(content)
 
     def snapshot(self) -> dict[str, dict[str, Any]]:
         """All states, independent of later changes."""
@@ -170,4 +187,4 @@ class OperatorStateBackend:
         for name, values in snapshot["union"].items():
             self._union_lists.setdefault(name, []).extend(values)
         for name, content in snapshot["broadcast"].items():
-            self._broadcast.setdefault(name, {}).update(content)
+            self._broadcast.setdefault(name, BroadcastContent()).update(content)
