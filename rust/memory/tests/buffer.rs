@@ -1,5 +1,7 @@
 //! Buffers share their segment by counting; indexes belong to each handle.
 
+#![cfg(not(loom))]
+
 use penstock_memory::{
     Buffer, BufferError, DEFAULT_REQUEST_TIMEOUT, DataType, LocalPoolOptions, NetworkBufferPool,
     UniqueBuffer,

@@ -1,5 +1,7 @@
 //! What is committed is read exactly once, in order, while the writer goes on.
 
+#![cfg(not(loom))]
+
 use std::sync::Arc;
 
 use penstock_memory::{

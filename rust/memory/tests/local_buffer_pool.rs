@@ -1,5 +1,7 @@
 //! Requests, quotas, overdraft, listeners and the end of a local buffer pool.
 
+#![cfg(not(loom))]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Checked access to segments on and off the heap, before and after they are freed.
 
+#![cfg(not(loom))]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,7 @@
 //! Promises, redistribution and availability of the network buffer pool.
 
+#![cfg(not(loom))]
+
 use std::sync::Arc;
 use std::time::Duration;
 
