@@ -1,30 +1,69 @@
 """What programs and the runtime share: types, rows, time, configuration, job handles."""
 
-from penstock.common.completable_future import CompletableFuture
-from penstock.common.config_options import ConfigOption, ConfigOptions
-from penstock.common.configuration import Configuration
-from penstock.common.execution_config import ExecutionConfig
-from penstock.common.input_dependency_constraint import InputDependencyConstraint
-from penstock.common.job_client import JobClient
-from penstock.common.job_execution_result import JobExecutionResult
-from penstock.common.job_id import JobID
-from penstock.common.job_status import JobStatus
-from penstock.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from penstock.common.serialization import (
-    ByteArraySchema,
-    DeserializationSchema,
-    Encoder,
-    SerializationSchema,
-    SimpleStringSchema,
-)
-from penstock.common.serializer import TypeSerializer
-from penstock.common.time import Duration, Instant, Time
-from penstock.common.typeinfo import TypeInformation, Types
-from penstock.common.types import Row, RowKind
-from penstock.common.watermark_strategy import (
-    AssignerWithPeriodicWatermarksWrapper,
-    WatermarkStrategy,
-)
+from typing import TYPE_CHECKING
+
+from penstock.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from penstock.common.completable_future import (
+        CompletableFuture,
+    )
+    from penstock.common.config_options import (
+        ConfigOption,
+        ConfigOptions,
+    )
+    from penstock.common.configuration import (
+        Configuration,
+    )
+    from penstock.common.execution_config import (
+        ExecutionConfig,
+    )
+    from penstock.common.input_dependency_constraint import (
+        InputDependencyConstraint,
+    )
+    from penstock.common.job_client import (
+        JobClient,
+    )
+    from penstock.common.job_execution_result import (
+        JobExecutionResult,
+    )
+    from penstock.common.job_id import (
+        JobID,
+    )
+    from penstock.common.job_status import (
+        JobStatus,
+    )
+    from penstock.common.restart_strategy import (
+        RestartStrategies,
+        RestartStrategyConfiguration,
+    )
+    from penstock.common.serialization import (
+        ByteArraySchema,
+        DeserializationSchema,
+        Encoder,
+        SerializationSchema,
+        SimpleStringSchema,
+    )
+    from penstock.common.serializer import (
+        TypeSerializer,
+    )
+    from penstock.common.time import (
+        Duration,
+        Instant,
+        Time,
+    )
+    from penstock.common.typeinfo import (
+        TypeInformation,
+        Types,
+    )
+    from penstock.common.types import (
+        Row,
+        RowKind,
+    )
+    from penstock.common.watermark_strategy import (
+        AssignerWithPeriodicWatermarksWrapper,
+        WatermarkStrategy,
+    )
 
 __all__ = [
     "AssignerWithPeriodicWatermarksWrapper",
@@ -55,3 +94,36 @@ __all__ = [
     "Types",
     "WatermarkStrategy",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "CompletableFuture": "completable_future",
+        "ConfigOption": "config_options",
+        "ConfigOptions": "config_options",
+        "Configuration": "configuration",
+        "ExecutionConfig": "execution_config",
+        "InputDependencyConstraint": "input_dependency_constraint",
+        "JobClient": "job_client",
+        "JobExecutionResult": "job_execution_result",
+        "JobID": "job_id",
+        "JobStatus": "job_status",
+        "RestartStrategies": "restart_strategy",
+        "RestartStrategyConfiguration": "restart_strategy",
+        "ByteArraySchema": "serialization",
+        "DeserializationSchema": "serialization",
+        "Encoder": "serialization",
+        "SerializationSchema": "serialization",
+        "SimpleStringSchema": "serialization",
+        "TypeSerializer": "serializer",
+        "Duration": "time",
+        "Instant": "time",
+        "Time": "time",
+        "TypeInformation": "typeinfo",
+        "Types": "typeinfo",
+        "Row": "types",
+        "RowKind": "types",
+        "AssignerWithPeriodicWatermarksWrapper": "watermark_strategy",
+        "WatermarkStrategy": "watermark_strategy",
+    },
+)

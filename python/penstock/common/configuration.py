@@ -161,7 +161,8 @@ class Configuration:
         return "{" + ", ".join(f"{key}={value}" for key, value in self.to_dict().items()) + "}"
 
     def _set(self, key: str, value: Any, value_type: type) -> Configuration:
-        if not isinstance(key, str) or value is None:
+        given: Any = key
+        if not isinstance(given, str) or value is None:
             raise ConfigurationError(f"{key!r}: a key is a text and its value not None")
         self._values[key] = value if isinstance(value, value_type) else value_type(value)
         return self

@@ -8,7 +8,7 @@ from penstock.common.jvm import requires_jvm
 class InputFormat:
     """A Java input format."""
 
-    def __init__(self, j_input_format: object) -> None:
+    def __init__(self, j_input_format: object) -> None:  # noqa: ARG002
         """Refused.
 
         Raises:

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002, ARG004 - signatures of what is refused
 """RestartStrategies: still exported by PyFlink, accepted by nothing; configuration took over."""
 
 from typing import NoReturn
@@ -42,7 +43,9 @@ class RestartStrategies:
 
     @staticmethod
     def failure_rate_restart(
-        failure_rate: int, failure_interval: int, delay_interval: int
+        failure_rate: int,
+        failure_interval: int,
+        delay_interval: int,
     ) -> NoReturn:
         """Refused: use the configuration."""
         requires_jvm("RestartStrategies.failure_rate_restart", _INSTEAD)

@@ -104,7 +104,7 @@ class Encoder:
 class BulkWriterFactory:
     """Makes writers of column formats."""
 
-    def __init__(self, j_bulk_writer_factory: object) -> None:
+    def __init__(self, j_bulk_writer_factory: object) -> None:  # noqa: ARG002
         """Refused: PyFlink's factories wrap Java writers.
 
         Raises:
@@ -127,7 +127,8 @@ class RowFieldExtractorSchema(SerializationSchema):
             InvalidProgramError: The position is negative or no integer.
         """
         super().__init__()
-        if not isinstance(field_index, int) or field_index < 0:
+        given: Any = field_index
+        if not isinstance(given, int) or field_index < 0:
             raise InvalidProgramError(f"a field index is an integer from 0, got {field_index!r}")
         self.field_index = field_index
 

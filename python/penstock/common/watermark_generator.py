@@ -57,7 +57,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
         self._bound_ms = max_out_of_orderness_ms
         self._max_timestamp = MIN_LONG_VALUE + max_out_of_orderness_ms + 1
 
-    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:  # noqa: ARG002
         """Remembers the largest timestamp."""
         if event_timestamp > self._max_timestamp:
             self._max_timestamp = event_timestamp

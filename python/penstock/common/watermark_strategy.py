@@ -171,7 +171,7 @@ class _Bounded:
 class AssignerWithPeriodicWatermarksWrapper:
     """PyFlink's wrapper of a Java assigner."""
 
-    def __init__(self, j_assigner_with_periodic_watermarks: object) -> None:
+    def __init__(self, j_assigner_with_periodic_watermarks: object) -> None:  # noqa: ARG002
         """Refused.
 
         Raises:
@@ -184,6 +184,7 @@ class AssignerWithPeriodicWatermarksWrapper:
 
 
 def _millis(duration: Duration, where: str) -> int:
-    if not isinstance(duration, Duration) or duration.to_nanos() < 0:
+    given: Any = duration
+    if not isinstance(given, Duration) or duration.to_nanos() < 0:
         raise InvalidProgramError(f"{where} takes a Duration that is not negative: {duration!r}")
     return duration.to_millis()

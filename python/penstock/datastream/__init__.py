@@ -4,10 +4,9 @@ The names are resolved on first use: a TaskExecutor imports the functions below 
 without the builders of programs.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from penstock.datastream.async_data_stream import (
@@ -51,10 +50,10 @@ if TYPE_CHECKING:
         CoProcessFunction,
         FilterFunction,
         FlatMapFunction,
-        KeySelector,
         KeyedBroadcastProcessFunction,
         KeyedCoProcessFunction,
         KeyedProcessFunction,
+        KeySelector,
         MapFunction,
         Partitioner,
         ProcessFunction,
@@ -98,67 +97,6 @@ if TYPE_CHECKING:
         Window,
         WindowAssigner,
     )
-
-_MODULES = {
-    "AsyncDataStream": "async_data_stream",
-    "CheckpointConfig": "checkpoint_config",
-    "CheckpointStorage": "checkpoint_storage",
-    "CustomCheckpointStorage": "checkpoint_storage",
-    "FileSystemCheckpointStorage": "checkpoint_storage",
-    "JobManagerCheckpointStorage": "checkpoint_storage",
-    "CheckpointingMode": "checkpointing_mode",
-    "BroadcastConnectedStream": "data_stream",
-    "BroadcastStream": "data_stream",
-    "ConnectedStreams": "data_stream",
-    "DataStream": "data_stream",
-    "DataStreamSink": "data_stream",
-    "KeyedStream": "data_stream",
-    "WindowedStream": "data_stream",
-    "RuntimeExecutionMode": "execution_mode",
-    "ExternalizedCheckpointRetention": "externalized_checkpoint_retention",
-    "AggregateFunction": "functions",
-    "AsyncFunction": "functions",
-    "AsyncRetryPredicate": "functions",
-    "AsyncRetryStrategy": "functions",
-    "BroadcastProcessFunction": "functions",
-    "CoFlatMapFunction": "functions",
-    "CoMapFunction": "functions",
-    "CoProcessFunction": "functions",
-    "FilterFunction": "functions",
-    "FlatMapFunction": "functions",
-    "KeySelector": "functions",
-    "KeyedBroadcastProcessFunction": "functions",
-    "KeyedCoProcessFunction": "functions",
-    "KeyedProcessFunction": "functions",
-    "MapFunction": "functions",
-    "Partitioner": "functions",
-    "ProcessFunction": "functions",
-    "ProcessWindowFunction": "functions",
-    "ReduceFunction": "functions",
-    "RuntimeContext": "functions",
-    "SinkFunction": "functions",
-    "SourceFunction": "functions",
-    "WindowFunction": "functions",
-    "OutputTag": "output_tag",
-    "MemorySize": "slot_sharing_group",
-    "SlotSharingGroup": "slot_sharing_group",
-    "CustomStateBackend": "state_backend",
-    "EmbeddedRocksDBStateBackend": "state_backend",
-    "HashMapStateBackend": "state_backend",
-    "PredefinedOptions": "state_backend",
-    "StateBackend": "state_backend",
-    "StreamExecutionEnvironment": "stream_execution_environment",
-    "TimeDomain": "time_domain",
-    "TimerService": "timerservice",
-    "CountWindow": "window",
-    "GlobalWindow": "window",
-    "MergingWindowAssigner": "window",
-    "TimeWindow": "window",
-    "Trigger": "window",
-    "TriggerResult": "window",
-    "Window": "window",
-    "WindowAssigner": "window",
-}
 
 __all__ = [
     "AggregateFunction",
@@ -221,15 +159,66 @@ __all__ = [
     "WindowedStream",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "AsyncDataStream": "async_data_stream",
+        "CheckpointConfig": "checkpoint_config",
+        "CheckpointStorage": "checkpoint_storage",
+        "CustomCheckpointStorage": "checkpoint_storage",
+        "FileSystemCheckpointStorage": "checkpoint_storage",
+        "JobManagerCheckpointStorage": "checkpoint_storage",
+        "CheckpointingMode": "checkpointing_mode",
+        "BroadcastConnectedStream": "data_stream",
+        "BroadcastStream": "data_stream",
+        "ConnectedStreams": "data_stream",
+        "DataStream": "data_stream",
+        "DataStreamSink": "data_stream",
+        "KeyedStream": "data_stream",
+        "WindowedStream": "data_stream",
+        "RuntimeExecutionMode": "execution_mode",
+        "ExternalizedCheckpointRetention": "externalized_checkpoint_retention",
+        "AggregateFunction": "functions",
+        "AsyncFunction": "functions",
+        "AsyncRetryPredicate": "functions",
+        "AsyncRetryStrategy": "functions",
+        "BroadcastProcessFunction": "functions",
+        "CoFlatMapFunction": "functions",
+        "CoMapFunction": "functions",
+        "CoProcessFunction": "functions",
+        "FilterFunction": "functions",
+        "FlatMapFunction": "functions",
+        "KeySelector": "functions",
+        "KeyedBroadcastProcessFunction": "functions",
+        "KeyedCoProcessFunction": "functions",
+        "KeyedProcessFunction": "functions",
+        "MapFunction": "functions",
+        "Partitioner": "functions",
+        "ProcessFunction": "functions",
+        "ProcessWindowFunction": "functions",
+        "ReduceFunction": "functions",
+        "RuntimeContext": "functions",
+        "SinkFunction": "functions",
+        "SourceFunction": "functions",
+        "WindowFunction": "functions",
+        "OutputTag": "output_tag",
+        "MemorySize": "slot_sharing_group",
+        "SlotSharingGroup": "slot_sharing_group",
+        "CustomStateBackend": "state_backend",
+        "EmbeddedRocksDBStateBackend": "state_backend",
+        "HashMapStateBackend": "state_backend",
+        "PredefinedOptions": "state_backend",
+        "StateBackend": "state_backend",
+        "StreamExecutionEnvironment": "stream_execution_environment",
+        "TimeDomain": "time_domain",
+        "TimerService": "timerservice",
+        "CountWindow": "window",
+        "GlobalWindow": "window",
+        "MergingWindowAssigner": "window",
+        "TimeWindow": "window",
+        "Trigger": "window",
+        "TriggerResult": "window",
+        "Window": "window",
+        "WindowAssigner": "window",
+    },
+)

@@ -111,8 +111,7 @@ class AsyncDataStream:
 
 def _check_retry(timeout: Time, async_retry_strategy: Any) -> None:
     if not isinstance(async_retry_strategy, AsyncRetryStrategy):
-        # PyFlink asserts here, and programs may expect that class.
-        raise AssertionError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
+        raise InvalidProgramError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
     if timeout.to_milliseconds() <= 0:
         raise InvalidProgramError(f"retries need a positive timeout, got {timeout}")
 
@@ -148,9 +147,7 @@ def _wait(
         OneInputTransformation(
             data_stream.transformation,
             "async wait operator",
-            OperatorDescriptor(
-                "async_wait", shipped(async_function, "AsyncDataStream"), arguments
-            ),
+            OperatorDescriptor("async_wait", shipped(async_function, "AsyncDataStream"), arguments),
             type_argument(output_type, "AsyncDataStream"),
             environment.get_parallelism(),
             key_selector=key_selector,

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from penstock.datastream.functions.asynchronous import AsyncRetryPredicate, AsyncRetryStrategy
-from penstock.errors import InvalidProgramError
 
 __all__ = [
     "NO_RETRY_STRATEGY",
@@ -78,7 +77,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]):
             exception_predicate: Which exceptions are tried again.
 
         Raises:
-            InvalidProgramError: A number is not positive.
+            AssertionError: A number is not positive.
         """
         _check_positive("max_attempts", max_attempts)
         _check_positive("backoff_time_millis", backoff_time_millis)
@@ -122,13 +121,13 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
             exception_predicate: Which exceptions are tried again.
 
         Raises:
-            InvalidProgramError: A number is not positive, or the longest wait is the shorter one.
+            AssertionError: A number is not positive, or the longest wait is the shorter one.
         """
         _check_positive("max_attempts", max_attempts)
         _check_positive("initial_delay", initial_delay)
         _check_positive("multiplier", multiplier)
         if max_retry_delay < initial_delay:
-            raise InvalidProgramError(
+            raise AssertionError(
                 f"max_retry_delay ({max_retry_delay}) is less than initial_delay ({initial_delay})"
             )
         self._max_attempts = max_attempts
@@ -153,7 +152,8 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
 
 def _check_positive(name: str, value: float) -> None:
     if value <= 0:
-        raise InvalidProgramError(f"{name} must be positive, got {value}")
+        # PyFlink asserts here, and programs may expect that class.
+        raise AssertionError(f"{name} must be positive, got {value}")
 
 
 NO_RETRY_STRATEGY: NoRetryStrategy[Any] = NoRetryStrategy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.configuration import Configuration
@@ -14,6 +14,7 @@ from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings, SlotSharing
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
 from penstock.graph.transformations import (
     PhysicalTransformation,
+    SinkTransformation,
     SourceTransformation,
     Transformation,
 )
@@ -74,7 +75,7 @@ class JobBuilder:
         Raises:
             InvalidProgramError: The file does not exist, or the name is taken by another.
         """
-        if not os.path.exists(file_path):
+        if not Path(file_path).exists():
             raise InvalidProgramError(f"register_cached_file: there is no file {file_path!r}")
         known = self._cached_files.setdefault(name, (file_path, executable))
         if known != (file_path, executable):
@@ -91,18 +92,30 @@ class JobBuilder:
         self._configuration.set_string(key, f"{known},{path}" if known else path)
 
     def job_graph(
-        self, job_name: str, parallelism: int, buffer_timeout_ms: int
+        self,
+        job_name: str,
+        parallelism: int,
+        buffer_timeout_ms: int,
+        *,
+        sinks_only: bool = False,
     ) -> tuple[JobGraph, Configuration]:
         """The job of the operators collected so far, which are forgotten, and its configuration.
+
+        Args:
+            job_name: Shown in plans, logs and metrics.
+            parallelism: Of operators without one of their own.
+            buffer_timeout_ms: Of operators without one of their own.
+            sinks_only: Whether operators that feed no sink are left out, as in
+                execute-and-collect, where a program has often built more than it asks for.
 
         Raises:
             InvalidProgramError: There are no operators, or they cannot become a job.
         """
         from penstock.graph.job_graph_generator import JobGraphGenerator
 
-        stream_graph, configuration = self._stream_graph(
-            job_name, parallelism, buffer_timeout_ms
-        )
+        if sinks_only:
+            self._operators = [o for o in self._operators if isinstance(o, SinkTransformation)]
+        stream_graph, configuration = self._stream_graph(job_name, parallelism, buffer_timeout_ms)
         self.clear()
         return JobGraphGenerator(stream_graph).generate(), configuration
 

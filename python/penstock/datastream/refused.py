@@ -1,4 +1,4 @@
-"""Classes that PyFlink has and penstock refuses, by name, so that imports and messages are clear."""
+"""Classes that PyFlink has and penstock refuses by name, so that the message is clear."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ class OperatorStateStore(ABC):
         """The broadcast map of that descriptor."""
 
 
-class StateDescriptor(ABC):
+class StateDescriptor(ABC):  # noqa: B024
     """Names a state and says of which type it is.
 
     Attributes:

@@ -95,9 +95,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def set_options(self, options_factory_class_name: str) -> None:
         """Refused: option factories are Java classes."""
-        requires_jvm(
-            f"set_options({options_factory_class_name!r})", "use set_predefined_options"
-        )
+        requires_jvm(f"set_options({options_factory_class_name!r})", "use set_predefined_options")
 
     def get_options(self) -> str | None:
         """None: there is no option factory."""

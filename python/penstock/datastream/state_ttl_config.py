@@ -216,7 +216,7 @@ class StateTtlConfig:
             INCREMENTAL_CLEANUP = 1
             ROCKSDB_COMPACTION_FILTER = 2
 
-        class CleanupStrategy(ABC):
+        class CleanupStrategy(ABC):  # noqa: B024
             """The settings of one kind."""
 
         class EmptyCleanupStrategy(CleanupStrategy):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from penstock.common.configuration import Configuration
@@ -13,11 +12,9 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.time import Duration
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
-from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.execution import execute_job
-from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
 from penstock.datastream.job_building import JobBuilder
@@ -33,9 +30,12 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from penstock.common.job_client import JobClient
     from penstock.common.job_execution_result import JobExecutionResult
-    from penstock.datastream.execution import ExecutedJobClient
+    from penstock.datastream.checkpointing_mode import CheckpointingMode
+    from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.output_tag import OutputTag
 
 __all__ = ["StreamExecutionEnvironment"]
@@ -145,7 +145,7 @@ class StreamExecutionEnvironment:
         Raises:
             ConfigurationError: It is not positive.
         """
-        global _default_local_parallelism  # noqa: PLW0603 - a setting of the process, as in Flink
+        global _default_local_parallelism
         if parallelism < 1:
             raise ConfigurationError(f"a parallelism must be at least 1, got {parallelism}")
         _default_local_parallelism = parallelism
@@ -483,9 +483,12 @@ class StreamExecutionEnvironment:
         """Forgets what was built."""
         self._job.clear()
 
-    def _start(self, job_name: str, *collect_ids: str) -> ExecutedJobClient:
+    def _start(self, job_name: str, *collect_ids: str) -> JobClient:
         job_graph, configuration = self._job.job_graph(
-            job_name, self.get_parallelism(), self.get_buffer_timeout()
+            job_name,
+            self.get_parallelism(),
+            self.get_buffer_timeout(),
+            sinks_only=bool(collect_ids),
         )
         return execute_job(job_graph, configuration, collect_ids)
 
@@ -495,7 +498,7 @@ class StreamExecutionEnvironment:
         """Registers an operator of the next job."""
         self._job.add(transformation)
 
-    def start_collecting(self, job_name: str | None, collect_id: str) -> ExecutedJobClient:
+    def start_collecting(self, job_name: str | None, collect_id: str) -> JobClient:
         """Starts the job whose last operator is a collect sink."""
         return self._start(job_name or DEFAULT_JOB_NAME, collect_id)
 

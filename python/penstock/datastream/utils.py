@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from penstock.common.jvm import requires_jvm
-from penstock.common.typeinfo import TypeInformation
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
 
 
 class ResultTypeQueryable:

@@ -25,7 +25,9 @@ FlinkKafkaProducer = refused_class("FlinkKafkaProducer", _INSTEAD)
 KafkaOffsetResetStrategy = refused_class("KafkaOffsetResetStrategy", _INSTEAD)
 KafkaOffsetsInitializer = refused_class("KafkaOffsetsInitializer", _INSTEAD)
 KafkaRecordSerializationSchema = refused_class("KafkaRecordSerializationSchema", _INSTEAD)
-KafkaRecordSerializationSchemaBuilder = refused_class("KafkaRecordSerializationSchemaBuilder", _INSTEAD)
+KafkaRecordSerializationSchemaBuilder = refused_class(
+    "KafkaRecordSerializationSchemaBuilder", _INSTEAD
+)
 KafkaSink = refused_class("KafkaSink", _INSTEAD)
 KafkaSinkBuilder = refused_class("KafkaSinkBuilder", _INSTEAD)
 KafkaSource = refused_class("KafkaSource", _INSTEAD)

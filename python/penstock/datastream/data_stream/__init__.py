@@ -1,17 +1,37 @@
 """Streams: what a program is built of."""
 
-from penstock.datastream.data_stream.broadcast import BroadcastConnectedStream, BroadcastStream
-from penstock.datastream.data_stream.cached import CachedDataStream
-from penstock.datastream.data_stream.collect import CloseableIterator
-from penstock.datastream.data_stream.connected import ConnectedStreams
-from penstock.datastream.data_stream.keyed import KeyedStream
-from penstock.datastream.data_stream.sink import DataStreamSink
-from penstock.datastream.data_stream.stream import DataStream
-from penstock.datastream.data_stream.windowed import (
-    WINDOW_STATE_NAME,
-    AllWindowedStream,
-    WindowedStream,
-)
+from typing import TYPE_CHECKING
+
+from penstock.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream.broadcast import (
+        BroadcastConnectedStream,
+        BroadcastStream,
+    )
+    from penstock.datastream.data_stream.cached import (
+        CachedDataStream,
+    )
+    from penstock.datastream.data_stream.collect import (
+        CloseableIterator,
+    )
+    from penstock.datastream.data_stream.connected import (
+        ConnectedStreams,
+    )
+    from penstock.datastream.data_stream.keyed import (
+        KeyedStream,
+    )
+    from penstock.datastream.data_stream.sink import (
+        DataStreamSink,
+    )
+    from penstock.datastream.data_stream.stream import (
+        DataStream,
+    )
+    from penstock.datastream.data_stream.windowed import (
+        WINDOW_STATE_NAME,
+        AllWindowedStream,
+        WindowedStream,
+    )
 
 __all__ = [
     "WINDOW_STATE_NAME",
@@ -26,3 +46,20 @@ __all__ = [
     "KeyedStream",
     "WindowedStream",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "BroadcastConnectedStream": "broadcast",
+        "BroadcastStream": "broadcast",
+        "CachedDataStream": "cached",
+        "CloseableIterator": "collect",
+        "ConnectedStreams": "connected",
+        "KeyedStream": "keyed",
+        "DataStreamSink": "sink",
+        "DataStream": "stream",
+        "WINDOW_STATE_NAME": "windowed",
+        "AllWindowedStream": "windowed",
+        "WindowedStream": "windowed",
+    },
+)

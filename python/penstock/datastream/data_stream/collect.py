@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import SinkTransformation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.common.job_client import CollectResults, JobClient
     from penstock.datastream.data_stream.stream import DataStream
-    from penstock.datastream.execution import CollectResults, ExecutedJobClient
 
 T = TypeVar("T")
 
@@ -27,7 +28,7 @@ class CloseableIterator(Generic[T]):
     """
 
     def __init__(
-        self, results: CollectResults, client: ExecutedJobClient, decode: Callable[[bytes], T]
+        self, results: CollectResults, client: JobClient, decode: Callable[[bytes], T]
     ) -> None:
         """Reads the results of a job; use `DataStream.execute_and_collect`."""
         self._results = results
@@ -39,7 +40,7 @@ class CloseableIterator(Generic[T]):
     def __enter__(self) -> CloseableIterator[T]:
         return self
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.close()
 
     def __iter__(self) -> Iterator[T]:
@@ -85,7 +86,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
     from penstock.network.codec import codec_for
 
     environment = stream.get_execution_environment()
-    output_type = stream.transformation.output_type
+    output_type: Any = stream.transformation.output_type
     collect_id = uuid.uuid4().hex
     environment.add_operator(
         SinkTransformation(
@@ -99,4 +100,6 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
         )
     )
     client = environment.start_collecting(job_name, collect_id)
-    return CloseableIterator(client.handle.collect(collect_id), client, codec_for(output_type).decode)
+    return CloseableIterator(
+        client.handle.collect(collect_id), client, codec_for(output_type).decode
+    )

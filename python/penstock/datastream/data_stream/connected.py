@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.data_stream.keyed import KeyedStream
@@ -21,6 +20,8 @@ from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import TwoInputTransformation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.common.typeinfo import TypeInformation
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -22,6 +21,8 @@ from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import PartitionTransformation, ReduceTransformation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.sink import DataStreamSink
     from penstock.datastream.data_stream.windowed import WindowedStream
@@ -151,13 +152,13 @@ class KeyedStream(DataStream[T], Generic[T]):
             )
         )
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream[T]:
         """Windows of each key."""
         from penstock.datastream.data_stream.windowed import WindowedStream
 
         return WindowedStream(self, window_assigner)
 
-    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream[T]:
         """Windows of so many elements of each key.
 
         Args:
@@ -214,7 +215,7 @@ class KeyedStream(DataStream[T], Generic[T]):
         """Refused: the keys decide."""
         self._refuse_partitioning("global_")
 
-    def broadcast(self, *args: Any) -> NoReturn:  # type: ignore[override]  # always refused
+    def broadcast(self, *args: Any) -> NoReturn:  # noqa: ARG002
         """Refused: the keys decide."""
         self._refuse_partitioning("broadcast")
 
@@ -232,23 +233,23 @@ class KeyedStream(DataStream[T], Generic[T]):
         """Refused: the operator before or after has a name."""
         self._refuse("get_name")
 
-    def name(self, name: str) -> NoReturn:
+    def name(self, name: str) -> NoReturn:  # noqa: ARG002
         """Refused: name the operator before or after."""
         self._refuse("name")
 
-    def uid(self, uid: str) -> NoReturn:
+    def uid(self, uid: str) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""
         self._refuse("uid")
 
-    def set_uid_hash(self, uid_hash: str) -> NoReturn:
+    def set_uid_hash(self, uid_hash: str) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""
         self._refuse("set_uid_hash")
 
-    def set_parallelism(self, parallelism: int) -> NoReturn:
+    def set_parallelism(self, parallelism: int) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""
         self._refuse("set_parallelism")
 
-    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:
+    def set_max_parallelism(self, max_parallelism: int) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""
         self._refuse("set_max_parallelism")
 
@@ -256,7 +257,7 @@ class KeyedStream(DataStream[T], Generic[T]):
         """Refused: set it on the operator before or after."""
         self._refuse("force_non_parallel")
 
-    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:
+    def set_buffer_timeout(self, timeout_millis: int) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""
         self._refuse("set_buffer_timeout")
 
@@ -268,11 +269,11 @@ class KeyedStream(DataStream[T], Generic[T]):
         """Refused: set it on the operator before or after."""
         self._refuse("disable_chaining")
 
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""
         self._refuse("slot_sharing_group")
 
-    def cache(self) -> CachedDataStream:
+    def cache(self) -> CachedDataStream[T]:
         """Refused: cache the stream before or after."""
         self._refuse("cache")
 

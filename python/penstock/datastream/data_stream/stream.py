@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from penstock.common.typeinfo import (
@@ -27,7 +26,6 @@ from penstock.datastream.functions import (
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
-from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
@@ -45,7 +43,8 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from collections.abc import Callable, Iterable
+    from typing import Self
 
     from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.connectors.base import Sink
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.connected import ConnectedStreams
     from penstock.datastream.data_stream.keyed import KeyedStream
     from penstock.datastream.data_stream.windowed import AllWindowedStream
+    from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
 
@@ -250,7 +250,8 @@ class DataStream(Generic[T]):
         fields = row.get_field_types()
         if not field_indexes:
             raise InvalidProgramError("project() needs at least one field index")
-        for index in field_indexes:
+        indexes: tuple[Any, ...] = field_indexes
+        for index in indexes:
             if not isinstance(index, int) or not 0 <= index < len(fields):
                 raise InvalidProgramError(f"project(): {row} has no field {index!r}")
         return self._typed_one_input(
@@ -319,9 +320,7 @@ class DataStream(Generic[T]):
         from penstock.datastream.data_stream.connected import ConnectedStreams
 
         if isinstance(ds, BroadcastStream):
-            return BroadcastConnectedStream(
-                self, ds, ds.broadcast_state_descriptors
-            )
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         given: Any = ds
         if not isinstance(given, DataStream):
             raise InvalidProgramError(
@@ -366,7 +365,7 @@ class DataStream(Generic[T]):
             type_argument(key_type, "key_by"),
         )
 
-    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
         """Windows over all elements, in one subtask."""
         from penstock.datastream.data_stream.windowed import AllWindowedStream
 
@@ -483,7 +482,7 @@ class DataStream(Generic[T]):
             dict(operator.arguments),
         )
 
-    def cache(self) -> CachedDataStream:
+    def cache(self) -> CachedDataStream[T]:
         """Keeps the elements for later jobs of the environment."""
         from penstock.datastream.data_stream.cached import CachedDataStream
 
@@ -578,9 +577,7 @@ class DataStream(Generic[T]):
             self._environment, PartitionTransformation(self._transformation, partitioner)
         )
 
-    def _sink(
-        self, kind: str, name: str, func: Any, arguments: dict[str, Any]
-    ) -> DataStreamSink:
+    def _sink(self, kind: str, name: str, func: Any, arguments: dict[str, Any]) -> DataStreamSink:
         transformation = SinkTransformation(
             self._transformation,
             name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TypeInformation, as_type_information
@@ -30,7 +29,8 @@ from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import OneInputTransformation
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from collections.abc import Callable
+    from typing import Self
 
     from penstock.datastream.data_stream.keyed import KeyedStream
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
@@ -175,7 +175,9 @@ class _AnyWindowedStream(Generic[T]):
         self, process_window_function: Any, output_type: TypeArgument = None
     ) -> DataStream[Any]:
         """Evaluates each window with all its elements, with state."""
-        check_function(process_window_function, self._process_function, "process", or_callable=False)
+        check_function(
+            process_window_function, self._process_function, "process", or_callable=False
+        )
         return self._listed("process", process_window_function, output_type)
 
     def _listed(self, kind: str, function: Any, output_type: TypeArgument) -> DataStream[Any]:
@@ -203,9 +205,7 @@ class _AnyWindowedStream(Generic[T]):
         trigger = self._trigger or self._assigner.get_default_trigger(environment)
         if self._evictor is not None:
             # What an evictor looks at are the elements, so they are kept whatever the function.
-            state_descriptor = ListStateDescriptor(
-                WINDOW_STATE_NAME, self._keyed_stream.get_type()
-            )
+            state_descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream.get_type())
         arguments = {
             "assigner": shipped(self._assigner, "window"),
             "trigger": shipped(trigger, "trigger"),

@@ -1,56 +1,68 @@
 """The functions that users write, and what they are told when they run."""
 
-from penstock.datastream.functions.asynchronous import (
-    AsyncFunction,
-    AsyncFunctionDescriptor,
-    AsyncRetryPredicate,
-    AsyncRetryStrategy,
-)
-from penstock.datastream.functions.basic import (
-    AggregateFunction,
-    CoFlatMapFunction,
-    CoMapFunction,
-    FilterFunction,
-    FlatMapFunction,
-    KeySelector,
-    MapFunction,
-    NullByteKeySelector,
-    Partitioner,
-    ReduceFunction,
-)
-from penstock.datastream.functions.broadcast import (
-    BaseBroadcastProcessFunction,
-    BroadcastProcessFunction,
-    KeyedBroadcastProcessFunction,
-)
-from penstock.datastream.functions.function import Function
-from penstock.datastream.functions.join import (
-    CoGroupFunction,
-    FlatJoinFunction,
-    JoinFunction,
-    OutputSelector,
-    ProcessJoinFunction,
-)
-from penstock.datastream.functions.process import (
-    CoProcessFunction,
-    KeyedCoProcessFunction,
-    KeyedProcessFunction,
-    ProcessFunction,
-)
-from penstock.datastream.functions.runtime_context import KeyedStateStore, RuntimeContext
-from penstock.datastream.functions.source_sink import (
-    JavaFunctionWrapper,
-    ParallelSourceFunction,
-    SinkFunction,
-    SourceFunction,
-)
-from penstock.datastream.functions.window import (
-    AllWindowFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    WindowFunction,
-)
-from penstock.datastream.timerservice import TimerService
+from typing import TYPE_CHECKING
+
+from penstock.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from penstock.datastream.functions.asynchronous import (
+        AsyncFunction,
+        AsyncFunctionDescriptor,
+        AsyncRetryPredicate,
+        AsyncRetryStrategy,
+    )
+    from penstock.datastream.functions.basic import (
+        AggregateFunction,
+        CoFlatMapFunction,
+        CoMapFunction,
+        FilterFunction,
+        FlatMapFunction,
+        KeySelector,
+        MapFunction,
+        NullByteKeySelector,
+        Partitioner,
+        ReduceFunction,
+    )
+    from penstock.datastream.functions.broadcast import (
+        BaseBroadcastProcessFunction,
+        BroadcastProcessFunction,
+        KeyedBroadcastProcessFunction,
+    )
+    from penstock.datastream.functions.function import (
+        Function,
+    )
+    from penstock.datastream.functions.join import (
+        CoGroupFunction,
+        FlatJoinFunction,
+        JoinFunction,
+        OutputSelector,
+        ProcessJoinFunction,
+    )
+    from penstock.datastream.functions.process import (
+        CoProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        ProcessFunction,
+    )
+    from penstock.datastream.functions.runtime_context import (
+        KeyedStateStore,
+        RuntimeContext,
+    )
+    from penstock.datastream.functions.source_sink import (
+        JavaFunctionWrapper,
+        ParallelSourceFunction,
+        SinkFunction,
+        SourceFunction,
+    )
+    from penstock.datastream.functions.window import (
+        AllWindowFunction,
+        ProcessAllWindowFunction,
+        ProcessWindowFunction,
+        WindowFunction,
+    )
+    from penstock.datastream.timerservice import (
+        TimerService,
+    )
 
 __all__ = [
     "AggregateFunction",
@@ -92,3 +104,47 @@ __all__ = [
     "TimerService",
     "WindowFunction",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "AsyncFunction": "asynchronous",
+        "AsyncFunctionDescriptor": "asynchronous",
+        "AsyncRetryPredicate": "asynchronous",
+        "AsyncRetryStrategy": "asynchronous",
+        "AggregateFunction": "basic",
+        "CoFlatMapFunction": "basic",
+        "CoMapFunction": "basic",
+        "FilterFunction": "basic",
+        "FlatMapFunction": "basic",
+        "KeySelector": "basic",
+        "MapFunction": "basic",
+        "NullByteKeySelector": "basic",
+        "Partitioner": "basic",
+        "ReduceFunction": "basic",
+        "BaseBroadcastProcessFunction": "broadcast",
+        "BroadcastProcessFunction": "broadcast",
+        "KeyedBroadcastProcessFunction": "broadcast",
+        "Function": "function",
+        "CoGroupFunction": "join",
+        "FlatJoinFunction": "join",
+        "JoinFunction": "join",
+        "OutputSelector": "join",
+        "ProcessJoinFunction": "join",
+        "CoProcessFunction": "process",
+        "KeyedCoProcessFunction": "process",
+        "KeyedProcessFunction": "process",
+        "ProcessFunction": "process",
+        "KeyedStateStore": "runtime_context",
+        "RuntimeContext": "runtime_context",
+        "JavaFunctionWrapper": "source_sink",
+        "ParallelSourceFunction": "source_sink",
+        "SinkFunction": "source_sink",
+        "SourceFunction": "source_sink",
+        "AllWindowFunction": "window",
+        "ProcessAllWindowFunction": "window",
+        "ProcessWindowFunction": "window",
+        "WindowFunction": "window",
+        "TimerService": "penstock.datastream.timerservice",
+    },
+)

@@ -98,7 +98,7 @@ class KeySelector(Function):
 class NullByteKeySelector(KeySelector):
     """Gives every element the same key, for windows over all elements."""
 
-    def get_key(self, value: Any) -> int:
+    def get_key(self, value: Any) -> int:  # noqa: ARG002
         """0."""
         return 0
 

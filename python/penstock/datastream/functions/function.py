@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from penstock.datastream.functions.runtime_context import RuntimeContext
 
 
-class Function(ABC):
+class Function(ABC):  # noqa: B024
     """A user function with a life cycle: `open`, many calls, `close`."""
 
-    def open(self, runtime_context: RuntimeContext) -> None:
+    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
         """Prepares the function; called once per subtask before any element."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Releases what `open` took; called once, also after a failure."""
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - an assigner rarely needs all that it is told
 """Window assigners: which windows an element belongs to."""
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
+MW = TypeVar("MW", bound=Window)
 
 
 class MissingTimestampError(PenstockError, RuntimeError):
@@ -78,11 +80,11 @@ class WindowAssigner(ABC, Generic[T, W]):
 class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows may become one."""
 
-    class MergeCallback(ABC, Generic[W]):  # type: ignore[misc]  # the class's variable, as PyFlink
+    class MergeCallback(ABC, Generic[MW]):
         """Is told which windows merge."""
 
         @abstractmethod
-        def merge(self, to_be_merged: Iterable[W], merge_result: W) -> None:
+        def merge(self, to_be_merged: Iterable[MW], merge_result: MW) -> None:
             """Says that these windows become that one."""
 
     @abstractmethod
@@ -126,7 +128,10 @@ class _TumblingWindows(_TimeWindowAssigner):
         self._offset = offset
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[TimeWindow]:
         """The one window that holds the time."""
         start = TimeWindow.get_window_start_with_offset(
@@ -180,7 +185,10 @@ class _SlidingWindows(_TimeWindowAssigner):
         self._offset = offset
 
     def assign_windows(
-        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self,
+        element: Any,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[TimeWindow]:
         """All windows that hold the time, the latest first."""
         time = self._time(timestamp, context)

@@ -48,7 +48,7 @@ class _OnceEvictor(Evictor):
         self,
         elements: list[TimestampedElement],
         window: Window,
-        watermark: int,
+        watermark: int,  # noqa: ARG002
     ) -> list[TimestampedElement]:
         """Removes now unless it was asked to do so afterwards."""
         return elements if self._do_evict_after else self._remaining(elements, window)
@@ -57,7 +57,7 @@ class _OnceEvictor(Evictor):
         self,
         elements: list[TimestampedElement],
         window: Window,
-        watermark: int,
+        watermark: int,  # noqa: ARG002
     ) -> list[TimestampedElement]:
         """Removes now if it was asked to do so afterwards."""
         return self._remaining(elements, window) if self._do_evict_after else elements
@@ -79,7 +79,7 @@ class CountEvictor(_OnceEvictor):
     def _remaining(
         self,
         elements: list[TimestampedElement],
-        window: Window,
+        window: Window,  # noqa: ARG002
     ) -> list[TimestampedElement]:
         return elements[max(0, len(elements) - self._max_count) :]
 
@@ -100,7 +100,7 @@ class TimeEvictor(_OnceEvictor):
     def _remaining(
         self,
         elements: list[TimestampedElement],
-        window: Window,
+        window: Window,  # noqa: ARG002
     ) -> list[TimestampedElement]:
         if not elements or elements[0][1] == MIN_LONG_VALUE:
             return elements
@@ -134,7 +134,7 @@ class DeltaEvictor(_OnceEvictor):
     def _remaining(
         self,
         elements: list[TimestampedElement],
-        window: Window,
+        window: Window,  # noqa: ARG002
     ) -> list[TimestampedElement]:
         if not elements:
             return elements

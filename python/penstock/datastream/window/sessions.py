@@ -57,7 +57,7 @@ class _SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
         """Merges the windows that overlap or touch."""
         TimeWindow.merge_windows(windows, callback)
 
-    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:  # noqa: ARG002
         """Fires at the end of the session."""
         return EventTimeTrigger() if self._event_time else ProcessingTimeTrigger()
 
@@ -78,7 +78,7 @@ class _FixedGap(_SessionWindows):
             )
         self._session_gap = session_gap
 
-    def _gap_ms(self, element: Any) -> int:
+    def _gap_ms(self, element: Any) -> int:  # noqa: ARG002
         return self._session_gap
 
     def __repr__(self) -> str:

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - a trigger rarely needs all that it is told
 """Triggers: when a window is evaluated.
 
 A trigger is data that the window operator calls; what it remembers lives in partitioned state of
@@ -8,16 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.basic import ReduceFunction
-from penstock.datastream.state import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
-from penstock.datastream.window.windows import TimeWindow, Window
-from penstock.errors import InvalidProgramError
-
-if TYPE_CHECKING:
-    from penstock.common.time import Time
+from penstock.datastream.state import ReducingStateDescriptor, StateDescriptor
+from penstock.datastream.window.windows import Window
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
@@ -123,7 +120,11 @@ class EventTimeTrigger(Trigger[Any, Window]):
         return EventTimeTrigger()
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        element: Any,
+        timestamp: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Fires at once for late elements, else waits for the end."""
         if window.max_timestamp() <= ctx.get_current_watermark():
@@ -132,13 +133,19 @@ class EventTimeTrigger(Trigger[Any, Window]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Fires at the end of the window."""
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
@@ -166,20 +173,30 @@ class ProcessingTimeTrigger(Trigger[Any, Window]):
         return ProcessingTimeTrigger()
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        element: Any,
+        timestamp: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Waits for the end."""
         ctx.register_processing_time_timer(window.max_timestamp())
         return TriggerResult.CONTINUE
 
     def on_processing_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Fires."""
         return TriggerResult.FIRE
 
     def on_event_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
@@ -206,14 +223,6 @@ class Sum(ReduceFunction):
         return value1 + value2
 
 
-class Min(ReduceFunction):
-    """Keeps the smaller, for times that merge."""
-
-    def reduce(self, value1: int, value2: int) -> int:
-        """The smaller."""
-        return min(value1, value2)
-
-
 class CountTrigger(Trigger[Any, Window]):
     """Fires at every so many elements."""
 
@@ -228,7 +237,11 @@ class CountTrigger(Trigger[Any, Window]):
         return CountTrigger(window_size)
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        element: Any,
+        timestamp: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Counts, fires and starts anew."""
         count = ctx.get_partitioned_state(self._count)
@@ -239,13 +252,19 @@ class CountTrigger(Trigger[Any, Window]):
         return TriggerResult.FIRE
 
     def on_processing_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
@@ -267,19 +286,29 @@ class NeverTrigger(Trigger[Any, Window]):
     """Never fires."""
 
     def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        element: Any,
+        timestamp: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
 
     def on_processing_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
+        self,
+        time: int,
+        window: Window,
+        ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
         """Does nothing."""
         return TriggerResult.CONTINUE
@@ -336,200 +365,3 @@ class PurgingTrigger(Trigger[Any, Window]):
 
 def _purging(result: TriggerResult) -> TriggerResult:
     return TriggerResult.FIRE_AND_PURGE if result.is_fire() else result
-
-
-class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires at every multiple of an interval of event time, and at the end of the window."""
-
-    def __init__(self, interval: int) -> None:
-        """Makes a trigger; the interval is in ms."""
-        self.interval = interval
-        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
-
-    @staticmethod
-    def of(interval: Time) -> ContinuousEventTimeTrigger:
-        """Makes a trigger."""
-        return ContinuousEventTimeTrigger(interval.to_milliseconds())
-
-    def on_element(
-        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Fires at once for late elements, else waits for the next multiple and for the end."""
-        if window.max_timestamp() <= ctx.get_current_watermark():
-            return TriggerResult.FIRE
-        ctx.register_event_time_timer(window.max_timestamp())
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        if next_fire.get() is None:
-            self.register_next_fire_timestamp(
-                timestamp - timestamp % self.interval, window, ctx, next_fire
-            )
-        return TriggerResult.CONTINUE
-
-    def on_processing_time(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_event_time(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Fires at the end of the window and at the remembered time."""
-        if time == window.max_timestamp():
-            return TriggerResult.FIRE
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        if next_fire.get() != time:
-            return TriggerResult.CONTINUE
-        next_fire.clear()
-        self.register_next_fire_timestamp(time, window, ctx, next_fire)
-        return TriggerResult.FIRE
-
-    def can_merge(self) -> bool:
-        """True."""
-        return True
-
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the earliest of the remembered times."""
-        ctx.merge_partitioned_state(self.state_desc)
-        next_fire = ctx.get_partitioned_state(self.state_desc).get()
-        if next_fire is not None:
-            ctx.register_event_time_timer(next_fire)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back and forgets the time."""
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        timestamp = next_fire.get()
-        if timestamp is not None:
-            ctx.delete_event_time_timer(timestamp)
-            next_fire.clear()
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
-    ) -> None:
-        """Remembers the next time after `time` and waits for it."""
-        next_fire = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(next_fire)
-        ctx.register_event_time_timer(next_fire)
-
-
-class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires at every multiple of an interval of the machine's clock."""
-
-    def __init__(self, interval: int) -> None:
-        """Makes a trigger; the interval is in ms."""
-        self.interval = interval
-        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
-
-    @staticmethod
-    def of(interval: Time) -> ContinuousProcessingTimeTrigger:
-        """Makes a trigger."""
-        return ContinuousProcessingTimeTrigger(interval.to_milliseconds())
-
-    def on_element(
-        self, element: Any, timestamp: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Waits for the next multiple."""
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        if next_fire.get() is None:
-            now = ctx.get_current_processing_time()
-            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, next_fire)
-        return TriggerResult.CONTINUE
-
-    def on_processing_time(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Fires at the end of the window and at the remembered time."""
-        if time == window.max_timestamp():
-            return TriggerResult.FIRE
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        if next_fire.get() != time:
-            return TriggerResult.CONTINUE
-        next_fire.clear()
-        self.register_next_fire_timestamp(time, window, ctx, next_fire)
-        return TriggerResult.FIRE
-
-    def on_event_time(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def can_merge(self) -> bool:
-        """True."""
-        return True
-
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the earliest of the remembered times."""
-        ctx.merge_partitioned_state(self.state_desc)
-        next_fire = ctx.get_partitioned_state(self.state_desc).get()
-        if next_fire is not None:
-            ctx.register_processing_time_timer(next_fire)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back and forgets the time."""
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        timestamp = next_fire.get()
-        if timestamp is not None:
-            ctx.delete_processing_time_timer(timestamp)
-            next_fire.clear()
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
-    ) -> None:
-        """Remembers the next time after `time` and waits for it."""
-        next_fire = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(next_fire)
-        ctx.register_processing_time_timer(next_fire)
-
-
-class DeltaTrigger(Trigger[Any, Window]):
-    """Fires when an element is too far from the one that fired last (beyond PyFlink)."""
-
-    def __init__(self, threshold: float, delta_function: Any) -> None:
-        """Makes a trigger; `delta_function(old, new)` measures the distance."""
-        self._threshold = threshold
-        self._delta_function = delta_function
-        self._last = ValueStateDescriptor("delta-last-element", Types.PICKLED_BYTE_ARRAY())
-
-    @staticmethod
-    def of(threshold: float, delta_function: Any) -> DeltaTrigger:
-        """Makes a trigger.
-
-        Raises:
-            InvalidProgramError: The distance is not callable.
-        """
-        if not callable(delta_function):
-            raise InvalidProgramError(f"DeltaTrigger takes a callable, got {delta_function!r}")
-        return DeltaTrigger(threshold, delta_function)
-
-    def on_element(
-        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Fires when the distance exceeds the threshold."""
-        last = ctx.get_partitioned_state(self._last)
-        if last.value() is None:
-            last.update(element)
-            return TriggerResult.CONTINUE
-        if self._delta_function(last.value(), element) <= self._threshold:
-            return TriggerResult.CONTINUE
-        last.update(element)
-        return TriggerResult.FIRE
-
-    def on_processing_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_event_time(
-        self, time: int, window: Window, ctx: Trigger.TriggerContext
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
-        """Never called: windows with this trigger do not merge."""
-
-    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Forgets the element."""
-        ctx.get_partitioned_state(self._last).clear()

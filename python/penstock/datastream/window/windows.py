@@ -207,7 +207,7 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     def __init__(self) -> None:
         """Makes a serializer."""
 
-    def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
+    def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:  # noqa: ARG002
         """Writes one byte."""
         stream.write(b"\0")
 

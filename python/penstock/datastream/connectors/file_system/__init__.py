@@ -1,25 +1,33 @@
 """Files as sources and sinks."""
 
-from penstock.datastream.connectors.file_system.buckets import (
-    BucketAssigner,
-    DefaultRollingPolicy,
-    OnCheckpointRollingPolicy,
-    OutputFileConfig,
-    RollingPolicy,
-)
-from penstock.datastream.connectors.file_system.compaction import (
-    FileCompactor,
-    FileCompactStrategy,
-)
-from penstock.datastream.connectors.file_system.sink import FileSink, StreamingFileSink
-from penstock.datastream.connectors.file_system.source import (
-    BulkFormat,
-    FileEnumeratorProvider,
-    FileSource,
-    FileSourceBuilder,
-    FileSplitAssignerProvider,
-    StreamFormat,
-)
+from typing import TYPE_CHECKING
+
+from penstock.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from penstock.datastream.connectors.file_system.buckets import (
+        BucketAssigner,
+        DefaultRollingPolicy,
+        OnCheckpointRollingPolicy,
+        OutputFileConfig,
+        RollingPolicy,
+    )
+    from penstock.datastream.connectors.file_system.compaction import (
+        FileCompactor,
+        FileCompactStrategy,
+    )
+    from penstock.datastream.connectors.file_system.sink import (
+        FileSink,
+        StreamingFileSink,
+    )
+    from penstock.datastream.connectors.file_system.source import (
+        BulkFormat,
+        FileEnumeratorProvider,
+        FileSource,
+        FileSourceBuilder,
+        FileSplitAssignerProvider,
+        StreamFormat,
+    )
 
 __all__ = [
     "BucketAssigner",
@@ -38,3 +46,24 @@ __all__ = [
     "StreamFormat",
     "StreamingFileSink",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "BucketAssigner": "buckets",
+        "DefaultRollingPolicy": "buckets",
+        "OnCheckpointRollingPolicy": "buckets",
+        "OutputFileConfig": "buckets",
+        "RollingPolicy": "buckets",
+        "FileCompactor": "compaction",
+        "FileCompactStrategy": "compaction",
+        "FileSink": "sink",
+        "StreamingFileSink": "sink",
+        "BulkFormat": "source",
+        "FileEnumeratorProvider": "source",
+        "FileSource": "source",
+        "FileSourceBuilder": "source",
+        "FileSplitAssignerProvider": "source",
+        "StreamFormat": "source",
+    },
+)

@@ -19,7 +19,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from penstock.datastream.connectors.file_system.compaction import (
         FileCompactor,

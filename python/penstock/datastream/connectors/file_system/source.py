@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import known_charset
-from penstock.common.time import Duration
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.base import Source
 from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
+
+if TYPE_CHECKING:
+    from penstock.common.time import Duration
 
 
 class StreamFormat:

@@ -1,0 +1,181 @@
+# ruff: noqa: ARG002 - a trigger rarely needs all that it is told
+"""Triggers that fire at every multiple of an interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions.basic import ReduceFunction
+from penstock.datastream.state import ReducingStateDescriptor
+from penstock.datastream.window.triggers import Trigger, TriggerResult
+from penstock.datastream.window.windows import TimeWindow
+
+if TYPE_CHECKING:
+    from penstock.common.time import Time
+
+
+class Min(ReduceFunction):
+    """Keeps the smaller, for times that merge."""
+
+    def reduce(self, value1: int, value2: int) -> int:
+        """The smaller."""
+        return min(value1, value2)
+
+
+class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
+    """Fires at every multiple of an interval of event time, and at the end of the window."""
+
+    def __init__(self, interval: int) -> None:
+        """Makes a trigger; the interval is in ms."""
+        self.interval = interval
+        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
+
+    @staticmethod
+    def of(interval: Time) -> ContinuousEventTimeTrigger:
+        """Makes a trigger."""
+        return ContinuousEventTimeTrigger(interval.to_milliseconds())
+
+    def on_element(
+        self,
+        element: Any,
+        timestamp: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+    ) -> TriggerResult:
+        """Fires at once for late elements, else waits for the next multiple and for the end."""
+        if window.max_timestamp() <= ctx.get_current_watermark():
+            return TriggerResult.FIRE
+        ctx.register_event_time_timer(window.max_timestamp())
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() is None:
+            self.register_next_fire_timestamp(
+                timestamp - timestamp % self.interval, window, ctx, next_fire
+            )
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at the end of the window and at the remembered time."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() != time:
+            return TriggerResult.CONTINUE
+        next_fire.clear()
+        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        return TriggerResult.FIRE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the earliest of the remembered times."""
+        ctx.merge_partitioned_state(self.state_desc)
+        next_fire = ctx.get_partitioned_state(self.state_desc).get()
+        if next_fire is not None:
+            ctx.register_event_time_timer(next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back and forgets the time."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        timestamp = next_fire.get()
+        if timestamp is not None:
+            ctx.delete_event_time_timer(timestamp)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
+    ) -> None:
+        """Remembers the next time after `time` and waits for it."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_event_time_timer(next_fire)
+
+
+class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
+    """Fires at every multiple of an interval of the machine's clock."""
+
+    def __init__(self, interval: int) -> None:
+        """Makes a trigger; the interval is in ms."""
+        self.interval = interval
+        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
+
+    @staticmethod
+    def of(interval: Time) -> ContinuousProcessingTimeTrigger:
+        """Makes a trigger."""
+        return ContinuousProcessingTimeTrigger(interval.to_milliseconds())
+
+    def on_element(
+        self,
+        element: Any,
+        timestamp: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+    ) -> TriggerResult:
+        """Waits for the next multiple."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() is None:
+            now = ctx.get_current_processing_time()
+            self.register_next_fire_timestamp(now - now % self.interval, window, ctx, next_fire)
+        return TriggerResult.CONTINUE
+
+    def on_processing_time(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at the end of the window and at the remembered time."""
+        if time == window.max_timestamp():
+            return TriggerResult.FIRE
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        if next_fire.get() != time:
+            return TriggerResult.CONTINUE
+        next_fire.clear()
+        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        return TriggerResult.FIRE
+
+    def on_event_time(
+        self,
+        time: int,
+        window: TimeWindow,
+        ctx: Trigger.TriggerContext,
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the earliest of the remembered times."""
+        ctx.merge_partitioned_state(self.state_desc)
+        next_fire = ctx.get_partitioned_state(self.state_desc).get()
+        if next_fire is not None:
+            ctx.register_processing_time_timer(next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back and forgets the time."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        timestamp = next_fire.get()
+        if timestamp is not None:
+            ctx.delete_processing_time_timer(timestamp)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
+    ) -> None:
+        """Remembers the next time after `time` and waits for it."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        ctx.register_processing_time_timer(next_fire)
