@@ -262,18 +262,6 @@ class JobGraph:
             slots[group] = max(slots.get(group, 0), vertex.parallelism)
         return slots
 
-    def dataset(self, dataset_id: bytes) -> IntermediateDataSet:
-        """Returns the data set with an id.
-
-        Raises:
-            KeyError: If no vertex produces it.
-        """
-        for vertex in self.vertices.values():
-            for dataset in vertex.produced:
-                if dataset.id == dataset_id:
-                    return dataset
-        raise KeyError(dataset_id.hex())
-
     def sort_topologically(self) -> None:
         """Puts the vertices into an order in which producers come before their consumers.
 

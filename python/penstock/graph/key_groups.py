@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Bounds of a derived max parallelism.
+#: Least max parallelism that is derived for an operator.
 LOWER_BOUND_DEFAULT_MAX_PARALLELISM: Final = 1 << 7
+#: Largest max parallelism: key groups are addressed with 16 bits.
 UPPER_BOUND_MAX_PARALLELISM: Final = 1 << 15
 
 _MASK: Final = 0xFFFFFFFF

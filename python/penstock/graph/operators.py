@@ -2,6 +2,18 @@
 
 The graph never runs an operator.  The API describes one with an `OperatorDescriptor`, and the
 TaskExecutor builds the operator of that kind when the chain that holds it is deployed.
+
+Sources: `collection_source`, `number_sequence_source`, `socket_text_source`, `file_source`,
+`hybrid_source`, `source_function`, `split_source`, `iteration_head`.
+
+One input: `map`, `flat_map`, `filter`, `process`, `keyed_process`, `reduce`, `aggregate_field`,
+`window`, `watermarks`, `async_wait`, `project`, `key_extract`.
+
+Sinks: `sink_function`, `print_sink`, `file_sink`, `collect_sink`, `sink_writer`,
+`discarding_sink`, `iteration_tail`.
+
+Two inputs: `co_map`, `co_flat_map`, `co_process`, `keyed_co_process`, `broadcast_process`,
+`keyed_broadcast_process`, `interval_join`.
 """
 
 from __future__ import annotations
@@ -11,53 +23,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-SOURCE_KINDS: Final = frozenset(
-    {
-        "collection_source",
-        "number_sequence_source",
-        "socket_text_source",
-        "file_source",
-        "source_function",
-        "split_source",
-    }
-)
-
-ONE_INPUT_KINDS: Final = frozenset(
-    {
-        "map",
-        "flat_map",
-        "filter",
-        "process",
-        "keyed_process",
-        "reduce",
-        "aggregate_field",
-        "window",
-        "watermarks",
-        "async_wait",
-        "project",
-        "key_extract",
-        "split",
-    }
-)
-
-SINK_KINDS: Final = frozenset(
-    {"sink_function", "print_sink", "file_sink", "collect_sink", "sink_writer", "sink_committer"}
-)
-
-TWO_INPUT_KINDS: Final = frozenset(
-    {
-        "co_map",
-        "co_flat_map",
-        "co_process",
-        "keyed_co_process",
-        "broadcast_process",
-        "keyed_broadcast_process",
-        "interval_join",
-    }
-)
-
-ITERATION_KINDS: Final = frozenset({"iteration_head", "iteration_tail"})
 
 #: Kinds whose operator hands control back to the mailbox while it waits; they must not share a
 #: thread with a source that never returns to the mailbox.
@@ -69,8 +34,8 @@ class OperatorDescriptor:
     """One operator as data.
 
     Attributes:
-        kind: What to build; the kinds known to this version are listed in this module, and a
-            connector may bring further ones as long as its TaskExecutor side knows them.
+        kind: What to build; a connector may bring kinds beyond those listed above, as long as
+            its TaskExecutor side knows them.
         function: The user's function or Function object, or None when the kind needs none.
         arguments: Everything else the kind needs (positions, assigners, addresses, …).
     """
@@ -78,11 +43,6 @@ class OperatorDescriptor:
     kind: str
     function: object | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def is_source(self) -> bool:
-        """Whether the operator has no input and produces elements by itself."""
-        return self.kind in SOURCE_KINDS
 
     @property
     def is_yielding(self) -> bool:

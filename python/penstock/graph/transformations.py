@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InvalidProgramError
+from penstock.graph.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.graph.partitioners import ExchangeMode, PartitionerSpec
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Parallelism that follows the job's default.
 PARALLELISM_DEFAULT: Final = -1
-#: Largest max parallelism: key groups are addressed with 16 bits.
-UPPER_BOUND_MAX_PARALLELISM: Final = 1 << 15
 #: Buffer timeout that follows the job's default.
 BUFFER_TIMEOUT_DEFAULT: Final = -2
 DEFAULT_SLOT_SHARING_GROUP: Final = "default"
@@ -48,14 +47,12 @@ class Transformation:
         name: What plans, metrics and thread names show.
         output_type: TypeInformation of the elements, or None when it is not declared.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
-        parallelism_configured: Whether the user set the parallelism on this very operator.
         max_parallelism: Number of key groups, or -1 to follow the job or be derived.
         uid: The user's name of the operator's state, or None.
         uid_hash: 32 hex digits under which the state may also be found, or None.
         buffer_timeout_ms: Flush interval: 0 after each element, -1 only full buffers,
             `BUFFER_TIMEOUT_DEFAULT` for the job's default.
         slot_sharing_group: Name of the group, or None to inherit it from the inputs.
-        slot_sharing_resources: What one slot of the group needs, by resource name.
         co_location_key: Operators with the same key share slots subtask by subtask.
         resources: Resources of this operator alone, by name.
         description: A longer text for plans; the name when empty.
@@ -66,31 +63,27 @@ class Transformation:
         name: str,
         output_type: object | None,
         parallelism: int = PARALLELISM_DEFAULT,
-        *,
-        parallelism_configured: bool = False,
     ) -> None:
         self.id: Final[int] = next(_ids)
         self.name = name
         self.output_type = output_type
         self.parallelism = PARALLELISM_DEFAULT
-        self.parallelism_configured = parallelism_configured
         self.max_parallelism = -1
         self.uid: str | None = None
         self.uid_hash: str | None = None
         self.buffer_timeout_ms = BUFFER_TIMEOUT_DEFAULT
         self.slot_sharing_group: str | None = None
-        self.slot_sharing_resources: Mapping[str, float] = {}
         self.co_location_key: str | None = None
         self.resources: Mapping[str, float] = {}
         self.description = ""
-        self.set_parallelism(parallelism, configured=parallelism_configured)
+        self.set_parallelism(parallelism)
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
         """The transformations whose elements this one takes, in the order of input numbers."""
         return ()
 
-    def set_parallelism(self, parallelism: int, *, configured: bool = True) -> None:
+    def set_parallelism(self, parallelism: int) -> None:
         """Sets the number of subtasks.
 
         Raises:
@@ -102,7 +95,6 @@ class Transformation:
                 f"default; got {parallelism}"
             )
         self.parallelism = parallelism
-        self.parallelism_configured = configured and parallelism != PARALLELISM_DEFAULT
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
         """Sets the number of key groups, 1 to 32768.

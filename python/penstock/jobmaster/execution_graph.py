@@ -37,7 +37,6 @@ class IntermediateResult:
     Attributes:
         dataset_id: IntermediateDataSetID.
         producer: The vertex that writes it.
-        index: Position among the producer's data sets.
         type: `PIPELINED_BOUNDED` or `BLOCKING`.
         buffer_timeout_ms: Flush interval.
         edge: The consuming edge, once attached.
@@ -48,7 +47,6 @@ class IntermediateResult:
         dataset = producer.job_vertex.produced[index]
         self.dataset_id = dataset.id
         self.producer = producer
-        self.index = index
         self.type = dataset.type
         self.buffer_timeout_ms = dataset.buffer_timeout_ms
         self.edge: JobEdge | None = None

@@ -7,11 +7,10 @@ in part, so that two bulks cannot each hold what the other one needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.jobmaster.shared_slot import SharedSlot, SimpleSlot
 from penstock.jobmaster.slot_sharing import (
-    ExecutionSlotSharingGroup,
     LocalInputPreferredSlotSharingStrategy,
 )
 
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from penstock.jobmaster.execution_graph import ExecutionGraph, SubtaskID
     from penstock.jobmaster.slot_pool import SlotPool
     from penstock.jobmaster.slots import SlotOffer
+
+#: A subtask that reads from more producers than this is near none of them.
+MAX_PREFERRED_PRODUCERS: Final = 8
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,6 @@ class SlotAllocator:
         self._last_slot: dict[int, SlotOffer] = {}
         self._bulks: list[SlotRequestBulk] = []
         self._has_blocking = any(result.is_blocking for result in graph.results.values())
-
-    @property
-    def groups(self) -> list[ExecutionSlotSharingGroup]:
-        """All groups of the job: each needs one slot while any of its subtasks is active."""
-        return self._sharing.groups
 
     def request(self, subtasks: Iterable[SubtaskID], now_ms: int) -> None:
         """Adds a bulk that waits for slots."""
@@ -164,7 +161,7 @@ class SlotAllocator:
         return slots
 
     def _choose(self, indices: list[int]) -> dict[int, SlotOffer] | None:
-        """Picks a free slot per group: the one it had, else one on the same TaskExecutor."""
+        """Picks a free slot per group: the one it had, else one near it, else any."""
         free = {offer.allocation_id: offer for offer in self._pool.free_slots()}
         if len(free) < len(indices):
             return None
@@ -174,16 +171,33 @@ class SlotAllocator:
             if last is not None and last.allocation_id in free:
                 chosen[index] = free.pop(last.allocation_id)
         for index in indices:
-            last = self._last_slot.get(index)
-            if index in chosen or last is None:
-                continue
-            near = next((o for o in free.values() if o.executor_id == last.executor_id), None)
-            if near is not None:
-                chosen[index] = free.pop(near.allocation_id)
+            if index not in chosen:
+                executors = self._preferred_executors(index)
+                near = next((o for o in free.values() if o.executor_id in executors), None)
+                if near is not None:
+                    chosen[index] = free.pop(near.allocation_id)
         for index in indices:
             if index not in chosen:
                 chosen[index] = free.pop(next(iter(free)))
         return chosen
+
+    def _preferred_executors(self, index: int) -> set[str]:
+        """Returns where a group's state was, else where few enough of its producers are."""
+        last = self._last_slot.get(index)
+        if last is not None:
+            return {last.executor_id}
+        executors: set[str] = set()
+        for vertex_id, subtask in self._sharing.groups[index].subtasks.values():
+            vertex = self._graph.vertices[vertex_id]
+            for gate, (_, result) in enumerate(vertex.inputs):
+                consumed = vertex.consumed(gate, subtask)
+                if len(consumed) > MAX_PREFERRED_PRODUCERS:
+                    continue
+                for partition, _ in consumed:
+                    slot = result.producer.subtasks[partition].current.slot
+                    if slot is not None:
+                        executors.add(slot.executor_id)
+        return executors
 
     def _allocate_leaf(self, root: SharedSlot, subtask_id: SubtaskID) -> SimpleSlot:
         vertex_id, _ = subtask_id
