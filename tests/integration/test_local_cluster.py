@@ -129,6 +129,14 @@ def hang(task: FakeInvokable) -> None:
     ctypes.PyDLL(None).pause()  # holds the interpreter lock
 
 
+def hold_the_interpreter_lock(task: FakeInvokable) -> None:
+    """As an extension that computes for two seconds would."""
+    import ctypes
+
+    ctypes.PyDLL(None).usleep(2_000_000)
+    count(task)
+
+
 def fail_once(task: FakeInvokable) -> None:
     if task.environment.attempt_number == 0:
         raise ValueError("the first attempt fails")
@@ -246,6 +254,22 @@ def test_a_killed_worker_fails_the_job_and_is_named() -> None:
     os.kill(victim, signal.SIGKILL)
     with pytest.raises(TaskExecutorLostError, match=f"{victim}.*by signal 9"):
         handle.result(END_S)
+
+
+SHORT_HEARTBEATS = {"heartbeat.interval": "50 ms", "heartbeat.timeout": "500 ms"}
+
+
+def test_a_silent_worker_is_lost() -> None:
+    handle = execute(vertex(hold_the_interpreter_lock), configuration=SHORT_HEARTBEATS)
+    with pytest.raises(TaskExecutorLostError, match="no heartbeat came for"):
+        handle.result(END_S)
+
+
+def test_a_worker_whose_user_code_is_busy_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("penstock._core")
+    monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
+    handle = execute(vertex(hold_the_interpreter_lock), configuration=SHORT_HEARTBEATS)
+    assert handle.result(END_S) == {"subtasks": 1, "ids": [0]}
 
 
 def test_the_end_of_a_dead_workers_log_is_in_the_error() -> None:

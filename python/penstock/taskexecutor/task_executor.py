@@ -18,7 +18,6 @@ from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import write_frame
-from penstock.rpc.heartbeat import HeartbeatSender
 from penstock.rpc.messages import (
     ROLE_CONTROL,
     ROLE_HEARTBEAT,
@@ -57,6 +56,8 @@ from penstock.taskexecutor.task_slot_table import (
 
 if TYPE_CHECKING:
     from penstock.network import NetworkEnvironment
+    from penstock.rpc.heartbeat import HeartbeatSender
+    from penstock.rpc.native_heartbeat import NativeHeartbeatSender
     from penstock.taskexecutor.launch import LaunchSpec
 
 logger = logging.getLogger(__name__)
@@ -80,7 +81,7 @@ class TaskExecutor:
         self._code_parts: dict[str, list[bytes]] = {}
         self._network: NetworkEnvironment | None = None
         self._connection: Connection | None = None
-        self._heartbeat: HeartbeatSender | None = None
+        self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
         self._changed = threading.Condition()
         self._end_reason: str | None = None
         self._clean_end = False
@@ -190,7 +191,7 @@ class TaskExecutor:
         launch = self._launch
         sock = dial(launch.driver, launch.token_bytes, ROLE_HEARTBEAT)
         write_frame(sock, encode_message(HeartbeatHello(launch.executor_id, launch.epoch)))
-        self._heartbeat = HeartbeatSender(
+        self._heartbeat = heartbeat_sender()(
             sock, message.heartbeat_interval_ms, message.heartbeat_timeout_ms, self.stop
         )
         self._heartbeat.start()
@@ -355,6 +356,19 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
             "taskmanager.network.memory.floating-buffers-per-gate", 8
         ),
     )
+
+
+def heartbeat_sender() -> type[HeartbeatSender | NativeHeartbeatSender]:
+    """What beats in the runtime in use; the native one does so without the interpreter lock."""
+    from penstock.network import runtime
+
+    if runtime() == "native":
+        from penstock.rpc.native_heartbeat import NativeHeartbeatSender
+
+        return NativeHeartbeatSender
+    from penstock.rpc.heartbeat import HeartbeatSender
+
+    return HeartbeatSender
 
 
 def _integer(config: dict[str, str], key: str, default: int) -> int:

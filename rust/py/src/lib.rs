@@ -9,6 +9,7 @@ mod capi;
 mod environment;
 mod errors;
 mod handles;
+mod heartbeat;
 mod input_gate;
 mod memory_segment;
 mod pools;
@@ -27,6 +28,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<environment::NetworkEnvironment>()?;
     module.add_class::<result_partition::ResultPartition>()?;
     module.add_class::<input_gate::InputGate>()?;
+    module.add_class::<heartbeat::Heartbeat>()?;
     module.add_class::<memory_segment::MemorySegment>()?;
     module.add_class::<pools::NetworkBufferPool>()?;
     module.add_class::<pools::LocalBufferPool>()?;

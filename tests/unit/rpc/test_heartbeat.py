@@ -52,6 +52,20 @@ def test_an_interval_beyond_the_timeout_is_refused() -> None:
         HeartbeatMonitor(50, 50)
 
 
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        one = socket.create_connection(listener.getsockname())
+        return one, listener.accept()[0]
+
+
+@pytest.fixture(params=["pure", "native"])
+def sender_class(request: pytest.FixtureRequest) -> type[HeartbeatSender]:
+    if request.param == "native":
+        native = pytest.importorskip("penstock.rpc.native_heartbeat")
+        return native.NativeHeartbeatSender  # type: ignore[no-any-return]
+    return HeartbeatSender
+
+
 @pytest.fixture
 def manager_and_lost() -> Iterator[tuple[HeartbeatManager, "queue.Queue[str]"]]:
     lost: queue.Queue[str] = queue.Queue()
@@ -63,11 +77,12 @@ def manager_and_lost() -> Iterator[tuple[HeartbeatManager, "queue.Queue[str]"]]:
 
 def test_both_sides_beat(
     manager_and_lost: tuple[HeartbeatManager, "queue.Queue[str]"],
+    sender_class: type[HeartbeatSender],
 ) -> None:
     manager, lost = manager_and_lost
-    ours, theirs = socket.socketpair()
+    ours, theirs = tcp_pair()
     reasons: queue.Queue[str] = queue.Queue()
-    sender = HeartbeatSender(theirs, 20, 30_000, reasons.put)
+    sender = sender_class(theirs, 20, 30_000, reasons.put)
     sender.start()
     manager.watch("one", ours)
     with pytest.raises(queue.Empty):  # ten times the timeout of a silent peer
@@ -89,10 +104,12 @@ def test_the_manager_reports_a_silent_peer(
 
 
 @pytest.mark.parametrize(("closes", "reason"), [(True, "closed"), (False, "no heartbeat")])
-def test_the_sender_reports_a_driver_that_is_gone(closes: bool, reason: str) -> None:
-    ours, theirs = socket.socketpair()
+def test_the_sender_reports_a_driver_that_is_gone(
+    sender_class: type[HeartbeatSender], closes: bool, reason: str
+) -> None:
+    ours, theirs = tcp_pair()
     reasons: queue.Queue[str] = queue.Queue()
-    sender = HeartbeatSender(theirs, 10, 100, reasons.put)
+    sender = sender_class(theirs, 10, 100, reasons.put)
     with ours:
         sender.start()
         if closes:

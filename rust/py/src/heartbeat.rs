@@ -1,0 +1,59 @@
+//! `penstock._core.Heartbeat`.
+
+use std::net::TcpStream;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::time::Duration;
+
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::errors::network_error;
+
+/// An exchange of beats over a connected socket, in a thread that never needs the GIL.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct Heartbeat {
+    heartbeat: penstock_network::heartbeat::Heartbeat,
+}
+
+#[pymethods]
+impl Heartbeat {
+    /// Starts to beat over a duplicate of `fd`; the caller keeps, and closes, its own.
+    #[new]
+    fn new(py: Python<'_>, fd: RawFd, interval_ms: u64) -> PyResult<Self> {
+        if fd < 0 {
+            return Err(PyValueError::new_err("the socket is closed"));
+        }
+        // SAFETY: the descriptor is borrowed for the duplication alone, during which the caller's
+        // socket object keeps it open; a number that is no descriptor makes dup fail.
+        let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+        let owned = borrowed
+            .try_clone_to_owned()
+            .map_err(|error| PyOSError::new_err(error.to_string()))?;
+        let stream = TcpStream::from(owned);
+        let interval = Duration::from_millis(interval_ms);
+        let heartbeat = penstock_network::heartbeat::Heartbeat::start(stream, interval)
+            .map_err(|error| network_error(py, &error))?;
+        Ok(Self { heartbeat })
+    }
+
+    /// Milliseconds since the peer's last beat, or since the start when none has come.
+    fn millis_since_last_beat(&self) -> u64 {
+        self.heartbeat.millis_since_last_beat()
+    }
+
+    /// Beats that the peer has sent so far.
+    fn beats_received(&self) -> u64 {
+        self.heartbeat.beats_received()
+    }
+
+    /// Whether the connection has ended, by either side.
+    fn is_closed(&self) -> bool {
+        self.heartbeat.is_closed()
+    }
+
+    /// Ends the exchange and its thread; harmless when repeated.
+    fn stop(&self, py: Python<'_>) {
+        py.detach(|| self.heartbeat.stop());
+    }
+}
