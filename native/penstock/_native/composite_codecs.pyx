@@ -18,6 +18,7 @@ from penstock.network.pure.codec import list_values, row_values
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
     PyObject *Py_None
+    int PyObject_GenericSetAttr(object owner, object name, object value) except -1
 
 # The first byte of a TUPLE or ROW, and of a LIST or MAP after its count.
 cdef enum:
@@ -158,7 +159,6 @@ cdef class RowNode(FieldsNode):
     cdef object decode_from(self, Reader *reader):
         cdef const uint8_t *nulls
         cdef list values
-        cdef dict attributes
         cdef object item, row
         cdef Py_ssize_t i
         cdef int kind = read_header(reader, self.count, &nulls)
@@ -170,11 +170,11 @@ cdef class RowNode(FieldsNode):
                 item = (<CodecNode>PyTuple_GET_ITEM(self.fields, i)).decode_from(reader)
             Py_INCREF(item)
             PyList_SET_ITEM(values, i, item)
+        # What Row's constructor and setters do, without their calls: Row refuses plain setattr.
         row = Row.__new__(Row)
-        attributes = row.__dict__
-        attributes["_fields"] = self.field_names[:]
-        attributes["_values"] = values
-        attributes["_row_kind"] = self.kinds[kind]
+        PyObject_GenericSetAttr(row, "_fields", self.field_names)
+        PyObject_GenericSetAttr(row, "_values", values)
+        PyObject_GenericSetAttr(row, "_row_kind", self.kinds[kind])
         return row
 
 

@@ -1,10 +1,25 @@
-"""UTF-8 of text that is not ASCII; a lone surrogate takes three bytes, so that every str passes."""
+"""UTF-8 of text that is not ASCII, and the cache of short ASCII text.
+
+A lone surrogate takes three bytes in UTF-8, so that every str passes.
+"""
 
 from penstock.errors import CorruptStreamError
 
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *data, Py_ssize_t size, const char *errors)
     object PyUnicode_AsEncodedString(object text, const char *encoding, const char *errors)
+
+cdef extern from "text_cache.h":
+    ctypedef struct PsTextCache:
+        pass
+    object ps_cached_text(PsTextCache *cache, const uint8_t *data, Py_ssize_t size)
+
+cdef PsTextCache cache
+
+
+cdef object cached_ascii(const uint8_t *data, Py_ssize_t size):
+    """A str of 2 to CACHED_TEXT_BYTES ASCII bytes, an earlier one if it is still known."""
+    return ps_cached_text(&cache, data, size)
 
 
 cdef bytes encode_utf8(object text):

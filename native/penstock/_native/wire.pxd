@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 
 from penstock._native.failure cimport fail_corrupt, fail_memory, fail_too_large, fail_truncated
 from penstock._native.limits cimport MAX_RECORD_BYTES, MAX_VARINT_BYTES
-from penstock._native.text cimport decode_utf8, encode_utf8
+from penstock._native.text cimport CACHED_TEXT_BYTES, cached_ascii, decode_utf8, encode_utf8
 
 
 cdef extern from "wire.h" nogil:
@@ -185,6 +185,8 @@ cdef inline Py_ssize_t read_count(Reader *reader) except -1:
 cdef inline object text_of(const uint8_t *data, Py_ssize_t size):
     """The str of UTF-8 bytes; lone surrogates pass."""
     if ps_is_ascii(data, size):
+        if 2 <= size <= CACHED_TEXT_BYTES:
+            return cached_ascii(data, size)
         return ps_ascii_to_text(data, size)
     return decode_utf8(<const char *>data, size)
 
