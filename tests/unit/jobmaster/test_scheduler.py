@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from penstock.graph import partitioners as p
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.restart_strategies import (
@@ -183,21 +182,6 @@ class TestScheduling:
             driver.advance(100)
             driver.report_all(S.FINISHED)
         assert driver.scheduler.status is JobStatus.FINISHED
-
-    def test_a_blocking_consumer_goes_where_its_data_is(self):
-        program = Program(parallelism=1, batch=True, blocking_shuffles=True)
-        source = program.source("S", 1)
-        target = program.map(program.partition(source, p.REBALANCE), "M", 2)
-        target.slot_sharing_group = "other"
-        driver = Driver(program.job_graph())
-        driver.start()
-        driver.offer(1, "near")
-        driver.report(driver.attempt("Source: S (1/1)"), S.RUNNING)
-        driver.scheduler.pool.required = 3
-        driver.offer(1, "far")
-        driver.offer(1, "near")
-        driver.report(driver.attempt("Source: S (1/1)"), S.FINISHED)
-        assert [driver.running[driver.attempt(f"M ({i}/2)")] for i in (1, 2)] == ["near"] * 2
 
 
 class TestReports:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from penstock.graph import partitioners as p
 from penstock.jobmaster.execution_graph import ExecutionGraph, JobError
 from penstock.jobmaster.shared_slot import SharedSlot
+from penstock.jobmaster.slot_allocator import SlotAllocator
 from penstock.jobmaster.slot_pool import SlotPool
 from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
 from penstock.jobmaster.slots import SlotOffer
@@ -235,3 +236,65 @@ class TestSlotPool:
         assert pool.remove_idle(49) == []
         assert [s.index for s in pool.remove_idle(50)] == [1]
         assert pool.remove_idle(1000) == []
+
+
+class TestSlotAllocator:
+    def allocator(self, program, executors):
+        graph = ExecutionGraph(program.job_graph(), 0)
+        pool = SlotPool()
+        pool.required = len(executors)
+        for number, executor in enumerate(executors):
+            assert pool.offer(offer(number, executor), 0)
+        return graph, pool, SlotAllocator(graph, pool)
+
+    def place(self, graph, allocator, subtask):
+        """Requests a slot for one subtask and returns where it was put, or None."""
+        allocator.request([subtask.id], 0)
+        for _, slots in allocator.fulfil():
+            for subtask_id, slot in slots.items():
+                assert graph.subtask(subtask_id).current.assign_slot(slot)
+        slot = subtask.current.slot
+        return None if slot is None else slot.executor_id
+
+    def pair(self, producers):
+        program = Program(parallelism=1)
+        source = program.source("S", producers)
+        target = program.map(program.partition(source, p.REBALANCE), "M", 1)
+        target.slot_sharing_group = "other"
+        return program
+
+    @pytest.mark.parametrize(("producers", "expected"), [(1, "near"), (8, "near"), (9, "far")])
+    def test_a_consumer_prefers_to_be_near_its_producers_if_they_are_few(self, producers, expected):
+        graph, _, allocator = self.allocator(
+            self.pair(producers), ["near"] * producers + ["far", "near"]
+        )
+        *sources, target = graph.subtasks()
+        assert {self.place(graph, allocator, s) for s in sources} == {"near"}
+        assert self.place(graph, allocator, target) == expected
+
+    def test_a_restarted_subtask_prefers_to_be_where_its_state_is(self):
+        graph, pool, allocator = self.allocator(self.pair(1), ["a", "b", "a", "b"])
+        source, target = graph.subtasks()
+        assert self.place(graph, allocator, source) == "a"
+        assert self.place(graph, allocator, target) == "a"
+        taken = target.current.slot
+        assert allocator.release(target.id, 0)
+        pool.remove(taken.allocation_id)
+        pool.required = 9
+        assert pool.offer(offer(7, "a"), 0)
+        target.current.cancel(0)
+        graph.reset(target, 0)
+        assert self.place(graph, allocator, target) == "a"
+
+    def test_a_bulk_gets_all_or_nothing(self):
+        program = Program(parallelism=3)
+        program.source("A", 3)
+        graph, pool, allocator = self.allocator(program, ["w", "w"])
+        allocator.request([s.id for s in graph.subtasks()], 0)
+        assert allocator.fulfil() == []
+        assert len(pool.free_slots()) == 2
+        assert allocator.declare([]) == 3
+        assert pool.offer(offer(5), 0)
+        ((_, slots),) = allocator.fulfil()
+        assert len(slots) == 3
+        assert pool.free_slots() == []
