@@ -5,6 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
+__all__ = [
+    "CompletableFuture",
+]
+
 T = TypeVar("T")
 
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+__all__ = [
+    "ConfigOption",
+    "ConfigOptions",
+]
+
 T = TypeVar("T")
 
 

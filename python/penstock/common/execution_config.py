@@ -8,6 +8,10 @@ from penstock.common.configuration import Configuration
 from penstock.common.time import Duration
 from penstock.errors import ConfigurationError
 
+__all__ = [
+    "ExecutionConfig",
+]
+
 _PARALLELISM: Final = "parallelism.default"
 _MAX_PARALLELISM: Final = "pipeline.max-parallelism"
 _MAX_PARALLELISM_BOUND: Final = 1 << 15

@@ -2,6 +2,10 @@
 
 from enum import Enum
 
+__all__ = [
+    "InputDependencyConstraint",
+]
+
 
 class InputDependencyConstraint(Enum):
     """When a consumer of blocking data may start."""

@@ -4,6 +4,10 @@ from typing import NoReturn
 
 from penstock.common.jvm import requires_jvm
 
+__all__ = [
+    "InputFormat",
+]
+
 
 class InputFormat:
     """A Java input format."""

@@ -14,6 +14,10 @@ from penstock.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+__all__ = [
+    "JobClient",
+]
+
 
 class JobHandle(Protocol):
     """What an execution target gives for a job that it took."""

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
 
     from penstock.common.job_id import JobID
 
+__all__ = [
+    "JobExecutionResult",
+]
+
 
 class JobExecutionResult:
     """The id, the running time and the accumulators of a finished job."""

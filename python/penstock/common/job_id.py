@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import secrets
 
+__all__ = [
+    "JobID",
+]
+
 
 class JobID:
     """16 bytes, shown as 32 hex digits."""

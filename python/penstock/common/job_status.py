@@ -2,6 +2,10 @@
 
 from enum import Enum
 
+__all__ = [
+    "JobStatus",
+]
+
 
 class JobStatus(Enum):
     """The states of a job."""

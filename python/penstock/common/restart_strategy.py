@@ -5,6 +5,11 @@ from typing import NoReturn
 
 from penstock.common.jvm import requires_jvm
 
+__all__ = [
+    "RestartStrategies",
+    "RestartStrategyConfiguration",
+]
+
 _INSTEAD = (
     "set the configuration keys restart-strategy.type (none, fixed-delay, failure-rate or "
     "exponential-delay) and restart-strategy.<type>.*"

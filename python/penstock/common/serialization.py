@@ -8,6 +8,16 @@ from typing import Any
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
+__all__ = [
+    "BulkWriterFactory",
+    "ByteArraySchema",
+    "DeserializationSchema",
+    "Encoder",
+    "RowFieldExtractorSchema",
+    "SerializationSchema",
+    "SimpleStringSchema",
+]
+
 
 class SerializationSchema:
     """Turns elements into bytes."""

@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from io import BytesIO
 
+__all__ = [
+    "TypeSerializer",
+]
+
 T = TypeVar("T")
 
 

@@ -7,6 +7,12 @@ from typing import Final
 
 from penstock.errors import ConfigurationError
 
+__all__ = [
+    "Duration",
+    "Instant",
+    "Time",
+]
+
 _NANOS_PER_UNIT: Final = {
     "ns": 1, "nano": 1, "nanos": 1, "nanosecond": 1, "nanoseconds": 1,
     "us": 10**3, "µs": 10**3, "micro": 10**3, "micros": 10**3,

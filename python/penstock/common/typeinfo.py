@@ -20,6 +20,11 @@ from penstock.errors import InvalidProgramError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = [
+    "TypeInformation",
+    "Types",
+]
+
 
 class TypeInformation:
     """Describes the values of a stream, a key or a state."""

@@ -10,6 +10,11 @@ from penstock.common.jvm import requires_jvm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+__all__ = [
+    "Row",
+    "RowKind",
+]
+
 
 class RowKind(Enum):
     """What a row says about a table that changes."""

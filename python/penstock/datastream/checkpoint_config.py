@@ -8,6 +8,10 @@ from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.errors import ConfigurationError
 
+__all__ = [
+    "CheckpointConfig",
+]
+
 _PREFIX = "execution.checkpointing."
 _INTERVAL = _PREFIX + "interval"
 _MODE = _PREFIX + "mode"

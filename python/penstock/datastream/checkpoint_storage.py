@@ -5,6 +5,13 @@ from __future__ import annotations
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
+__all__ = [
+    "CheckpointStorage",
+    "CustomCheckpointStorage",
+    "FileSystemCheckpointStorage",
+    "JobManagerCheckpointStorage",
+]
+
 
 class CheckpointStorage:
     """Where checkpoints are written; chosen by execution.checkpointing.storage and .dir."""

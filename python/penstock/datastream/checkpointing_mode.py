@@ -2,6 +2,10 @@
 
 from enum import Enum
 
+__all__ = [
+    "CheckpointingMode",
+]
+
 
 class CheckpointingMode(Enum):
     """What a checkpoint guarantees for state."""

@@ -2,6 +2,10 @@
 
 from enum import Enum
 
+__all__ = [
+    "RuntimeExecutionMode",
+]
+
 
 class RuntimeExecutionMode(Enum):
     """How a job is executed."""

@@ -2,6 +2,10 @@
 
 from enum import Enum
 
+__all__ = [
+    "ExternalizedCheckpointRetention",
+]
+
 
 class ExternalizedCheckpointRetention(Enum):
     """What happens to the last checkpoints when a job ends."""

@@ -9,6 +9,11 @@ from typing import Any, NoReturn
 from penstock.common.jvm import requires_jvm
 from penstock.errors import ConfigurationError, InvalidProgramError
 
+__all__ = [
+    "MemorySize",
+    "SlotSharingGroup",
+]
+
 _UNITS = ("bytes", "kb", "mb", "gb", "tb")
 _FACTORS = {
     "": 1, "b": 1, "bytes": 1,

@@ -7,6 +7,14 @@ from enum import Enum
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
+__all__ = [
+    "CustomStateBackend",
+    "EmbeddedRocksDBStateBackend",
+    "HashMapStateBackend",
+    "PredefinedOptions",
+    "StateBackend",
+]
+
 
 class StateBackend:
     """Where state is kept; chosen by the configuration key state.backend.type.

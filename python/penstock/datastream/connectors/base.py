@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Source(JavaFunctionWrapper):
     """Where elements come from; given to `StreamExecutionEnvironment.from_source`."""
 
-    def __init__(self, source: Any = None) -> None:
-        """Makes a source; subclasses say which.
+    def __init__(self, source: Any) -> None:
+        """Makes a source; subclasses say which, and pass None.
 
         Raises:
             JvmOnlyError: A Java source, or the name of its class, was passed.
@@ -43,8 +43,8 @@ class Source(JavaFunctionWrapper):
 class Sink(JavaFunctionWrapper):
     """Where elements go; given to `DataStream.sink_to`."""
 
-    def __init__(self, sink: Any = None) -> None:
-        """Makes a sink; subclasses say which.
+    def __init__(self, sink: Any) -> None:
+        """Makes a sink; subclasses say which, and pass None.
 
         Raises:
             JvmOnlyError: A Java sink, or the name of its class, was passed.

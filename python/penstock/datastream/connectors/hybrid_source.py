@@ -19,7 +19,7 @@ class HybridSource(Source):
 
     def __init__(self, sources: tuple[Source, ...]) -> None:
         """Makes a source; use `builder`."""
-        super().__init__()
+        super().__init__(None)
         self._sources = sources
 
     @staticmethod

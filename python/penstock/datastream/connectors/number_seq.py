@@ -19,7 +19,7 @@ class NumberSequenceSource(Source):
         Raises:
             InvalidProgramError: The end lies before the start.
         """
-        super().__init__()
+        super().__init__(None)
         if end < start:
             raise InvalidProgramError(f"the sequence ends ({end}) before it starts ({start})")
         self._start = start

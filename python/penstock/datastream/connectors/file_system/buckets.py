@@ -18,6 +18,9 @@ class BucketAssigner:
         """Makes an assigner; use the static methods."""
         self._strftime_format = strftime_format
         self._timezone_id = timezone_id
+        # A name holds for a whole second, and asking for local time is slow.
+        self._second = -1
+        self._name = ""
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
@@ -48,9 +51,13 @@ class BucketAssigner:
         """The folder of an element, relative to the sink's; empty for that itself."""
         if self._strftime_format is None:
             return ""
-        zone = None if self._timezone_id is None else ZoneInfo(self._timezone_id)
-        time = datetime.datetime.fromtimestamp(processing_time_ms / 1000, tz=zone)
-        return time.strftime(self._strftime_format)
+        second = processing_time_ms // 1000
+        if second != self._second:
+            zone = None if self._timezone_id is None else ZoneInfo(self._timezone_id)
+            time = datetime.datetime.fromtimestamp(second, tz=zone)
+            self._name = time.strftime(self._strftime_format)
+            self._second = second
+        return self._name
 
     def get_java_object(self) -> NoReturn:
         """Refused: there is no Java object behind it."""

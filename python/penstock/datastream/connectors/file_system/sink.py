@@ -32,7 +32,7 @@ class FileSink(Sink, SupportsPreprocessing):
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         """Makes a sink; use `for_row_format`."""
-        super().__init__()
+        super().__init__(None)
         self._arguments = arguments
 
     @staticmethod

@@ -90,7 +90,7 @@ class FileSource(Source):
         discovery_interval_ms: int | None = None,
     ) -> None:
         """Makes a source; use `for_record_stream_format`."""
-        super().__init__()
+        super().__init__(None)
         self._format = stream_format
         self._paths = paths
         self._splittable = splittable

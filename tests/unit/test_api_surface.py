@@ -1,0 +1,166 @@
+"""Every core class, member, parameter and default of PyFlink's API exists here.
+
+The fixture describes PyFlink 2.3: for each class its members, for each method its parameters.
+Members that PyFlink only has because of the JVM (flagged `jvm`) must exist, their parameters may
+differ; classes of the tiers `jvm` and `connector` must be importable and refuse clearly.
+"""
+
+import enum
+import importlib
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+from penstock.errors import JvmOnlyError
+
+SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
+CORE = {name: c for name, c in SURFACE["classes"].items() if c["tier"] == "core"}
+OTHER = {name: c for name, c in SURFACE["classes"].items() if c["tier"] != "core"}
+KINDS = {
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "positional_or_keyword",
+    inspect.Parameter.VAR_POSITIONAL: "var_positional",
+    inspect.Parameter.VAR_KEYWORD: "var_keyword",
+    inspect.Parameter.KEYWORD_ONLY: "keyword_only",
+    inspect.Parameter.POSITIONAL_ONLY: "positional_only",
+}
+
+
+def find(path):
+    """The object at "module.Class.Nested" below the package."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module("penstock." + module), name)
+
+
+def parameters(function):
+    found = []
+    for p in inspect.signature(function).parameters.values():
+        entry = [p.name, KINDS[p.kind]]
+        if p.default is not p.empty:
+            entry.append(p.default)
+        found.append(entry)
+    return found
+
+
+def differences(cls, described, path):
+    """What of the description is missing in a class or differs, as sentences."""
+    for name, member in described["members"].items():
+        where = f"{path}.{name}"
+        if not hasattr(cls, name):
+            yield f"{where} is missing"
+        elif "params" in member:
+            static = inspect.getattr_static(cls, name)
+            if isinstance(static, (staticmethod, classmethod)) != (
+                member["kind"] in ("staticmethod", "classmethod")
+            ):
+                yield f"{where} should be a {member['kind']}"
+                continue
+            function = (
+                static.__func__ if isinstance(static, (staticmethod, classmethod)) else static
+            )
+            if member["kind"] == "coroutine" and not inspect.iscoroutinefunction(function):
+                yield f"{where} should be a coroutine"
+            if member.get("jvm") or (name.startswith("__") and name != "__init__"):
+                continue
+            found, wanted = parameters(function), member["params"]
+            if found[: len(wanted)] != wanted or any(
+                len(extra) < 3 and extra[1] == "positional_or_keyword"
+                for extra in found[len(wanted) :]
+            ):
+                yield f"{where} takes {found}, not {wanted}"
+            if member.get("abstract") and not getattr(function, "__isabstractmethod__", False):
+                yield f"{where} should be abstract"
+        elif "value" in member and isinstance(member["value"], (int, float, bool)):
+            if getattr(cls, name) != member["value"]:
+                yield f"{where} is {getattr(cls, name)!r}, not {member['value']!r}"
+    for name in described.get("inherited", ()):
+        if not hasattr(cls, name):
+            yield f"{path}.{name} (inherited) is missing"
+    for name, nested in described["nested"].items():
+        if not hasattr(cls, name):
+            yield f"{path}.{name} (nested class) is missing"
+        else:
+            yield from differences(getattr(cls, name), nested, f"{path}.{name}")
+    if "enum" in described:
+        if not issubclass(cls, enum.Enum):
+            yield f"{path} should be an enum"
+            return
+        found = {m.name: m.value for m in cls}
+        wanted = described["enum"]
+        if list(found) != list(wanted) and set(found) != set(wanted):
+            yield f"{path} has {list(found)}, not {list(wanted)}"
+        for name, value in wanted.items():
+            if name in found and isinstance(value, int) and found[name] != value:
+                yield f"{path}.{name} is {found[name]!r}, not {value!r}"
+
+
+@pytest.mark.parametrize("path", sorted(CORE))
+def test_core_class(path):
+    assert list(differences(find(path), CORE[path], path)) == []
+
+
+@pytest.mark.parametrize("path", sorted(CORE))
+def test_bases_have_the_same_names(path):
+    """PyFlink's own base classes are kept, so that isinstance tests of programs still hold."""
+    cls = find(path)
+    names = {base.__name__ for base in cls.__mro__}
+    java = {"JavaObjectWrapper"}
+    assert {base for base in CORE[path]["bases"] if base not in java} <= names
+
+
+@pytest.mark.parametrize("module", sorted(SURFACE["exports"]))
+def test_exports(module):
+    found = importlib.import_module("penstock." + module)
+    missing = [name for name in SURFACE["exports"][module] if not hasattr(found, name)]
+    assert missing == []
+    assert set(SURFACE["exports"][module]) <= set(found.__all__)
+
+
+@pytest.mark.parametrize("path", sorted(SURFACE["functions"]))
+def test_functions(path):
+    described = SURFACE["functions"][path]
+    function = find(path)
+    assert parameters(function) == described["params"]
+    if described["tier"] == "jvm":
+        with pytest.raises(JvmOnlyError):
+            function(*[None] * len(described["params"]))
+
+
+@pytest.mark.parametrize("path", sorted(SURFACE["constants"]))
+def test_constants(path):
+    wanted = SURFACE["constants"][path]
+    value = find(path)
+    assert value == wanted or type(value).__name__ == wanted
+
+
+def importable(described):
+    return described.get("importable_from", [])
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    sorted(
+        (module, path.rpartition(".")[2])
+        for path, described in OTHER.items()
+        for module in importable(described)
+    ),
+)
+def test_other_classes_are_importable(module, name):
+    assert hasattr(importlib.import_module("penstock." + module), name)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(p for p, c in OTHER.items() if c["tier"] == "connector" and importable(c))
+)
+def test_connectors_refuse_and_say_what_to_use(path):
+    described = OTHER[path]
+    cls = getattr(
+        importlib.import_module("penstock." + described["importable_from"][0]),
+        path.rpartition(".")[2],
+    )
+    if isinstance(cls, type) and (
+        issubclass(cls, enum.Enum) or cls.__name__ == "RowFieldExtractorSchema"
+    ):
+        return
+    with pytest.raises(JvmOnlyError, match="needs a JVM"):
+        cls(None)
