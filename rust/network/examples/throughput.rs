@@ -17,7 +17,7 @@ use penstock_network::{
 
 fn environment(name: &str) -> NetworkEnvironment {
     let config = EnvironmentConfig {
-        num_segments: 8192,
+        num_segments: 1024,
         ..EnvironmentConfig::new(name, b"token")
     };
     NetworkEnvironment::new(config).expect("an environment")
@@ -37,7 +37,33 @@ fn emit(partition: &ResultPartition, subpartition: usize, cursor: &mut Cursor, f
     let target = unsafe { cursor.data.add(position) };
     // SAFETY: as above; the record lies elsewhere.
     unsafe { std::ptr::copy_nonoverlapping(framed.as_ptr(), target, framed.len()) };
-    cursor.position += framed.len() as u32;
+    publish(cursor, framed.len() as u32);
+}
+
+/// Writes one framed long as a typed codec does: length and value straight into the buffer.
+#[inline]
+fn emit_long(partition: &ResultPartition, subpartition: usize, cursor: &mut Cursor, value: u64) {
+    if cursor.capacity - cursor.position < 12 {
+        let framed = [&8_u32.to_be_bytes()[..], &value.to_be_bytes()].concat();
+        partition
+            .append(Some(subpartition), cursor, &framed)
+            .expect("appended");
+        return;
+    }
+    // SAFETY: the cursor is open and twelve bytes fit behind its position.
+    let target = unsafe { cursor.data.add(cursor.position as usize) };
+    // SAFETY: as above; unaligned stores are allowed.
+    unsafe { target.cast::<[u8; 4]>().write(8_u32.to_be_bytes()) };
+    // SAFETY: as above.
+    let target = unsafe { target.add(4) };
+    // SAFETY: as above.
+    unsafe { target.cast::<[u8; 8]>().write(value.to_be_bytes()) };
+    publish(cursor, 12);
+}
+
+#[inline]
+fn publish(cursor: &mut Cursor, bytes: u32) {
+    cursor.position += bytes;
     // SAFETY: an open cursor's marker points to the position marker of its buffer.
     unsafe { AtomicI32::from_ptr(cursor.marker) }
         .store(cursor.position.cast_signed(), Ordering::Release);
@@ -55,13 +81,13 @@ fn consume(mut reader: RecordReader) -> (u64, u64) {
             } => {
                 if let Some(payload) = spanning {
                     count += 1;
-                    sum += u64::from(payload[0]);
+                    sum += u64::from(payload[payload.len() - 1]);
                 }
                 let mut rest = records;
                 while let Some((length, tail)) = rest.split_first_chunk::<4>() {
                     let length = u32::from_be_bytes(*length) as usize;
                     count += 1;
-                    sum += u64::from(tail[0]);
+                    sum += u64::from(tail[length - 1]);
                     rest = &tail[length..];
                 }
             }
@@ -124,13 +150,13 @@ fn throughput(tcp: bool, record_bytes: usize, channels: usize, flush_ms: i64, me
             let mut cursors: Vec<Cursor> = (0..channels).map(|_| Cursor::void()).collect();
             let mut subpartition = 0;
             for index in 0..total {
-                framed[4] = index as u8;
-                emit(
-                    &partition,
-                    subpartition,
-                    &mut cursors[subpartition],
-                    &framed,
-                );
+                let cursor = &mut cursors[subpartition];
+                if record_bytes == 8 {
+                    emit_long(&partition, subpartition, cursor, index);
+                } else {
+                    framed[4] = index as u8;
+                    emit(&partition, subpartition, cursor, &framed);
+                }
                 subpartition += 1;
                 if subpartition == channels {
                     subpartition = 0;
