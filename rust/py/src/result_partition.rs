@@ -99,19 +99,18 @@ impl ResultPartition {
     }
 
     /// Waits until that is so; False when the time is over.
-    fn wait_available(&self, py: Python<'_>, timeout_ms: u64) -> bool {
-        py.detach(|| {
-            self.partition
-                .wait_available(Duration::from_millis(timeout_ms))
-        })
+    fn wait_available(&self, py: Python<'_>, timeout_ms: i64) -> bool {
+        py.detach(|| self.partition.wait_available(at_most(timeout_ms)))
     }
 
     /// Waits until every reader has everything or the partition is released; False when the time
     /// is over.
-    fn wait_consumed(&self, py: Python<'_>, timeout_ms: u64) -> bool {
-        py.detach(|| {
-            self.partition
-                .wait_consumed(Duration::from_millis(timeout_ms))
-        })
+    fn wait_consumed(&self, py: Python<'_>, timeout_ms: i64) -> bool {
+        py.detach(|| self.partition.wait_consumed(at_most(timeout_ms)))
     }
+}
+
+/// A timeout in milliseconds; one that is over already does not wait.
+fn at_most(timeout_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0))
 }
