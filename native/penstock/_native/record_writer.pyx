@@ -65,9 +65,6 @@ cdef class RecordWriter(Output):
         free(self.cursors)
         free(self.writer.scratch)
 
-    def __init__(self, partition, selector, codec):
-        pass
-
     cpdef collect(self, object value, long long timestamp):
         """Writes a record to the channel that the selector chooses.
 
