@@ -9,6 +9,10 @@
 
 Rules: the version is exactly one that is known; vertices are in topological order; nothing follows
 the MessagePack.  Code is opaque bytes: reading a JobGraph never runs or unpickles anything.
+
+The code itself is as deterministic as cloudpickle: functions give the same bytes in every process,
+but a class that the program's main module defines is given an identity of its process, by which an
+instance that comes back from a worker is recognised as one of that very class.
 """
 
 from __future__ import annotations
