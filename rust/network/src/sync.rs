@@ -5,9 +5,7 @@
 //! shutdown still returns every buffer.
 
 pub(crate) use std::sync::Arc;
-pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering,
-};
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use std::sync::{MutexGuard, Weak};
 
 use std::sync::PoisonError;
@@ -35,25 +33,44 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A condition variable that ignores poisoning.
+/// A condition variable that ignores poisoning and costs nothing to notify while nobody waits.
+///
+/// Whoever notifies must have changed the condition under the mutex that waiters hold: a waiter
+/// counts itself under that mutex, so it is either seen here or sees the change itself.
 #[derive(Debug, Default)]
-pub(crate) struct Condvar(std::sync::Condvar);
+pub(crate) struct Condvar {
+    condition: std::sync::Condvar,
+    waiters: AtomicUsize,
+}
 
 impl Condvar {
     pub(crate) const fn new() -> Self {
-        Self(std::sync::Condvar::new())
+        Self {
+            condition: std::sync::Condvar::new(),
+            waiters: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) fn notify_all(&self) {
-        self.0.notify_all();
+        if self.waiters.load(Ordering::Acquire) > 0 {
+            self.condition.notify_all();
+        }
     }
 
     pub(crate) fn notify_one(&self) {
-        self.0.notify_one();
+        if self.waiters.load(Ordering::Acquire) > 0 {
+            self.condition.notify_one();
+        }
     }
 
     pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
+        self.waiters.fetch_add(1, Ordering::AcqRel);
+        let guard = self
+            .condition
+            .wait(guard)
+            .unwrap_or_else(PoisonError::into_inner);
+        self.waiters.fetch_sub(1, Ordering::AcqRel);
+        guard
     }
 
     pub(crate) fn wait_timeout<'a, T>(
@@ -61,9 +78,9 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         timeout: Duration,
     ) -> MutexGuard<'a, T> {
-        self.0
-            .wait_timeout(guard, timeout)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
+        self.waiters.fetch_add(1, Ordering::AcqRel);
+        let waited = self.condition.wait_timeout(guard, timeout);
+        self.waiters.fetch_sub(1, Ordering::AcqRel);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

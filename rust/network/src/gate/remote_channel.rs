@@ -20,7 +20,7 @@ use penstock_memory::{
 use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
 use crate::event;
-use crate::sync::{Arc, AtomicBool, AtomicI32, AtomicUsize, Mutex, Ordering, Weak};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport};
 use crate::wire::{PartitionId, ReceiverId};
 
@@ -38,6 +38,12 @@ struct State {
     required: usize,
     /// Whether the channel waits in the floating pool's queue.
     waiting: bool,
+    /// Credits the producer holds: initial and announced ones, less the data buffers received.
+    outstanding: i32,
+    /// Credits the producer has not been told of.
+    unannounced: i32,
+    /// Whether the I/O thread was asked to announce credits and has not done so.
+    announcing: bool,
     /// `EndOfPartition` has arrived: what happens to the connection no longer matters.
     ended: bool,
     released: bool,
@@ -62,8 +68,6 @@ pub(crate) struct RemoteInputChannel {
     floating_pool: Arc<LocalBufferPool>,
     transport: Arc<Transport>,
     state: Mutex<State>,
-    /// Credits the producer has not been told of.
-    unannounced: AtomicI32,
     requested: AtomicBool,
     /// Token of the connection; written by the I/O thread alone.
     pub(crate) connection: AtomicUsize,
@@ -93,6 +97,7 @@ pub(crate) struct RemoteChannelConfig {
 
 impl RemoteInputChannel {
     pub(crate) fn new(gate: Weak<SingleInputGate>, config: RemoteChannelConfig) -> Arc<Self> {
+        let initial_credit = config.exclusive.len() as i32;
         Arc::new_cyclic(|this| Self {
             gate,
             index: config.index,
@@ -100,7 +105,7 @@ impl RemoteInputChannel {
             address: config.address,
             partition_id: config.partition_id,
             subpartition: config.subpartition,
-            initial_credit: config.exclusive.len() as i32,
+            initial_credit,
             floating_pool: config.floating_pool,
             transport: config.transport,
             state: Mutex::new(State {
@@ -111,10 +116,12 @@ impl RemoteInputChannel {
                 expected_sequence_number: 0,
                 required: 0,
                 waiting: false,
+                outstanding: initial_credit,
+                unannounced: 0,
+                announcing: false,
                 ended: false,
                 released: false,
             }),
-            unannounced: AtomicI32::new(0),
             requested: AtomicBool::new(false),
             connection: AtomicUsize::new(NO_CONNECTION),
             this: Weak::clone(this),
@@ -151,11 +158,14 @@ impl RemoteInputChannel {
 
     /// Credits to announce, all at once; called by the I/O thread.
     pub(crate) fn take_credits(&self) -> i32 {
-        if self.is_released() {
-            0
-        } else {
-            self.unannounced.swap(0, Ordering::AcqRel)
+        let mut state = self.state.lock();
+        state.announcing = false;
+        if state.released {
+            return 0;
         }
+        let credits = std::mem::take(&mut state.unannounced);
+        state.outstanding += credits;
+        credits
     }
 
     pub(crate) fn is_released(&self) -> bool {
@@ -209,6 +219,7 @@ impl RemoteInputChannel {
             let data_type = buffer.data_type();
             let was_empty = state.queue.is_empty();
             let mut priority = data_type.has_priority();
+            state.outstanding -= i32::from(data_type.is_buffer());
             state.ended |= data_type == DataType::EndOfPartition;
             if data_type.requires_announcement() {
                 let announcement = Buffer::from_bytes(
@@ -226,6 +237,10 @@ impl RemoteInputChannel {
             if priority || was_empty {
                 notify = Some(priority);
             }
+        } else {
+            // The credit was spent and the buffer it stood for is still here.
+            state.outstanding -= 1;
+            state.unannounced += 1;
         }
         drop(state);
         if let Some(priority) = notify
@@ -233,21 +248,23 @@ impl RemoteInputChannel {
         {
             gate.notify(self.index, priority);
         }
-        if let Ok(backlog) = usize::try_from(backlog) {
-            self.on_backlog(backlog);
-        }
+        self.on_backlog(usize::try_from(backlog).ok());
     }
 
-    /// The producer says how much waits: obtain buffers for it as far as there are any.
-    pub(crate) fn on_backlog(&self, backlog: usize) {
+    /// The producer says how much waits, if it does: obtain buffers for it as far as there are
+    /// any, and see whether credits are to be announced.
+    pub(crate) fn on_backlog(&self, backlog: Option<usize>) {
         let mut state = self.state.lock();
         if state.released {
             return;
         }
-        state.required = backlog + self.initial_credit as usize;
-        let obtained = self.request_floating(&mut state);
+        if let Some(backlog) = backlog {
+            state.required = backlog + self.initial_credit as usize;
+            state.unannounced += self.request_floating(&mut state);
+        }
+        let due = state.announcement_due();
         drop(state);
-        self.add_credit(obtained);
+        self.announce(due);
     }
 
     /// Takes floating buffers until the requirement is met, or waits in line for one.
@@ -273,12 +290,9 @@ impl RemoteInputChannel {
         obtained
     }
 
-    /// Counts new credits; the I/O thread hears of the first and fetches all that have gathered.
-    fn add_credit(&self, count: i32) {
-        if count > 0
-            && self.unannounced.fetch_add(count, Ordering::AcqRel) == 0
-            && let Some(this) = self.this.upgrade()
-        {
+    /// Asks the I/O thread to announce the gathered credits, if it was found time to.
+    fn announce(&self, due: bool) {
+        if due && let Some(this) = self.this.upgrade() {
             self.transport.post(Command::AnnounceCredit(this));
         }
     }
@@ -313,6 +327,18 @@ impl RemoteInputChannel {
 }
 
 impl State {
+    /// Whether to announce credits now, and notes that it will be done.
+    ///
+    /// Credits are gathered while the producer holds more than that: one message then stands for
+    /// half of the channel's buffers, and the producer has always something left to go on with.
+    fn announcement_due(&mut self) -> bool {
+        if self.announcing || self.unannounced == 0 || self.outstanding > self.unannounced {
+            return false;
+        }
+        self.announcing = true;
+        true
+    }
+
     fn push_priority(&mut self, buffer: Buffer) {
         self.queue.insert(self.priority, buffer);
         self.priority += 1;
@@ -335,8 +361,10 @@ impl BufferRecycler for RemoteInputChannel {
             drop(surplus);
             return;
         }
+        state.unannounced += 1;
+        let due = state.announcement_due();
         drop(state);
-        self.add_credit(1);
+        self.announce(due);
     }
 }
 
@@ -348,9 +376,10 @@ impl BufferListener for RemoteInputChannel {
             return Err(buffer);
         }
         state.floating.push(buffer);
-        let obtained = 1 + self.request_floating(&mut state);
+        state.unannounced += 1 + self.request_floating(&mut state);
+        let due = state.announcement_due();
         drop(state);
-        self.add_credit(obtained);
+        self.announce(due);
         Ok(())
     }
 

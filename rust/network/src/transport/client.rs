@@ -156,10 +156,10 @@ impl ClientChannels {
                 receiver: None,
             } => Err(remote_error(&error, peer)),
             Message::BacklogAnnouncement { backlog, receiver } => {
+                let backlog = usize::try_from(backlog)
+                    .map_err(|_| Error::CorruptStream(format!("a backlog of {backlog} buffers")))?;
                 if let Some(channel) = self.channels.get(&receiver) {
-                    channel.on_backlog(usize::try_from(backlog).map_err(|_| {
-                        Error::CorruptStream(format!("a backlog of {backlog} buffers"))
-                    })?);
+                    channel.on_backlog(Some(backlog));
                 }
                 Ok(())
             }

@@ -53,6 +53,8 @@ pub(super) struct Connection {
     early: Outbound,
     /// The socket may have bytes that were not read.
     pub(super) readable: bool,
+    /// The peer has closed its side; what it sent before is still to be read.
+    pub(super) ending: bool,
     /// The socket may take bytes.
     pub(super) writable: bool,
     /// Whether the connection is in the I/O thread's list of work.
@@ -113,6 +115,7 @@ impl Connection {
             outbound: Outbound::default(),
             early: Outbound::default(),
             readable: false,
+            ending: false,
             writable: false,
             scheduled: false,
             deadline: Some(deadline),
@@ -208,9 +211,11 @@ impl Connection {
         while self.readable && turn < TURN_BYTES {
             match self.inbound.read(&mut self.stream) {
                 Ok(None) => self.readable = false,
-                Ok(Some(0)) => return Err(self.closed_by_peer()),
-                Ok(Some(count)) => {
+                Ok(Some((0, _))) => return Err(self.closed_by_peer()),
+                Ok(Some((count, filled))) => {
                     turn += count;
+                    // A short read has emptied the socket; only its end is not announced again.
+                    self.readable = filled || self.ending;
                     if !matches!(self.phase, Phase::Open) {
                         self.shake_hands(&context.config.token)?;
                     }
@@ -248,8 +253,10 @@ impl Connection {
             }
             let before = self.outbound.bytes();
             match self.outbound.write(&mut self.stream) {
-                Ok(true) => turn += before - self.outbound.bytes(),
-                Ok(false) => self.writable = false,
+                Ok(took_all) => {
+                    turn += before - self.outbound.bytes();
+                    self.writable = took_all;
+                }
                 Err(error) => return Err(self.lost(&error)),
             }
         }

@@ -123,8 +123,12 @@ impl Inbound {
         self.payload.is_some()
     }
 
-    /// Reads once; `None` when the socket has nothing for now, `Some(0)` at the end of the stream.
-    pub(super) fn read(&mut self, stream: &mut impl Read) -> std::io::Result<Option<usize>> {
+    /// Reads once; `None` when the socket has nothing for now, `Some((0, _))` at the end of the
+    /// stream, else how many bytes came and whether as many as there was room for.
+    pub(super) fn read(
+        &mut self,
+        stream: &mut impl Read,
+    ) -> std::io::Result<Option<(usize, bool)>> {
         if self.start > 0 {
             self.staging.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -140,6 +144,7 @@ impl Inbound {
         let mut empty = [];
         let rest: &mut [u8] = self.payload.as_mut().map_or(&mut empty, Payload::rest);
         let direct = rest.len();
+        let room = direct + free.len();
         let result = if direct > 0 {
             stream.read_vectored(&mut [IoSliceMut::new(rest), IoSliceMut::new(free)])
         } else {
@@ -152,7 +157,7 @@ impl Inbound {
                     payload.filled += into_payload;
                 }
                 self.end += count - into_payload;
-                Ok(Some(count))
+                Ok(Some((count, count == room)))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
             Err(error) => Err(error),

@@ -127,6 +127,7 @@ impl IoThread {
                 LISTENER => self.accepting = true,
                 Token(token) => {
                     if let Some(connection) = self.connections.get_mut(&token) {
+                        connection.ending |= event.is_read_closed();
                         connection.readable |= event.is_readable() || event.is_read_closed();
                         connection.writable |= event.is_writable() || event.is_write_closed();
                         self.schedule(token);

@@ -94,7 +94,7 @@ impl Outbound {
             return Ok(true);
         }
         let mut slices = [IoSlice::new(&[]); MAX_SLICES];
-        let mut count = 0;
+        let (mut count, mut offered) = (0, 0);
         let mut skip = self.offset;
         for frame in &self.frames {
             let (first, second): (&[u8], &[u8]) = match frame {
@@ -106,6 +106,7 @@ impl Outbound {
                 skip -= part.len() - rest.len();
                 if !rest.is_empty() {
                     slices[count] = IoSlice::new(rest);
+                    offered += rest.len();
                     count += 1;
                 }
             }
@@ -117,7 +118,8 @@ impl Outbound {
             Ok(0) => Err(ErrorKind::WriteZero.into()),
             Ok(written) => {
                 self.advance(written);
-                Ok(true)
+                // After a short write the socket announces when it takes more.
+                Ok(written == offered)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
