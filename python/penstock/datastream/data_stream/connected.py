@@ -98,7 +98,7 @@ class ConnectedStreams:
             type_argument(output_type, kind),
             selector1,
             selector2,
-            _common_key_type(key_type1, key_type2),
+            common_key_type(key_type1, key_type2),
         )
 
 
@@ -130,9 +130,14 @@ def add_two_input(
     )
 
 
-def _common_key_type(
+def common_key_type(
     first: TypeInformation | None, second: TypeInformation | None
 ) -> TypeInformation | None:
+    """The type of the keys of two streams that share them.
+
+    Raises:
+        InvalidProgramError: They are of different types.
+    """
     if first != second:
         raise InvalidProgramError(
             f"the keys of connected streams must be of one type, they are {first} and {second}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.datastream.data_stream.cached import CachedDataStream
+    from penstock.datastream.data_stream.interval_joined import IntervalJoin
     from penstock.datastream.data_stream.sink import DataStreamSink
     from penstock.datastream.data_stream.windowed import WindowedStream
     from penstock.datastream.functions import SinkFunction
@@ -174,6 +175,15 @@ class KeyedStream(DataStream[T], Generic[T]):
         if slide == 0:
             return WindowedStream(self, CountTumblingWindowAssigner(size))
         return WindowedStream(self, CountSlidingWindowAssigner(size, slide))
+
+    def interval_join(self, other: KeyedStream[Any]) -> IntervalJoin:
+        """Joins elements of one key whose timestamps are near (beyond PyFlink)."""
+        from penstock.datastream.data_stream.interval_joined import IntervalJoin
+
+        given: Any = other
+        if not isinstance(given, KeyedStream):
+            raise InvalidProgramError(f"interval_join takes a KeyedStream, got {given!r}")
+        return IntervalJoin(self, other)
 
     # What goes back to the elements -----------------------------------------------------------
 

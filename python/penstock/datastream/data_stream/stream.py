@@ -12,6 +12,7 @@ from penstock.common.typeinfo import (
     with_field_names,
 )
 from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.data_stream.settings import StreamSettings
 from penstock.datastream.data_stream.sink import DataStreamSink
 from penstock.datastream.functions import (
     FilterFunction,
@@ -19,6 +20,7 @@ from penstock.datastream.functions import (
     KeySelector,
     MapFunction,
     NullByteKeySelector,
+    OutputSelector,
     Partitioner,
     ProcessFunction,
     SinkFunction,
@@ -31,22 +33,20 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
-    ChainingStrategy,
+    FeedbackTransformation,
     OneInputTransformation,
     PartitionTransformation,
     PhysicalTransformation,
     SideOutputTransformation,
     SinkTransformation,
+    SplitTransformation,
     TimestampsAndWatermarksTransformation,
-    Transformation,
     UnionTransformation,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Self
 
-    from penstock.common.execution_config import ExecutionConfig
     from penstock.datastream.connectors.base import Sink
     from penstock.datastream.data_stream.broadcast import (
         BroadcastConnectedStream,
@@ -55,10 +55,11 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.cached import CachedDataStream
     from penstock.datastream.data_stream.collect import CloseableIterator
     from penstock.datastream.data_stream.connected import ConnectedStreams
+    from penstock.datastream.data_stream.iterative import IterativeStream
+    from penstock.datastream.data_stream.joined import CoGroupedStreams, JoinedStreams
     from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.data_stream.split import SplitStream
     from penstock.datastream.data_stream.windowed import AllWindowedStream
-    from penstock.datastream.slot_sharing_group import SlotSharingGroup
-    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
     from penstock.datastream.window import WindowAssigner
 
 T = TypeVar("T")
@@ -67,124 +68,8 @@ OUT = TypeVar("OUT")
 TypeArgument = TypeInformation | list[TypeInformation] | None
 
 
-class DataStream(Generic[T]):
+class DataStream(StreamSettings, Generic[T]):
     """Elements of one type."""
-
-    def __init__(
-        self,
-        environment: StreamExecutionEnvironment,
-        transformation: Transformation,
-        *,
-        non_parallel: bool = False,
-    ) -> None:
-        """Wraps a transformation; streams are made by the environment and by other streams."""
-        self._environment = environment
-        self._transformation = transformation
-        self._non_parallel = non_parallel
-
-    @property
-    def transformation(self) -> Transformation:
-        """What makes the elements."""
-        return self._transformation
-
-    # Properties -------------------------------------------------------------------------------
-
-    def get_execution_environment(self) -> StreamExecutionEnvironment:
-        """The environment of the program."""
-        return self._environment
-
-    def get_execution_config(self) -> ExecutionConfig:
-        """The execution settings of the program."""
-        return self._environment.get_config()
-
-    def get_type(self) -> TypeInformation:
-        """The type of the elements."""
-        return declared_type(self._transformation)
-
-    def get_name(self) -> str:
-        """The name of the operator."""
-        return self._transformation.name
-
-    def name(self, name: str) -> Self:
-        """Names the operator, for plans, logs and metrics."""
-        self._operator("name").name = name
-        return self
-
-    def uid(self, uid: str) -> Self:
-        """Names the operator's state, so that it survives changes of the program."""
-        self._operator("uid").uid = uid
-        return self
-
-    def set_uid_hash(self, uid_hash: str) -> Self:
-        """Sets another id under which the operator's state may be found: 32 hex digits."""
-        self._operator("set_uid_hash").set_uid_hash(uid_hash)
-        return self
-
-    def set_description(self, description: str) -> Self:
-        """Describes the operator, for plans."""
-        self._transformation.description = description
-        return self
-
-    def set_parallelism(self, parallelism: int) -> Self:
-        """Sets the number of subtasks.
-
-        Raises:
-            InvalidProgramError: It is not positive, or the operator cannot be parallel.
-        """
-        if isinstance(self._transformation, PartitionTransformation) and (
-            self._transformation.partitioner.kind == "CUSTOM"
-        ):
-            # In PyFlink a custom partitioner is an operator of its own; here there is none
-            # whose parallelism could matter, only the number is checked.
-            self._transformation.set_parallelism(parallelism)
-            return self
-        transformation = self._operator("set_parallelism")
-        if self._non_parallel and parallelism != 1:
-            raise InvalidProgramError(
-                f"{transformation.name!r} is not parallel: its parallelism must be 1, "
-                f"got {parallelism}"
-            )
-        transformation.set_parallelism(parallelism)
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> Self:
-        """Sets the number of key groups, the bound of the operator's parallelism.
-
-        Raises:
-            InvalidProgramError: It is not within 1 and 32768.
-        """
-        self._operator("set_max_parallelism").set_max_parallelism(max_parallelism)
-        return self
-
-    def force_non_parallel(self) -> Self:
-        """Fixes the parallelism at 1."""
-        transformation = self._operator("force_non_parallel")
-        transformation.set_parallelism(1)
-        transformation.set_max_parallelism(1)
-        self._non_parallel = True
-        return self
-
-    def set_buffer_timeout(self, timeout_millis: int) -> Self:
-        """Sets when output is flushed, in ms: 0 after each element, -1 only full buffers."""
-        self._operator("set_buffer_timeout").set_buffer_timeout(timeout_millis)
-        return self
-
-    def start_new_chain(self) -> Self:
-        """Starts a new chain of operators with this one."""
-        self._operator("start_new_chain").chaining_strategy = ChainingStrategy.HEAD
-        return self
-
-    def disable_chaining(self) -> Self:
-        """Runs the operator in a task of its own."""
-        self._operator("disable_chaining").chaining_strategy = ChainingStrategy.NEVER
-        return self
-
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
-        """Puts the operator's subtasks into the slots of a group."""
-        self._environment.assign_slot_sharing_group(
-            self._operator("slot_sharing_group"), slot_sharing_group
-        )
-        return self
 
     # Element by element -----------------------------------------------------------------------
 
@@ -327,6 +212,42 @@ class DataStream(Generic[T]):
                 f"connect takes a DataStream or a BroadcastStream, got {given!r}"
             )
         return ConnectedStreams(self, ds)
+
+    def join(self, other: DataStream[Any]) -> JoinedStreams:
+        """Joins elements of one key in common windows (beyond PyFlink)."""
+        from penstock.datastream.data_stream.joined import JoinedStreams
+
+        return JoinedStreams(self._plain(), other._plain())
+
+    def co_group(self, other: DataStream[Any]) -> CoGroupedStreams:
+        """Groups elements of one key in common windows (beyond PyFlink)."""
+        from penstock.datastream.data_stream.joined import CoGroupedStreams
+
+        return CoGroupedStreams(self._plain(), other._plain())
+
+    def split(
+        self, output_selector: OutputSelector | Callable[[T], Iterable[str]]
+    ) -> SplitStream[T]:
+        """Gives elements names, for `SplitStream.select` (beyond PyFlink)."""
+        from penstock.datastream.data_stream.split import SplitStream
+
+        check_function(output_selector, OutputSelector, "split", or_callable=True)
+        return SplitStream(
+            self._environment,
+            SplitTransformation(self._transformation, shipped(output_selector, "split")),
+        )
+
+    def iterate(self, max_wait_time_ms: int = 0) -> IterativeStream[T]:
+        """Starts a part of the program whose results flow back (beyond PyFlink).
+
+        Args:
+            max_wait_time_ms: The iteration ends when no feedback came for so long; 0 never.
+        """
+        from penstock.datastream.data_stream.iterative import IterativeStream
+
+        return IterativeStream(
+            self._environment, FeedbackTransformation(self._transformation, max_wait_time_ms)
+        )
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream[Any]:
         """The elements that the operator gave to a tag.
@@ -531,14 +452,6 @@ class DataStream(Generic[T]):
         """Key selector and key type of a keyed stream."""
         return None, None
 
-    def _operator(self, what: str) -> PhysicalTransformation:
-        if not isinstance(self._transformation, PhysicalTransformation):
-            raise InvalidProgramError(
-                f"{what}() belongs to an operator, but {self._transformation.name!r} only says "
-                "how elements travel: call it after the next transformation"
-            )
-        return self._transformation
-
     def _one_input(
         self, kind: str, name: str, func: Any, output_type: TypeArgument
     ) -> DataStream[Any]:
@@ -587,12 +500,6 @@ class DataStream(Generic[T]):
         )
         self._environment.add_operator(transformation)
         return DataStreamSink(self._environment, transformation)
-
-
-def declared_type(transformation: Transformation) -> TypeInformation:
-    """The type that a transformation's elements are known by."""
-    declared = cast("TypeInformation | None", transformation.output_type)
-    return Types.PICKLED_BYTE_ARRAY() if declared is None else with_field_names(declared)
 
 
 def type_argument(type_info: TypeArgument, where: str) -> TypeInformation | None:

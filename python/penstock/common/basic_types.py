@@ -1,0 +1,160 @@
+"""The base of type descriptions, and the scalar types."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NoReturn
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.time import Instant
+
+
+class TypeInformation:
+    """Describes the values of a stream, a key or a state."""
+
+    def __init__(self) -> None:
+        """Makes a description."""
+
+    def get_java_type_info(self) -> NoReturn:
+        """Refused: there is no Java type behind a description."""
+        requires_jvm(f"{type(self).__name__}.get_java_type_info", "use the description itself")
+
+    def need_conversion(self) -> bool:
+        """Whether `to_internal_type` changes a value."""
+        return False
+
+    def to_internal_type(self, obj: Any) -> Any:
+        """A value in the form that a serializer writes."""
+        return obj
+
+    def from_internal_type(self, obj: Any) -> Any:
+        """The inverse of `to_internal_type`."""
+        return obj
+
+    def __hash__(self) -> int:
+        """A hash that agrees with the structural equality of every subclass."""
+        return hash(type(self).__name__)
+
+
+class BasicType(Enum):
+    """The scalar types, with the names that `str` gives."""
+
+    STRING = "String"
+    BYTE = "Byte"
+    BOOLEAN = "Boolean"
+    SHORT = "Short"
+    INT = "Integer"
+    LONG = "Long"
+    FLOAT = "Float"
+    DOUBLE = "Double"
+    CHAR = "Char"
+    BIG_INT = "BigInteger"
+    BIG_DEC = "BigDecimal"
+    INSTANT = "Instant"
+
+
+class BasicTypeInfo(TypeInformation):
+    """A scalar."""
+
+    def __init__(self, basic_type: BasicType) -> None:
+        """Makes a description of a scalar type."""
+        super().__init__()
+        self._basic_type = basic_type
+
+    @property
+    def basic_type(self) -> BasicType:
+        """Which scalar type it is."""
+        return self._basic_type
+
+    def __eq__(self, o: object) -> bool:
+        """Whether it is the same scalar type."""
+        return isinstance(o, BasicTypeInfo) and self._basic_type is o._basic_type
+
+    __hash__ = TypeInformation.__hash__
+
+    def __repr__(self) -> str:
+        """The name of the scalar type."""
+        return self._basic_type.value
+
+    @staticmethod
+    def STRING_TYPE_INFO() -> BasicTypeInfo:
+        """Text of any length."""
+        return BasicTypeInfo(BasicType.STRING)
+
+    @staticmethod
+    def BOOLEAN_TYPE_INFO() -> BasicTypeInfo:
+        """True or False."""
+        return BasicTypeInfo(BasicType.BOOLEAN)
+
+    @staticmethod
+    def BYTE_TYPE_INFO() -> BasicTypeInfo:
+        """An integer of 8 bits with sign."""
+        return BasicTypeInfo(BasicType.BYTE)
+
+    @staticmethod
+    def SHORT_TYPE_INFO() -> BasicTypeInfo:
+        """An integer of 16 bits with sign."""
+        return BasicTypeInfo(BasicType.SHORT)
+
+    @staticmethod
+    def INT_TYPE_INFO() -> BasicTypeInfo:
+        """An integer of 32 bits with sign."""
+        return BasicTypeInfo(BasicType.INT)
+
+    @staticmethod
+    def LONG_TYPE_INFO() -> BasicTypeInfo:
+        """An integer of 64 bits with sign."""
+        return BasicTypeInfo(BasicType.LONG)
+
+    @staticmethod
+    def FLOAT_TYPE_INFO() -> BasicTypeInfo:
+        """A number of single precision."""
+        return BasicTypeInfo(BasicType.FLOAT)
+
+    @staticmethod
+    def DOUBLE_TYPE_INFO() -> BasicTypeInfo:
+        """A number of double precision."""
+        return BasicTypeInfo(BasicType.DOUBLE)
+
+    @staticmethod
+    def CHAR_TYPE_INFO() -> BasicTypeInfo:
+        """One character."""
+        return BasicTypeInfo(BasicType.CHAR)
+
+    @staticmethod
+    def BIG_INT_TYPE_INFO() -> BasicTypeInfo:
+        """An integer of any size."""
+        return BasicTypeInfo(BasicType.BIG_INT)
+
+    @staticmethod
+    def BIG_DEC_TYPE_INFO() -> BasicTypeInfo:
+        """A decimal number of any precision."""
+        return BasicTypeInfo(BasicType.BIG_DEC)
+
+    @staticmethod
+    def INSTANT_TYPE_INFO() -> BasicTypeInfo:
+        """A point in time."""
+        return InstantTypeInfo(BasicType.INSTANT)
+
+
+class InstantTypeInfo(BasicTypeInfo):
+    """A point in time with nanoseconds."""
+
+    def __init__(self, basic_type: BasicType) -> None:
+        """Makes the description."""
+        super().__init__(basic_type)
+
+    def need_conversion(self) -> bool:
+        """True: a serializer writes epoch microseconds."""
+        return True
+
+    def to_internal_type(self, obj: Any) -> Any:
+        """Epoch microseconds of an Instant."""
+        return None if obj is None else obj.seconds * 1_000_000 + obj.nanos // 1000
+
+    def from_internal_type(self, obj: Any) -> Any:
+        """An Instant of epoch microseconds."""
+        if obj is None:
+            return None
+        seconds, micros = divmod(obj, 1_000_000)
+        return Instant(seconds, micros * 1000)

@@ -1,0 +1,165 @@
+"""Descriptions of dates and times."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import time
+from enum import Enum
+from typing import Any
+
+from penstock.common.basic_types import TypeInformation
+
+
+class SqlTimeTypeInfo(TypeInformation):
+    """The date and time types of SQL."""
+
+    @staticmethod
+    def DATE() -> DateTypeInfo:
+        """`datetime.date`."""
+        return DateTypeInfo()
+
+    @staticmethod
+    def TIME() -> TimeTypeInfo:
+        """`datetime.time`."""
+        return TimeTypeInfo()
+
+    @staticmethod
+    def TIMESTAMP() -> TimestampTypeInfo:
+        """`datetime.datetime`."""
+        return TimestampTypeInfo()
+
+
+class DateTypeInfo(TypeInformation):
+    """`datetime.date`; internally the days since 1970-01-01."""
+
+    EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
+
+    def __init__(self) -> None:
+        """Makes the description."""
+        super().__init__()
+
+    def __eq__(self, o: object) -> bool:
+        """Whether it describes dates too."""
+        return isinstance(o, DateTypeInfo)
+
+    __hash__ = TypeInformation.__hash__
+
+    def __repr__(self) -> str:
+        """The fixed name."""
+        return "DateTypeInfo"
+
+    def need_conversion(self) -> bool:
+        """True."""
+        return True
+
+    def to_internal_type(self, d: Any) -> Any:
+        """Days since the epoch."""
+        return None if d is None else d.toordinal() - self.EPOCH_ORDINAL
+
+    def from_internal_type(self, v: Any) -> Any:
+        """The date of so many days since the epoch."""
+        return None if v is None else datetime.date.fromordinal(v + self.EPOCH_ORDINAL)
+
+
+class TimeTypeInfo(TypeInformation):
+    """`datetime.time`; internally the microseconds since midnight."""
+
+    EPOCH_ORDINAL = 0
+
+    def __eq__(self, o: object) -> bool:
+        """Whether it describes times too."""
+        return isinstance(o, TimeTypeInfo)
+
+    __hash__ = TypeInformation.__hash__
+
+    def __repr__(self) -> str:
+        """The fixed name."""
+        return "TimeTypeInfo"
+
+    def need_conversion(self) -> bool:
+        """True."""
+        return True
+
+    def to_internal_type(self, t: Any) -> Any:
+        """Microseconds since midnight, in UTC when the time has a zone."""
+        if t is None:
+            return None
+        seconds = (t.hour * 60 + t.minute) * 60 + t.second
+        offset = t.utcoffset() or datetime.timedelta()
+        return seconds * 1_000_000 + t.microsecond - offset // datetime.timedelta(microseconds=1)
+
+    def from_internal_type(self, t: Any) -> Any:
+        """The time of so many microseconds since midnight."""
+        if t is None:
+            return None
+        seconds, micros = divmod(t, 1_000_000)
+        minutes, second = divmod(seconds, 60)
+        hour, minute = divmod(minutes, 60)
+        return datetime.time(hour, minute, second, micros)
+
+
+class TimestampTypeInfo(TypeInformation):
+    """`datetime.datetime`; internally epoch microseconds."""
+
+    def __eq__(self, o: object) -> bool:
+        """Whether it describes timestamps too."""
+        return isinstance(o, TimestampTypeInfo)
+
+    __hash__ = TypeInformation.__hash__
+
+    def __repr__(self) -> str:
+        """The fixed name."""
+        return "TimestampTypeInfo"
+
+    def need_conversion(self) -> bool:
+        """True."""
+        return True
+
+    def to_internal_type(self, dt: Any) -> Any:
+        """Epoch microseconds; a datetime without zone is local."""
+        if dt is None:
+            return None
+        if dt.tzinfo is not None:
+            seconds = calendar.timegm(dt.utctimetuple())
+        else:
+            seconds = int(time.mktime(dt.timetuple()))
+        return seconds * 1_000_000 + dt.microsecond
+
+    def from_internal_type(self, ts: Any) -> Any:
+        """The local datetime of epoch microseconds."""
+        if ts is None:
+            return None
+        seconds, micros = divmod(ts, 1_000_000)
+        return datetime.datetime.fromtimestamp(seconds).replace(microsecond=micros)
+
+
+class LocalTimeTypeInfo(TypeInformation):
+    """Dates and times without a zone."""
+
+    class TimeType(Enum):
+        """Which of the three."""
+
+        LOCAL_DATE = 0
+        LOCAL_TIME = 1
+        LOCAL_DATE_TIME = 2
+
+    def __init__(self, time_type: LocalTimeTypeInfo.TimeType) -> None:
+        """Makes the description."""
+        super().__init__()
+        self._time_type = time_type
+
+    @property
+    def time_type(self) -> LocalTimeTypeInfo.TimeType:
+        """Which of the three it is."""
+        return self._time_type
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same of the three."""
+        return isinstance(other, LocalTimeTypeInfo) and self._time_type is other._time_type
+
+    __hash__ = TypeInformation.__hash__
+
+    def __repr__(self) -> str:
+        """The name with the kind."""
+        return f"LocalTimeTypeInfo({self._time_type.name})"

@@ -1,0 +1,111 @@
+"""IntervalJoin: pairs of one key whose timestamps lie within an interval (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.time import Time
+from penstock.datastream.data_stream.connected import add_two_input, common_key_type
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.functions import ProcessJoinFunction
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import TwoInputTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.data_stream.keyed import KeyedStream
+    from penstock.datastream.output_tag import OutputTag
+
+
+class IntervalJoin:
+    """Two keyed streams; say the interval with `between`."""
+
+    def __init__(self, left: KeyedStream[Any], right: KeyedStream[Any]) -> None:
+        """Use `KeyedStream.interval_join`."""
+        self._left = left
+        self._right = right
+
+    def between(self, lower_bound: Time, upper_bound: Time) -> IntervalJoined:
+        """Joins right elements from left.ts + lower to left.ts + upper, both included.
+
+        Raises:
+            InvalidProgramError: The lower bound is above the upper one, or one is no Time.
+        """
+        bounds: list[Any] = [lower_bound, upper_bound]
+        for bound in bounds:
+            if not isinstance(bound, Time):
+                raise InvalidProgramError(f"between takes two Times, got {bound!r}")
+        return IntervalJoined(
+            self._left, self._right, lower_bound.to_milliseconds(), upper_bound.to_milliseconds()
+        )
+
+
+class IntervalJoined:
+    """Two keyed streams with an interval of event time."""
+
+    def __init__(
+        self, left: KeyedStream[Any], right: KeyedStream[Any], lower_ms: int, upper_ms: int
+    ) -> None:
+        """Use `IntervalJoin.between`."""
+        self._left = left
+        self._right = right
+        self._lower_ms = lower_ms
+        self._upper_ms = upper_ms
+        self._left_late_tag: OutputTag | None = None
+        self._right_late_tag: OutputTag | None = None
+
+    def lower_bound_exclusive(self) -> IntervalJoined:
+        """Leaves the lower bound itself out: timestamps are whole ms."""
+        self._lower_ms += 1
+        return self
+
+    def upper_bound_exclusive(self) -> IntervalJoined:
+        """Leaves the upper bound itself out: timestamps are whole ms."""
+        self._upper_ms -= 1
+        return self
+
+    def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Sends left elements behind the watermark to a side output."""
+        self._left_late_tag = output_tag
+        return self
+
+    def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
+        """Sends right elements behind the watermark to a side output."""
+        self._right_late_tag = output_tag
+        return self
+
+    def process(
+        self, function: ProcessJoinFunction, output_type: TypeArgument = None
+    ) -> DataStream[Any]:
+        """Calls a function with each pair; results carry the larger timestamp.
+
+        Raises:
+            InvalidProgramError: The lower bound is above the upper one.
+        """
+        check_function(function, ProcessJoinFunction, "interval join", or_callable=False)
+        if self._lower_ms > self._upper_ms:
+            raise InvalidProgramError(
+                f"the lower bound ({self._lower_ms} ms) of an interval join is above the upper "
+                f"one ({self._upper_ms} ms)"
+            )
+        left_selector, left_type = self._left._keys()
+        right_selector, right_type = self._right._keys()
+        arguments = {
+            "lower_bound_ms": self._lower_ms,
+            "upper_bound_ms": self._upper_ms,
+            "left_late_tag": None if self._left_late_tag is None else self._left_late_tag.tag_id,
+            "right_late_tag": None if self._right_late_tag is None else self._right_late_tag.tag_id,
+        }
+        return add_two_input(
+            TwoInputTransformation,
+            self._left,
+            self._right,
+            "Interval Join",
+            OperatorDescriptor("interval_join", shipped(function, "interval join"), arguments),
+            type_argument(output_type, "interval join"),
+            left_selector,
+            right_selector,
+            common_key_type(left_type, right_type),
+        )

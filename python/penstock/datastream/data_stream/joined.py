@@ -1,0 +1,226 @@
+"""JoinedStreams and CoGroupedStreams: two streams that meet in windows (beyond PyFlink).
+
+Both are made of what is there already: the elements of both streams are tagged with their side,
+united, put into windows per key, and each window that fires is divided again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    KeySelector,
+    MapFunction,
+    WindowFunction,
+)
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Self
+
+    from penstock.datastream.data_stream.stream import DataStream, TypeArgument
+    from penstock.datastream.functions import RuntimeContext
+    from penstock.datastream.window import Evictor, Trigger, WindowAssigner
+
+LEFT, RIGHT = 0, 1
+
+
+class _TwoKeyedStreams:
+    """Two streams on the way to a common key: ``where`` and ``equal_to`` name it."""
+
+    def __init__(self, first: DataStream[Any], second: DataStream[Any]) -> None:
+        self._streams = (first, second)
+        self._selectors: dict[int, Any] = {}
+        self._key_type: TypeArgument = None
+
+    def where(
+        self, key_selector: KeySelector | Callable[[Any], Any], key_type: TypeArgument = None
+    ) -> Self:
+        """Names the key of an element of the first stream.
+
+        Args:
+            key_selector: A KeySelector or a callable.
+            key_type: The type of both streams' keys.
+        """
+        check_function(key_selector, KeySelector, "where", or_callable=True)
+        self._selectors[LEFT] = shipped(key_selector, "where")
+        self._key_type = key_type
+        return self
+
+    def equal_to(self, key_selector: KeySelector | Callable[[Any], Any]) -> Self:
+        """Names the key of an element of the second stream."""
+        check_function(key_selector, KeySelector, "equal_to", or_callable=True)
+        self._selectors[RIGHT] = shipped(key_selector, "equal_to")
+        return self
+
+    def _tagged(self) -> DataStream[Any]:
+        if len(self._selectors) < 2:
+            raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
+        left, right = (
+            stream.map(_Tag(side)).set_parallelism(_parallelism(stream))
+            for side, stream in enumerate(self._streams)
+        )
+        return left.union(right)
+
+
+class _WithWindow:
+    """Two streams in common windows: triggers, evictors and lateness may be set."""
+
+    def __init__(
+        self, streams: _TwoKeyedStreams, window_assigner: WindowAssigner[Any, Any]
+    ) -> None:
+        key_selector = _EitherKey(streams._selectors[LEFT], streams._selectors[RIGHT])
+        keyed = streams._tagged().key_by(key_selector, streams._key_type)
+        self._windowed = keyed.window(window_assigner)
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Sets when windows are evaluated; the trigger sees (side, element) pairs."""
+        self._windowed.trigger(trigger)
+        return self
+
+    def evictor(self, evictor: Evictor) -> Self:
+        """Sets which elements leave a window; the evictor sees (side, element) pairs."""
+        self._windowed.evictor(evictor)
+        return self
+
+    def allowed_lateness(self, time_ms: int) -> Self:
+        """Sets how long after its end a window still takes elements, in ms."""
+        self._windowed.allowed_lateness(time_ms)
+        return self
+
+
+class JoinedStreams(_TwoKeyedStreams):
+    """Two streams whose pairs of one key and window are joined."""
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinedStreams.WithWindow:
+        """Puts the elements of both streams into windows."""
+        if len(self._selectors) < 2:
+            raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
+        return JoinedStreams.WithWindow(self, window_assigner)
+
+    class WithWindow(_WithWindow):
+        """Joined streams in windows."""
+
+        def apply(
+            self,
+            function: JoinFunction | FlatJoinFunction | Callable[[Any, Any], Any],
+            output_type: TypeArgument = None,
+        ) -> DataStream[Any]:
+            """Calls a function with each pair of a window; without a partner it is not called.
+
+            Args:
+                function: A JoinFunction or callable gives one element, a FlatJoinFunction any
+                    number.
+                output_type: The type of the results.
+            """
+            if not isinstance(function, FlatJoinFunction):
+                check_function(function, JoinFunction, "join apply", or_callable=True)
+            return self._windowed.apply(_JoinWindow(function), output_type).name("Join")
+
+
+class CoGroupedStreams(_TwoKeyedStreams):
+    """Two streams whose elements of one key and window are seen together."""
+
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupedStreams.WithWindow:
+        """Puts the elements of both streams into windows."""
+        if len(self._selectors) < 2:
+            raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
+        return CoGroupedStreams.WithWindow(self, window_assigner)
+
+    class WithWindow(_WithWindow):
+        """Grouped streams in windows."""
+
+        def apply(
+            self,
+            function: CoGroupFunction | Callable[[list[Any], list[Any]], Iterable[Any]],
+            output_type: TypeArgument = None,
+        ) -> DataStream[Any]:
+            """Calls a function with both lists of each window; one of them may be empty."""
+            check_function(function, CoGroupFunction, "co_group apply", or_callable=True)
+            return self._windowed.apply(_CoGroupWindow(function), output_type).name("CoGroup")
+
+
+class _Tag(MapFunction):
+    """Pairs an element with its side."""
+
+    def __init__(self, side: int) -> None:
+        self._side = side
+
+    def map(self, value: Any) -> tuple[int, Any]:
+        return self._side, value
+
+
+class _EitherKey(KeySelector):
+    """The key of a tagged element, by the selector of its side."""
+
+    def __init__(self, left: Any, right: Any) -> None:
+        self._selectors = (left, right)
+        self._get: tuple[Callable[[Any], Any], ...] = tuple(
+            s.get_key if isinstance(s, KeySelector) else s for s in self._selectors
+        )
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        for selector in self._selectors:
+            if isinstance(selector, KeySelector):
+                selector.open(runtime_context)
+
+    def close(self) -> None:
+        for selector in self._selectors:
+            if isinstance(selector, KeySelector):
+                selector.close()
+
+    def get_key(self, value: tuple[int, Any]) -> Any:
+        return self._get[value[0]](value[1])
+
+
+class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
+    """Divides the elements of a window by side."""
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        if hasattr(self._function, "open"):
+            self._function.open(runtime_context)
+
+    def close(self) -> None:
+        if hasattr(self._function, "close"):
+            self._function.close()
+
+    def apply(self, key: Any, window: Any, inputs: Iterable[Any]) -> Iterable[Any]:  # noqa: ARG002
+        sides: tuple[list[Any], list[Any]] = ([], [])
+        for side, element in inputs:
+            sides[side].append(element)
+        return self._results(*sides)
+
+    def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
+        raise NotImplementedError
+
+
+class _JoinWindow(_SidesWindow):
+    def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
+        function = self._function
+        if isinstance(function, FlatJoinFunction):
+            return [r for one in left for other in right for r in function.join(one, other)]
+        join = function.join if isinstance(function, JoinFunction) else function
+        return [join(one, other) for one in left for other in right]
+
+
+class _CoGroupWindow(_SidesWindow):
+    def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
+        function = self._function
+        group = function.co_group if isinstance(function, CoGroupFunction) else function
+        results: Iterable[Any] = group(left, right)
+        return results
+
+
+def _parallelism(stream: DataStream[Any]) -> int:
+    """That of the stream, so that tagging is chained to what comes before."""
+    parallelism = stream.transformation.parallelism
+    return parallelism if parallelism > 0 else stream.get_execution_environment().get_parallelism()

@@ -1,0 +1,153 @@
+"""What may be set on the operator behind a stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from penstock.common.typeinfo import TypeInformation, Types, with_field_names
+from penstock.errors import InvalidProgramError
+from penstock.graph.transformations import (
+    ChainingStrategy,
+    PartitionTransformation,
+    PhysicalTransformation,
+    Transformation,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.datastream.slot_sharing_group import SlotSharingGroup
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class StreamSettings:
+    """Name, state id, parallelism, chaining and slots of the operator behind a stream."""
+
+    def __init__(
+        self,
+        environment: StreamExecutionEnvironment,
+        transformation: Transformation,
+        *,
+        non_parallel: bool = False,
+    ) -> None:
+        """Wraps a transformation; streams are made by the environment and by other streams."""
+        self._environment = environment
+        self._transformation = transformation
+        self._non_parallel = non_parallel
+
+    @property
+    def transformation(self) -> Transformation:
+        """What makes the elements."""
+        return self._transformation
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        """The environment of the program."""
+        return self._environment
+
+    def get_execution_config(self) -> ExecutionConfig:
+        """The execution settings of the program."""
+        return self._environment.get_config()
+
+    def get_type(self) -> TypeInformation:
+        """The type of the elements."""
+        return declared_type(self._transformation)
+
+    def get_name(self) -> str:
+        """The name of the operator."""
+        return self._transformation.name
+
+    def name(self, name: str) -> Self:
+        """Names the operator, for plans, logs and metrics."""
+        self._operator("name").name = name
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Names the operator's state, so that it survives changes of the program."""
+        self._operator("uid").uid = uid
+        return self
+
+    def set_uid_hash(self, uid_hash: str) -> Self:
+        """Sets another id under which the operator's state may be found: 32 hex digits."""
+        self._operator("set_uid_hash").set_uid_hash(uid_hash)
+        return self
+
+    def set_description(self, description: str) -> Self:
+        """Describes the operator, for plans."""
+        self._transformation.description = description
+        return self
+
+    def set_parallelism(self, parallelism: int) -> Self:
+        """Sets the number of subtasks.
+
+        Raises:
+            InvalidProgramError: It is not positive, or the operator cannot be parallel.
+        """
+        if isinstance(self._transformation, PartitionTransformation) and (
+            self._transformation.partitioner.kind == "CUSTOM"
+        ):
+            # In PyFlink a custom partitioner is an operator of its own; here there is none
+            # whose parallelism could matter, only the number is checked.
+            self._transformation.set_parallelism(parallelism)
+            return self
+        transformation = self._operator("set_parallelism")
+        if self._non_parallel and parallelism != 1:
+            raise InvalidProgramError(
+                f"{transformation.name!r} is not parallel: its parallelism must be 1, "
+                f"got {parallelism}"
+            )
+        transformation.set_parallelism(parallelism)
+        return self
+
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
+        """Sets the number of key groups, the bound of the operator's parallelism.
+
+        Raises:
+            InvalidProgramError: It is not within 1 and 32768.
+        """
+        self._operator("set_max_parallelism").set_max_parallelism(max_parallelism)
+        return self
+
+    def force_non_parallel(self) -> Self:
+        """Fixes the parallelism at 1."""
+        transformation = self._operator("force_non_parallel")
+        transformation.set_parallelism(1)
+        transformation.set_max_parallelism(1)
+        self._non_parallel = True
+        return self
+
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
+        """Sets when output is flushed, in ms: 0 after each element, -1 only full buffers."""
+        self._operator("set_buffer_timeout").set_buffer_timeout(timeout_millis)
+        return self
+
+    def start_new_chain(self) -> Self:
+        """Starts a new chain of operators with this one."""
+        self._operator("start_new_chain").chaining_strategy = ChainingStrategy.HEAD
+        return self
+
+    def disable_chaining(self) -> Self:
+        """Runs the operator in a task of its own."""
+        self._operator("disable_chaining").chaining_strategy = ChainingStrategy.NEVER
+        return self
+
+    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self:
+        """Puts the operator's subtasks into the slots of a group."""
+        self._environment.assign_slot_sharing_group(
+            self._operator("slot_sharing_group"), slot_sharing_group
+        )
+        return self
+
+    def _operator(self, what: str) -> PhysicalTransformation:
+        if not isinstance(self._transformation, PhysicalTransformation):
+            raise InvalidProgramError(
+                f"{what}() belongs to an operator, but {self._transformation.name!r} only says "
+                "how elements travel: call it after the next transformation"
+            )
+        return self._transformation
+
+
+def declared_type(transformation: Transformation) -> TypeInformation:
+    """The type that a transformation's elements are known by."""
+    declared = cast("TypeInformation | None", transformation.output_type)
+    return Types.PICKLED_BYTE_ARRAY() if declared is None else with_field_names(declared)

@@ -1,0 +1,34 @@
+"""SplitStream: the older form of side outputs (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.errors import InvalidProgramError
+from penstock.graph.transformations import SelectTransformation, SplitTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+T = TypeVar("T")
+
+
+class SplitStream(DataStream[T]):
+    """A stream whose elements a selector gave names; without `select` it is all of them."""
+
+    def __init__(self, environment: StreamExecutionEnvironment, split: SplitTransformation) -> None:
+        """Use `DataStream.split`."""
+        super().__init__(environment, split)
+        self._split = split
+
+    def select(self, *output_names: str) -> DataStream[T]:
+        """The elements that were given one of the names.
+
+        Raises:
+            InvalidProgramError: There is no name, or one is no text.
+        """
+        names: tuple[Any, ...] = output_names
+        if not names or not all(isinstance(name, str) for name in names):
+            raise InvalidProgramError(f"select takes names of outputs, got {names!r}")
+        return DataStream(self._environment, SelectTransformation(self._split, output_names))
