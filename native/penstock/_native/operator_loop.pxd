@@ -22,7 +22,7 @@ cdef class Input:
 
 
 cdef class ChainingOutput(Output):
-    cdef Input target
+    cdef public Input target
 
 
 cdef class StreamOperator(Input):
@@ -80,25 +80,59 @@ cdef class FlatMapOperator(FunctionOperator):
 
 cdef class KeyedReduceOperator(FunctionOperator):
     cdef public object key_selector
+    cdef public Py_ssize_t key_position
     cdef public dict table
 
+    @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)
 
 
-cdef class SumTupleOperator(KeyedReduceOperator):
+cdef class SumFieldOperator(KeyedReduceOperator):
     cdef Py_ssize_t position
 
-    @cython.locals(position=Py_ssize_t, fold=tuple)
-    cpdef process(self, object value, long long timestamp)
-
-
-cdef class SumValueOperator(KeyedReduceOperator):
+    @cython.locals(position=Py_ssize_t, fields=tuple, fold=tuple)
     cpdef process(self, object value, long long timestamp)
 
 
 cdef class FinalReduceOperator(KeyedReduceOperator):
+    @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)
     cpdef process_watermark(self, long long timestamp)
+
+
+cdef class FusedOperator(StreamOperator):
+    cdef object function
+    cdef object dropped
+    cdef object blame
+
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class TimestampsOperator(StreamOperator):
+    cdef public object extract
+    cdef public object on_event
+    cdef public object emitter
+    cdef public bint tracks_maximum
+    cdef public long long max_timestamp
+    cdef public bint had_events
+    cdef public bint idle
+
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class TumblingWindowLoop(StreamOperator):
+    cdef public long long size
+    cdef public long long offset
+    cdef public object key_selector
+    cdef public Py_ssize_t key_position
+    cdef public int keep
+    cdef public object function
+    cdef public object create_accumulator
+    cdef public long long last_start
+    cdef public dict last_contents
+
+    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=dict, fields=tuple)
+    cpdef process(self, object value, long long timestamp)
 
 
 cdef class ElementContext:
@@ -127,8 +161,10 @@ cdef class ProcessOperator(FunctionOperator):
 
 cdef class KeyedProcessOperator(ProcessOperator):
     cdef public object key_selector
+    cdef public Py_ssize_t key_position
     cdef public object state
 
+    @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)
 
 

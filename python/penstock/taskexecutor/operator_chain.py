@@ -9,10 +9,12 @@ from penstock import network
 from penstock.network.codec import codec_for
 from penstock.network.events import Event, data_type_of, serialize_event
 from penstock.network.type_schema import schema_of
+from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.loop import (
     BroadcastOutput,
     ChainingOutput,
     DiscardingOutput,
+    Input,
     Output,
     SideOutputs,
     StreamOperator,
@@ -55,18 +57,27 @@ class OperatorChain:
         self.writers: list[Any] = []
         self._initialized: list[StreamOperator] = []
         self.contexts = [create_context(config) for config in chain.operators]
+        fusion = Fusion()
+        entries: list[StreamOperator | None] = [None] * len(chain.operators)
         operators: list[StreamOperator | None] = [None] * len(chain.operators)
         for index in range(len(chain.operators) - 1, -1, -1):
             context = self.contexts[index]
             operator = create_operator(context)
-            operator.setup(context, self._create_output(chain.operators[index], context, operators))
+            operator.setup(context, self._create_output(chain.operators[index], context, entries))
             operators[index] = operator
+            entries[index] = fusion.entry(operator)
         self.operators: list[StreamOperator] = [op for op in operators if op is not None]
+        self._entry = entries[0]
 
     @property
     def head(self) -> StreamOperator:
         """The operator that gets the task's input, or the source."""
         return self.operators[0]
+
+    def get_input(self, input_number: int) -> Input:
+        """The receiver of the task's input ``input_number``, counted from 0."""
+        assert self._entry is not None, "a chain has a head"
+        return self._entry.get_input(input_number)
 
     def open(self) -> None:
         """Initializes the state of and opens the operators, tail to head."""
@@ -125,12 +136,12 @@ class OperatorChain:
         self,
         config: OperatorConfig,
         context: OperatorContext,
-        operators: Sequence[StreamOperator | None],
+        entries: Sequence[StreamOperator | None],
     ) -> Output:
         mains: list[tuple[Output, tuple[str, ...]]] = []
         sides: dict[str, list[Output]] = {}
         for chained in config.chained_outputs:
-            target = operators[chained.target]
+            target = entries[chained.target]
             assert target is not None, "chains are in topological order"
             output: Output = ChainingOutput(target.get_input(chained.input_number))
             self._add(output, chained.tag, chained.selected_names, mains, sides)

@@ -1,4 +1,4 @@
-# cython: annotation_typing=False
+# cython: annotation_typing=False, boundscheck=True
 # The C types come from operator_loop.pxd; the annotations below are for readers and mypy.
 """The per-record path of a task: outputs, inputs and the operators that are called most.
 
@@ -329,6 +329,7 @@ class KeyedReduceOperator(FunctionOperator):
         user_function: Any,
         function: Callable[..., Any],
         key_selector: Callable[[Any], Any],
+        key_position: int,
         table: dict[Any, Any],
     ) -> None:
         """Keeps the fold.
@@ -337,15 +338,21 @@ class KeyedReduceOperator(FunctionOperator):
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(fold, element)`` gives the next fold.
             key_selector: Gives the hashable key of an element.
+            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
             table: Key to fold; owned by the keyed state backend.
         """
         FunctionOperator.__init__(self, user_function, function)
         self.key_selector = key_selector
+        self.key_position = key_position
         self.table = table
 
     def process(self, value: Any, timestamp: int) -> None:
         try:
-            key = self.key_selector(value)
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
             fold = self.table.get(key)
             if fold is not None:
                 value = self.function(fold, value)
@@ -356,47 +363,44 @@ class KeyedReduceOperator(FunctionOperator):
             raise
 
 
-class SumTupleOperator(KeyedReduceOperator):
-    """The running sum of one field of tuples; the other fields are the first element's."""
+class SumFieldOperator(KeyedReduceOperator):
+    """The running sum of one field; the other fields are the first element's.
+
+    Tuples are handled here; ``function`` folds everything else.
+    """
 
     def __init__(
-        self, position: int, key_selector: Callable[[Any], Any], table: dict[Any, Any]
+        self,
+        position: int,
+        function: Callable[[Any, Any], Any],
+        key_selector: Callable[[Any], Any],
+        key_position: int,
+        table: dict[Any, Any],
     ) -> None:
-        KeyedReduceOperator.__init__(self, None, None, key_selector, table)
+        """Keeps the field's position; the other arguments are those of the base."""
+        KeyedReduceOperator.__init__(self, None, function, key_selector, key_position, table)
         self.position = position
 
     def process(self, value: Any, timestamp: int) -> None:
         position = self.position
         try:
-            key = self.key_selector(value)
+            if type(value) is not tuple:
+                KeyedReduceOperator.process(self, value, timestamp)
+                return
+            fields: tuple[Any, ...] = value
+            if self.key_position >= 0:
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
             fold: tuple[Any, ...] = self.table.get(key)
             if fold is not None:
-                total = fold[position] + value[position]
+                total = fold[position] + fields[position]
                 if position == 1 and len(fold) == 2:
-                    value = (fold[0], total)
+                    fields = (fold[0], total)
                 else:
-                    value = (*fold[:position], total, *fold[position + 1 :])
-            self.table[key] = value
-            self.output.collect(value, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
-
-
-class SumValueOperator(KeyedReduceOperator):
-    """The running sum of elements that are summed as they are."""
-
-    def __init__(self, key_selector: Callable[[Any], Any], table: dict[Any, Any]) -> None:
-        KeyedReduceOperator.__init__(self, None, None, key_selector, table)
-
-    def process(self, value: Any, timestamp: int) -> None:
-        try:
-            key = self.key_selector(value)
-            fold = self.table.get(key)
-            if fold is not None:
-                value = fold + value
-            self.table[key] = value
-            self.output.collect(value, timestamp)
+                    fields = (*fold[:position], total, *fold[position + 1 :])
+            self.table[key] = fields
+            self.output.collect(fields, timestamp)
         except BaseException as error:
             self.failed_with = error
             raise
@@ -407,7 +411,11 @@ class FinalReduceOperator(KeyedReduceOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         try:
-            key = self.key_selector(value)
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
             fold = self.table.get(key)
             self.table[key] = value if fold is None else self.function(fold, value)
         except BaseException as error:
@@ -420,6 +428,172 @@ class FinalReduceOperator(KeyedReduceOperator):
                 self.output.collect(value, timestamp)
             self.table.clear()
         self.output.emit_watermark(timestamp)
+
+
+class FusedOperator(StreamOperator):
+    """Several map and filter operators in one call.
+
+    Its function is composed of theirs, so that Python calls them without leaving the interpreter.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        dropped: object,
+        blame: Callable[[BaseException], None],
+    ) -> None:
+        """Keeps the composed function.
+
+        Args:
+            function: Gives the element to emit, or ``dropped``.
+            dropped: What ``function`` gives for elements that a filter drops.
+            blame: Notes on the operator whose function raised that it did.
+        """
+        StreamOperator.__init__(self)
+        self.function = function
+        self.dropped = dropped
+        self.blame = blame
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            result = self.function(value)
+        except BaseException as error:
+            self.blame(error)
+            raise
+        if result is not self.dropped:
+            self.output.collect(result, timestamp)
+
+
+class TimestampsOperator(StreamOperator):
+    """Timestamps elements; what to do with watermarks is the subclass's affair.
+
+    Attributes:
+        extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
+        on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
+            kept, which is all that the built-in generators need.
+        had_events: Set by every element.
+    """
+
+    def __init__(self) -> None:
+        StreamOperator.__init__(self)
+        self.extract = None
+        self.on_event = None
+        self.emitter = None
+        self.tracks_maximum = False
+        self.max_timestamp = MIN_TIMESTAMP
+        self.had_events = False
+        self.idle = False
+
+    def mark_active(self) -> None:
+        """An element came after the operator had declared itself idle."""
+        raise NotImplementedError(type(self).__name__ + ".mark_active")
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            if self.extract is not None:
+                timestamp = self.extract(value, timestamp)
+            # The generator comes after the element: a watermark it emits at once covers it.
+            self.output.collect(value, timestamp)
+            self.had_events = True
+            if self.idle:
+                self.mark_active()
+            if not self.tracks_maximum:
+                self.on_event(value, timestamp, self.emitter)
+            elif timestamp > self.max_timestamp:
+                self.max_timestamp = timestamp
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+#: How a tumbling window keeps its elements.
+KEEP_LIST = 0
+KEEP_FOLD = 1
+KEEP_ACCUMULATOR = 2
+
+
+class TumblingWindowLoop(StreamOperator):
+    """Puts elements into tumbling windows of event time that take no late elements.
+
+    The contents of a window are one dictionary, key to list, fold or accumulator.  No timers are
+    needed: when event time passes the end of a window, all its keys are evaluated.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        offset: int,
+        key_selector: Callable[[Any], Any],
+        key_position: int,
+        keep: int,
+        function: Callable[[Any, Any], Any] | None,
+        create_accumulator: Callable[[], Any] | None,
+    ) -> None:
+        """Keeps the parameters.
+
+        Args:
+            size: Size of the windows in ms.
+            offset: How far they are shifted in ms.
+            key_selector: Gives the hashable key of an element.
+            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            keep: ``KEEP_LIST``, ``KEEP_FOLD`` or ``KEEP_ACCUMULATOR``.
+            function: ``function(fold, element)`` or ``function(element, accumulator)``.
+            create_accumulator: Gives the accumulator of a new key.
+        """
+        StreamOperator.__init__(self)
+        self.size = size
+        self.offset = offset
+        self.key_selector = key_selector
+        self.key_position = key_position
+        self.keep = keep
+        self.function = function
+        self.create_accumulator = create_accumulator
+        self.last_start = 0
+        self.last_contents: dict[Any, Any] | None = None
+
+    def contents_of(self, start: int, timestamp: int) -> dict[Any, Any] | None:
+        """The contents of the window that starts at ``start``; None when it has ended."""
+        raise NotImplementedError(type(self).__name__ + ".contents_of")
+
+    def take_late(self, value: Any, timestamp: int) -> None:
+        """Takes an element whose window has ended."""
+        raise NotImplementedError(type(self).__name__ + ".take_late")
+
+    def process(self, value: Any, timestamp: int) -> None:
+        try:
+            # Not the remainder alone: C's has the sign of the dividend, Python's never is negative.
+            remainder = (timestamp - self.offset) % self.size
+            if remainder < 0:
+                remainder += self.size
+            start = timestamp - remainder
+            contents: dict[Any, Any] = self.last_contents
+            if contents is None or start != self.last_start:
+                contents = self.contents_of(start, timestamp)
+                if contents is None:
+                    self.take_late(value, timestamp)
+                    return
+                self.last_start = start
+                self.last_contents = contents
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
+            kept = contents.get(key)
+            if self.keep == 0:
+                if kept is None:
+                    contents[key] = [value]
+                else:
+                    kept.append(value)
+            elif self.keep == 1:
+                contents[key] = value if kept is None else self.function(kept, value)
+            else:
+                if kept is None:
+                    kept = self.create_accumulator()
+                contents[key] = self.function(value, kept)
+        except BaseException as error:
+            self.failed_with = error
+            raise
 
 
 class ElementContext:
@@ -515,6 +689,7 @@ class KeyedProcessOperator(ProcessOperator):
         element_context: ElementContext,
         tag_class: type,
         key_selector: Callable[[Any], Any],
+        key_position: int,
         state: Any,
     ) -> None:
         """Keeps the function.
@@ -525,15 +700,21 @@ class KeyedProcessOperator(ProcessOperator):
             element_context: The context that it is called with.
             tag_class: A pair that starts with an instance of it goes to a side output.
             key_selector: Gives the hashable key of an element.
+            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
             state: The keyed state backend, whose ``current_key`` is set.
         """
         ProcessOperator.__init__(self, user_function, function, element_context, tag_class)
         self.key_selector = key_selector
+        self.key_position = key_position
         self.state = state
 
     def process(self, value: Any, timestamp: int) -> None:
         try:
-            self.state.current_key = self.key_selector(value)
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                self.state.current_key = fields[self.key_position]
+            else:
+                self.state.current_key = self.key_selector(value)
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:

@@ -82,9 +82,7 @@ class StreamTask:
             chain = OperatorChain(self._chain_config, self._environment, self._create_context)
             self._chain = chain
             if self._environment.gates:
-                gate_input = TaskInput(
-                    self._chain_config, self._environment, chain.head, self.processing_time
-                )
+                gate_input = TaskInput(self._chain_config, self._environment, chain)
                 with self._waking:
                     self._input = gate_input
             chain.open()

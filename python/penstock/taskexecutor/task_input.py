@@ -12,8 +12,8 @@ from penstock.taskexecutor.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig
-    from penstock.taskexecutor.loop import Input, StreamOperator
-    from penstock.taskexecutor.processing_time import ProcessingTimeService
+    from penstock.taskexecutor.loop import Input
+    from penstock.taskexecutor.operator_chain import OperatorChain
     from penstock.taskexecutor.task_environment import TaskEnvironment
 
 _END_OF_INPUT = 2
@@ -29,19 +29,16 @@ class TaskInput:
         self,
         chain: ChainConfig,
         environment: TaskEnvironment,
-        head: StreamOperator,
-        processing_time: ProcessingTimeService,
+        operators: OperatorChain,
     ) -> None:
         """Unites the gates.
 
         Args:
             chain: Gives the element type of each gate.
             environment: Gives the gates.
-            head: Gets the elements.
-            processing_time: The task's clock.
+            operators: Get the elements.
         """
-        self._head = head
-        self._processing_time = processing_time
+        self._head = operators.head
         self._ended = False
         self._gates = [gate for _, gate in environment.gates]
         self._inputs: dict[int, Input] = {}
@@ -53,7 +50,7 @@ class TaskInput:
         for index, (input_number, gate) in enumerate(environment.gates):
             codec = codec_for(chain.gates[index].type)
             if input_number not in self._inputs:
-                self._inputs[input_number] = head.get_input(input_number)
+                self._inputs[input_number] = operators.get_input(input_number)
                 self._open_channels[input_number] = set()
             for _ in range(gate.num_channels):
                 channel = len(self._input_of_channel)

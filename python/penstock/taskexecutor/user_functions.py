@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.network.key_selection import field_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def key_position(selector: Callable[[Any], Any]) -> int:
+    """The position of the field that a key selector takes if it does nothing else, else -1."""
+    position = field_of(selector)
+    return -1 if position is None else position
 
 
 def bound_function(function: Any, method: str) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
 )
 from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
+from penstock.taskexecutor.user_functions import key_position
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -65,6 +66,7 @@ class TimedProcessOperator(KeyedProcessOperator):
             KeyedElementContext(KeyedTimerService(self.timers), context.keyed_state),
             OutputTag,
             selector,
+            key_position(selector),
             context.keyed_state,
         )
         self.on_timer = getattr(function, "on_timer", None)

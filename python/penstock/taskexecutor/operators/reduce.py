@@ -6,18 +6,15 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.typeinfo import TupleTypeInfo
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
-from penstock.network.key_selection import field_of
 from penstock.taskexecutor.loop import (
     FinalReduceOperator,
     KeyedReduceOperator,
     StreamOperator,
-    SumTupleOperator,
-    SumValueOperator,
+    SumFieldOperator,
 )
-from penstock.taskexecutor.user_functions import bound_function
+from penstock.taskexecutor.user_functions import bound_function, key_position
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -35,12 +32,10 @@ def create_aggregate_field(context: OperatorContext) -> StreamOperator:
     """Folds one field, or whole elements when there is no position."""
     arguments = context.descriptor.arguments
     operation, position = arguments["op"], arguments.get("position")
-    if operation == "sum" and not context.is_batch:
-        input_types = context.config.input_types
-        is_tuple = bool(input_types) and isinstance(input_types[0], TupleTypeInfo)
-        if is_tuple and isinstance(position, int):
-            return SumTupleOperator(position, *_key_and_table(context))
-    return _create(context, None, field_fold(operation, position))
+    fold = field_fold(operation, position)
+    if operation == "sum" and isinstance(position, int) and not context.is_batch:
+        return SumFieldOperator(position, fold, *_key_and_table(context))
+    return _create(context, None, fold)
 
 
 def _create(context: OperatorContext, user_function: object, fold: Fold) -> StreamOperator:
@@ -48,12 +43,15 @@ def _create(context: OperatorContext, user_function: object, fold: Fold) -> Stre
     return operator(user_function, fold, *_key_and_table(context))
 
 
-def _key_and_table(context: OperatorContext) -> tuple[Callable[[Any], Any], dict[Any, Any]]:
+def _key_and_table(
+    context: OperatorContext,
+) -> tuple[Callable[[Any], Any], int, dict[Any, Any]]:
     selector = context.key_selector()
     if selector is None:
         msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
         raise InvalidProgramError(msg)
-    return selector, context.keyed_state.table("_reduce_state", "value").namespace(None)
+    table = context.keyed_state.table("_reduce_state", "value").namespace(None)
+    return selector, key_position(selector), table
 
 
 def field_fold(operation: str, position: int | str | None) -> Fold:

@@ -5,8 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.watermark_generator import WatermarkOutput
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP, Output, StreamOperator
+from penstock.common.watermark_generator import (
+    BoundedOutOfOrdernessWatermarks,
+    WatermarkOutput,
+)
+from penstock.taskexecutor.loop import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    Output,
+    StreamOperator,
+    TimestampsOperator,
+)
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -61,7 +70,7 @@ class FinalWatermarkEmitter(WatermarkEmitter):
         """Does nothing."""
 
 
-class WatermarksOperator(StreamOperator):
+class WatermarksOperator(TimestampsOperator):
     """Timestamps each element and lets the strategy's generator emit watermarks.
 
     The generator is asked every auto-watermark interval and at the end of the input.  Watermarks
@@ -82,11 +91,10 @@ class WatermarksOperator(StreamOperator):
         self.assigner = strategy.timestamp_assigner
         self.periodic = strategy.emits_periodically or strategy.idle_timeout_ms is not None
         self.idle_timeout_ms = strategy.idle_timeout_ms
-        self.emitter: Any = None
-        self.extract: Any = None
-        self.on_event: Any = None
-        self.had_events = False
+        self.tracks_maximum = type(self.generator) is BoundedOutOfOrdernessWatermarks
         self.quiet_since = 0.0
+        if self.tracks_maximum:
+            self.max_timestamp = self.generator._max_timestamp
 
     def open(self) -> None:
         is_batch = self.context.is_batch
@@ -100,19 +108,9 @@ class WatermarksOperator(StreamOperator):
         if self.periodic and self.interval_ms > 0 and not is_batch:
             self._schedule()
 
-    def process(self, value: Any, timestamp: int) -> None:
-        try:
-            if self.extract is not None:
-                timestamp = self.extract(value, timestamp)
-            # The generator comes after the element: a watermark it emits at once covers it.
-            self.output.collect(value, timestamp)
-            self.had_events = True
-            if self.emitter.idle:
-                self.emitter.mark_active()
-            self.on_event(value, timestamp, self.emitter)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+    def mark_active(self) -> None:
+        self.idle = False
+        self.emitter.mark_active()
 
     def process_watermark(self, timestamp: int) -> None:
         if timestamp == MAX_TIMESTAMP:
@@ -122,6 +120,11 @@ class WatermarksOperator(StreamOperator):
         """Ignored: idleness is what this operator's own strategy says."""
 
     def finish(self) -> None:
+        self._emit_periodic()
+
+    def _emit_periodic(self) -> None:
+        if self.tracks_maximum:
+            self.generator._max_timestamp = self.max_timestamp
         self.generator.on_periodic_emit(self.emitter)
 
     def _schedule(self) -> None:
@@ -132,16 +135,17 @@ class WatermarksOperator(StreamOperator):
     def _on_interval(self, timestamp: int) -> None:
         del timestamp
         try:
-            if self._is_idle():
+            if self._is_quiet():
+                self.idle = True
                 self.emitter.mark_idle()
             else:
-                self.generator.on_periodic_emit(self.emitter)
+                self._emit_periodic()
         except BaseException as error:
             self.failed_with = error
             raise
         self._schedule()
 
-    def _is_idle(self) -> bool:
+    def _is_quiet(self) -> bool:
         if self.idle_timeout_ms is None:
             return False
         now = time.monotonic()
@@ -149,4 +153,4 @@ class WatermarksOperator(StreamOperator):
             self.had_events = False
             self.quiet_since = now
             return False
-        return (now - self.quiet_since) * 1000 >= self.idle_timeout_ms
+        return bool((now - self.quiet_since) * 1000 >= self.idle_timeout_ms)

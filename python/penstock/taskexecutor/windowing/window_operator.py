@@ -50,7 +50,7 @@ class WindowOperator(StreamOperator):
         super().__init__()
         self.context = context
         arguments = context.descriptor.arguments
-        self.selector = _key_selector(context)
+        self.selector = window_key_selector(context)
         self.keyed_state = context.keyed_state
         self.assigner = arguments["assigner"]
         self.trigger = arguments["trigger"]
@@ -365,7 +365,12 @@ def close_functions(operator: Any) -> None:
             closer()
 
 
-def _key_selector(context: OperatorContext) -> Any:
+def window_key_selector(context: OperatorContext) -> Any:
+    """The key of the elements.
+
+    Raises:
+        InvalidProgramError: The stream is not keyed.
+    """
     selector = context.key_selector()
     if selector is None:
         msg = f"{context.name!r} needs a keyed stream"
