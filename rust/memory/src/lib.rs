@@ -9,9 +9,9 @@
 //!  └─ PooledSegment       an exclusive segment of one input channel
 //! ```
 //!
-//! The crate knows nothing of records, partitions, sockets or Python.  It is one of the two crates
-//! that contain `unsafe` code (`py` is the other): a buffer's memory is written by one thread while
-//! another reads what was written before it.
+//! The crate knows nothing of records, partitions, sockets or Python.  Most of the workspace's
+//! `unsafe` code is here, because a buffer's memory is written by one thread while another reads
+//! what was written before it; `slot` states who owns a segment when.
 
 pub mod availability;
 pub mod debloat;
