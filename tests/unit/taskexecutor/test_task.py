@@ -1,0 +1,352 @@
+"""The states of a task: every way through them, and that its resources are always given back.
+
+Method: a fake network that counts what is open, invokables that stop at chosen points, and a
+listener that records reports.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+import pytest
+from penstock.errors import CancelTaskError
+from penstock.rpc.messages import (
+    ChannelDescriptor,
+    GateDescriptor,
+    PartitionDescriptor,
+    TaskDeploymentDescriptor,
+    TaskFailure,
+)
+from penstock.taskexecutor import task as task_module
+from penstock.taskexecutor.task import Task
+
+END_S = 30
+
+
+class FakePartition:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def finish(self) -> None:
+        self.calls.append("finish")
+
+    def wait_consumed(self, timeout_ms: int) -> bool:
+        return True
+
+    def fail(self, cause: str) -> None:
+        self.calls.append(f"fail: {cause}")
+
+    def release(self) -> None:
+        self.calls.append("release")
+
+
+class FakeGate:
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class FakeNetwork:
+    """Counts what a task makes of it; may refuse gates."""
+
+    def __init__(self, refuses_gates: bool = False) -> None:
+        self.partitions: list[FakePartition] = []
+        self.gates: list[FakeGate] = []
+        self.channels: list[Any] = []
+        self._refuses_gates = refuses_gates
+
+    def create_result_partition(self, *arguments: object) -> FakePartition:
+        self.partitions.append(FakePartition())
+        return self.partitions[-1]
+
+    def create_input_gate(self, channels: Any) -> FakeGate:
+        if self._refuses_gates:
+            raise OSError("no gates")
+        self.channels += channels
+        self.gates.append(FakeGate())
+        return self.gates[-1]
+
+
+class Listener:
+    """Records what a task reports."""
+
+    def __init__(self) -> None:
+        self.states: list[str] = []
+        self.failure: TaskFailure | None = None
+        self.accumulators: dict[str, Any] = {}
+        self.ended = threading.Event()
+        self.fatal = threading.Event()
+
+    def task_state_changed(
+        self, task: Task, state: str, failure: TaskFailure | None, accumulators: dict[str, Any]
+    ) -> None:
+        self.states.append(state)
+        self.failure = failure
+        self.accumulators = accumulators
+
+    def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
+        self.accumulators = accumulators
+
+    def task_ended(self, task: Task) -> None:
+        self.ended.set()
+
+    def fatal_error(self, reason: str) -> None:
+        self.fatal.set()
+
+
+class Invokable:
+    """Runs what a test wants at each point."""
+
+    on_build: Callable[[], None] = staticmethod(lambda: None)
+    on_restore: Callable[["Invokable"], None] = staticmethod(lambda self: None)
+    on_invoke: Callable[["Invokable"], None] = staticmethod(lambda self: None)
+    reached = threading.Event()
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+        self.cancelled = threading.Event()
+        type(self).on_build()
+
+    def restore(self) -> None:
+        type(self).on_restore(self)
+
+    def invoke(self) -> None:
+        type(self).on_invoke(self)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+@pytest.fixture
+def invokable(monkeypatch: pytest.MonkeyPatch) -> type[Invokable]:
+    class Fresh(Invokable):
+        reached = threading.Event()
+
+    monkeypatch.setattr(task_module, "make_invokable", lambda code, environment: Fresh(environment))
+    return Fresh
+
+
+DESCRIPTOR = TaskDeploymentDescriptor(
+    job_id=bytes(16),
+    attempt_id=bytes(40),
+    vertex_id=bytes(16),
+    task_name="Map",
+    subtask=1,
+    parallelism=4,
+    max_parallelism=128,
+    attempt_number=0,
+    allocation_id=b"slot",
+    code_id="code",
+    configuration={},
+    partitions=(PartitionDescriptor(b"p", 2, "PIPELINED_BOUNDED", 100),),
+    gates=(
+        GateDescriptor(
+            0,
+            (
+                ChannelDescriptor(b"x", 0, "own", "host", 1),
+                ChannelDescriptor(b"y", 1, "other", "host", 2),
+            ),
+        ),
+    ),
+)
+
+
+class Setup:
+    def __init__(self, network: FakeNetwork | None = None, **options: float) -> None:
+        self.network = network or FakeNetwork()
+        self.listener = Listener()
+        self.task = Task(
+            DESCRIPTOR,
+            b"code",
+            self.network,  # type: ignore[arg-type]
+            "own",
+            lambda descriptor, name: pytest.fail("nobody collects"),
+            self.listener,
+            **options,
+        )
+
+    def run(self) -> "Setup":
+        self.task.start()
+        return self
+
+    def end(self) -> list[str]:
+        assert self.listener.ended.wait(END_S)
+        assert all(gate.closed for gate in self.network.gates)
+        assert all(partition.calls[-1] == "release" for partition in self.network.partitions)
+        assert self.listener.states[-1] == self.task.state
+        return self.listener.states
+
+
+def wait_cancelled(invokable: Invokable) -> None:
+    invokable.reached.set()
+    assert invokable.cancelled.wait(END_S)
+    raise CancelTaskError("woken")
+
+
+def fail(invokable: Invokable) -> None:
+    raise ValueError("broken")
+
+
+def test_the_regular_life(invokable: type[Invokable]) -> None:
+    setup = Setup().run()
+    assert setup.end() == ["INITIALIZING", "RUNNING", "FINISHED"]
+    assert setup.network.partitions[0].calls == ["finish", "release"]
+    assert setup.network.channels == [(b"x", 0, None), (b"y", 1, ("host", 2))]
+
+
+def test_final_accumulators_come_with_the_end(invokable: type[Invokable]) -> None:
+    invokable.on_invoke = lambda self: self.environment.report_accumulators({"n": 3})
+    setup = Setup().run()
+    setup.end()
+    assert setup.listener.accumulators == {"n": 3}
+
+
+@pytest.mark.parametrize("point", ["on_restore", "on_invoke"])
+def test_an_exception_fails_the_task(invokable: type[Invokable], point: str) -> None:
+    setattr(invokable, point, staticmethod(fail))
+    setup = Setup().run()
+    assert setup.end()[-1] == "FAILED"
+    failure = setup.listener.failure
+    assert failure is not None
+    assert (failure.qualname, failure.message, failure.operator) == ("ValueError", "broken", "Map")
+    assert setup.network.partitions[0].calls == [
+        "fail: Map (2/4): ValueError: broken",
+        "release",
+    ]
+
+
+def test_a_failure_while_building_the_invokable(invokable: type[Invokable]) -> None:
+    invokable.on_build = staticmethod(lambda: fail(None))  # type: ignore[arg-type]
+    assert Setup().run().end() == ["FAILED"]
+
+
+def test_a_failure_while_setting_up_the_network(invokable: type[Invokable]) -> None:
+    assert Setup(FakeNetwork(refuses_gates=True)).run().end() == ["FAILED"]
+
+
+def test_code_that_cannot_be_unpickled_fails_the_task() -> None:
+    setup = Setup().run()
+    assert setup.end() == ["FAILED"]
+
+
+def test_code_of_a_missing_module_names_it() -> None:
+    environment: Any = None
+    with pytest.raises(Exception, match="nowhere_to_be_found"):
+        task_module.make_invokable(b"cnowhere_to_be_found\nThing\n.", environment)
+
+
+def test_code_may_be_any_callable() -> None:
+    made = task_module.make_invokable(cloudpickle.dumps(lambda environment: [environment]), 7)  # type: ignore[arg-type]
+    assert made == [7]
+
+
+@pytest.mark.parametrize("event", ["cancel", "fail"])
+def test_ending_before_the_start(invokable: type[Invokable], event: str) -> None:
+    setup = Setup()
+    if event == "cancel":
+        setup.task.cancel()
+    else:
+        setup.task.fail_externally(RuntimeError("lost"))
+    setup.run()
+    assert setup.end() == ["CANCELED" if event == "cancel" else "FAILED"]
+
+
+@pytest.mark.parametrize("point", ["on_restore", "on_invoke"])
+def test_cancelling(invokable: type[Invokable], point: str) -> None:
+    setattr(invokable, point, staticmethod(wait_cancelled))
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    setup.task.cancel()
+    setup.task.cancel()
+    assert setup.end()[-1] == "CANCELED"
+    assert setup.listener.failure is None
+
+
+@pytest.mark.parametrize("point", ["on_restore", "on_invoke"])
+def test_failing_from_outside(invokable: type[Invokable], point: str) -> None:
+    setattr(invokable, point, staticmethod(wait_cancelled))
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    setup.task.fail_externally(RuntimeError("first"))
+    setup.task.fail_externally(RuntimeError("second"))
+    setup.task.cancel()
+    assert setup.end()[-1] == "FAILED"
+    assert setup.listener.failure is not None
+    assert setup.listener.failure.message == "first"
+
+
+def test_a_failure_after_cancellation_is_a_cancellation(invokable: type[Invokable]) -> None:
+    def fail_when_cancelled(self: Invokable) -> None:
+        self.reached.set()
+        assert self.cancelled.wait(END_S)
+        raise ValueError("while unwinding")
+
+    invokable.on_invoke = staticmethod(fail_when_cancelled)
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    setup.task.cancel()
+    assert setup.end()[-1] == "CANCELED"
+
+
+def test_returning_after_cancellation_is_a_cancellation(invokable: type[Invokable]) -> None:
+    def return_when_cancelled(self: Invokable) -> None:
+        self.reached.set()
+        assert self.cancelled.wait(END_S)
+
+    invokable.on_invoke = staticmethod(return_when_cancelled)
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    setup.task.cancel()
+    assert setup.end()[-1] == "CANCELED"
+
+
+def test_cancelling_an_ended_task_changes_nothing(invokable: type[Invokable]) -> None:
+    invokable.on_invoke = staticmethod(fail)
+    setup = Setup().run()
+    setup.end()
+    setup.task.cancel()
+    assert setup.task.state == "FAILED"
+    assert setup.listener.states.count("FAILED") == 1
+
+
+def test_a_cancel_exception_of_the_network_is_a_cancellation(invokable: type[Invokable]) -> None:
+    def closed(self: Invokable) -> None:
+        raise CancelTaskError("the partition was released")
+
+    invokable.on_invoke = staticmethod(closed)
+    assert Setup().run().end()[-1] == "CANCELED"
+
+
+def test_user_code_that_loops_is_interrupted(invokable: type[Invokable]) -> None:
+    def loop(self: Invokable) -> None:
+        self.reached.set()
+        while True:
+            pass
+
+    invokable.on_invoke = staticmethod(loop)
+    setup = Setup().run()
+    assert invokable.reached.wait(END_S)
+    setup.task.cancel()
+    assert setup.end()[-1] == "CANCELED"
+
+
+def test_the_watchdog_declares_the_worker_broken(invokable: type[Invokable]) -> None:
+    release = threading.Event()
+
+    def ignore_everything(self: Invokable) -> None:
+        self.reached.set()
+        while not release.is_set():
+            try:
+                release.wait(END_S)
+            except CancelTaskError:
+                continue
+
+    invokable.on_invoke = staticmethod(ignore_everything)
+    setup = Setup(cancellation_interval_s=0.05, cancellation_timeout_s=1.0).run()
+    assert invokable.reached.wait(END_S)
+    setup.task.cancel()
+    assert setup.listener.fatal.wait(END_S)
+    release.set()
+    assert setup.end()[-1] == "CANCELED"
