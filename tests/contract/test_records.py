@@ -318,3 +318,23 @@ def test_any_split_gives_the_same_records(plane, sizes, segment_size, flushes):
         background.result()
     finally:
         own.close()
+
+
+def test_record_of_64_mb(plane):
+    """A record of 64 MB crosses segments and the network intact."""
+    producer = plane.environment(segment_size=32768)
+    consumer = plane.environment(segment_size=32768)
+    partition = producer.create_result_partition(PID, 1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=False)
+    value = random.Random(64).randbytes(1 << 20) * 64
+
+    def produce():
+        plane.writing(partition, "GLOBAL").write(value)
+        partition.finish()
+
+    background = Background(produce)
+    assert plane.reading(gate).to_end().values[0] == [value]
+    background.result()
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)

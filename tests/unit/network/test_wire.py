@@ -194,12 +194,14 @@ def test_long_errors_fit_a_frame():
     assert len(decoded.error.causes) == 16
 
 
+SAVEPOINT_BYTES = "00000001 00000000000000070000000000000008 0101 000000026162 02 0000000000000009"
+
 EVENTS = {
     "00000000": EndOfPartition(),
     "00000001 0000000000000007 0000000000000008 00 ffffffff 01 7fffffffffffffff": CheckpointBarrier(
         7, 8
     ),
-    "00000001 0000000000000007 0000000000000008 01 01 00000002 6162 02 0000000000000009": CheckpointBarrier(
+    SAVEPOINT_BYTES: CheckpointBarrier(
         7, 8, SnapshotKind.SAVEPOINT, SavepointFormat.NATIVE, b"ab", Alignment.UNALIGNED, 9
     ),
     "00000002": EndOfSuperstep(),

@@ -83,6 +83,18 @@ class BufferBuilder:
             self._written = start + count
         return count
 
+    def append_record(self, data: bytes | bytearray | memoryview) -> bool:
+        """Append and publish a whole record if it leaves room behind it; else do nothing.
+
+        Records are far smaller than buffers as a rule, so this is the path that must be short.
+        """
+        end = self._written + len(data)
+        if end >= self._buffer.capacity or self._finished:
+            return False
+        self._buffer.segment.view[self._written : end] = data
+        self._written = self._marker.value = end
+        return True
+
     def commit(self) -> None:
         """Publish what was appended."""
         self._marker.value = self._written

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 MAX_BUFFERS_PER_CHANNEL = 10
 """Quota of a subpartition: at this many buffers the partition counts as unavailable."""
 
-MAX_OVERDRAFT_BUFFERS = 5
+MAX_OVERDRAFT_BUFFERS = 20
 """Buffers that a partition may take beyond its pool to end a record that it has begun."""
 
 _PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED")
@@ -250,7 +250,11 @@ class NetworkEnvironment:
             partition.fail(f"task executor {self.executor_id} is closing")
         self._flusher.close()
         self._loop.close(self._close_sockets)
-        self._pool.destroy_all_buffer_pools()
+        try:
+            self._pool.destroy_all_buffer_pools()
+        except IllegalStateError as error:
+            # A reader in another thread may be about to give its buffer back; it then frees it.
+            logger.warning("closing while buffers are in use: %s", error)
         self._pool.destroy()
 
     def _close_sockets(self) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _WAKE = b"\0"
+RECEIVE_BYTES = 256 << 10
+"""Most bytes that one receive takes."""
 
 
 class SocketHandler(Protocol):
@@ -55,6 +57,8 @@ class EventLoop:
         self._wake_receive.setblocking(False)
         self._wake_send.setblocking(False)
         self._selector.register(self._wake_receive, selectors.EVENT_READ, None)
+        self.receive_buffer = memoryview(bytearray(RECEIVE_BYTES))
+        """Where the connections receive, one after the other; nothing stays in it."""
         self._posted: deque[Callable[[], None]] = deque()
         self._lock = threading.Lock()
         self._wake_sent = False

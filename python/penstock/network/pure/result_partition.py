@@ -85,20 +85,22 @@ class ResultPartition:
             CancelTaskError: the partition was failed or released.
             IllegalStateError: the partition is finished.
         """
-        view = memoryview(framed)
-        if not len(view):
-            return
         with self._write_lock:
-            self._check_writable()
-            self._append(subpartition, view)
+            if self._released or self._finished:
+                self._check_writable()
+            builder = self._broadcast if subpartition == BROADCAST else self._unicast[subpartition]
+            if builder is None or not builder.append_record(framed):
+                self._append(subpartition, builder, memoryview(framed))
         if self.flush_timeout_ms == 0:
             self._flush(subpartition)
         elif self._flusher is not None and not self._flush_is_due:
             self._flush_is_due = True
             self._flusher.schedule(self, self.flush_timeout_ms)
 
-    def _append(self, subpartition: int, view: memoryview) -> None:
-        builder = self._broadcast if subpartition == BROADCAST else self._unicast[subpartition]
+    def _append(self, subpartition: int, builder: BufferBuilder | None, view: memoryview) -> None:
+        """Write over as many buffers as it takes."""
+        if not len(view):
+            return
         if builder is None:
             builder = self._request_builder(subpartition, len(view))
             self._add_builder(subpartition, builder, 0)
