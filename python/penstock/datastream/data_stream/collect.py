@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.graph.operators import OperatorDescriptor
-from penstock.graph.transformations import SinkTransformation
+from penstock.graph.transformations import LegacySinkTransformation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,7 +89,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
     output_type: Any = stream.transformation.output_type
     collect_id = uuid.uuid4().hex
     environment.add_operator(
-        SinkTransformation(
+        LegacySinkTransformation(
             stream.transformation,
             "Collect Stream Sink",
             OperatorDescriptor(

@@ -34,6 +34,7 @@ from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
     FeedbackTransformation,
+    LegacySinkTransformation,
     OneInputTransformation,
     PartitionTransformation,
     PhysicalTransformation,
@@ -379,14 +380,21 @@ class DataStream(StreamSettings, Generic[T]):
         Args:
             sink_identifier: Put before each element, with the number of the subtask.
         """
+        arguments = {"sink_identifier": sink_identifier or ""}
         return self._sink(
-            "print_sink", "Print to Std. Out", None, {"sink_identifier": sink_identifier or ""}
+            LegacySinkTransformation,
+            "Print to Std. Out",
+            OperatorDescriptor("print_sink", None, arguments),
         )
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Gives each element to a sink function of the user's."""
         check_function(sink_func, SinkFunction, "add_sink", or_callable=False)
-        return self._sink("sink_function", "Unnamed", shipped(sink_func, "add_sink"), {})
+        return self._sink(
+            LegacySinkTransformation,
+            "Unnamed",
+            OperatorDescriptor("sink_function", shipped(sink_func, "add_sink")),
+        )
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Ends the stream in a sink."""
@@ -395,13 +403,7 @@ class DataStream(StreamSettings, Generic[T]):
         given: Any = sink
         if not isinstance(given, Sink):
             raise InvalidProgramError(f"sink_to takes a Sink, got {given!r}")
-        operator = sink.sink_operator()
-        return self._sink(
-            operator.kind,
-            "Writer",
-            shipped(operator.function, "sink_to"),
-            dict(operator.arguments),
-        )
+        return self._sink(SinkTransformation, "Sink", shipped(sink.sink_operator(), "sink_to"))
 
     def cache(self) -> CachedDataStream[T]:
         """Keeps the elements for later jobs of the environment."""
@@ -490,13 +492,14 @@ class DataStream(StreamSettings, Generic[T]):
             self._environment, PartitionTransformation(self._transformation, partitioner)
         )
 
-    def _sink(self, kind: str, name: str, func: Any, arguments: dict[str, Any]) -> DataStreamSink:
-        transformation = SinkTransformation(
-            self._transformation,
-            name,
-            OperatorDescriptor(kind, func, arguments),
-            None,
-            self._environment.get_parallelism(),
+    def _sink(
+        self,
+        transformation_class: type[SinkTransformation],
+        name: str,
+        operator: OperatorDescriptor,
+    ) -> DataStreamSink:
+        transformation = transformation_class(
+            self._transformation, name, operator, None, self._environment.get_parallelism()
         )
         self._environment.add_operator(transformation)
         return DataStreamSink(self._environment, transformation)
