@@ -4,10 +4,10 @@ The only room that imports pyspark, and it does so when a job is executed, not b
 """
 
 import atexit
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from penstock.jobmaster.local import PerJobCluster
+from penstock.jobmaster.per_job_cluster import PerJobCluster
 from penstock.spark.driver import SparkDriver
 from penstock.spark.session import control_address, spark_context
 
@@ -25,9 +25,12 @@ class SparkExecutor:
     here serves the process's further jobs too and is stopped when the process ends.
     """
 
-    def start(
-        self, job_graph: "JobGraph", configuration: Mapping[str, str]
-    ) -> tuple["JobHandle", PerJobCluster]:
+    def execute(
+        self,
+        job_graph: "JobGraph",
+        configuration: Mapping[str, str],
+        collect_ids: Iterable[str] = (),
+    ) -> "JobHandle":
         """Starts a cluster on Spark, and the job on it; returns at once.
 
         Raises:
@@ -40,4 +43,4 @@ class SparkExecutor:
         cluster = PerJobCluster(
             defaults | dict(configuration), lambda on_exit: SparkDriver(context, on_exit)
         )
-        return cluster.execute(job_graph), cluster
+        return cluster.execute(job_graph, collect_ids)

@@ -1,0 +1,89 @@
+"""Small programs for tests on Spark: ``python programs.py NAME MASTER [ARGUMENT]``."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+
+
+def environment(master, **options):
+    configuration = Configuration()
+    configuration.set_string("execution.target", "spark")
+    configuration.set_string("spark.master", master)
+    configuration.set_string("spark.ui.enabled", "false")
+    for key, value in options.items():
+        configuration.set_string(key.replace("_", "."), value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    return env
+
+
+def endless(env):
+    source = NumberSequenceSource(0, 2**62)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+
+
+def collects(env, _):
+    """The results of a job come back, twice on one Spark."""
+    for _ in range(2):
+        stream = env.from_collection([1, 2, 3], Types.LONG())
+        with stream.rebalance().map(lambda n: n * n, Types.LONG()).execute_and_collect() as found:
+            print(sorted(found))
+
+
+def raises(env, _):
+    """A user's exception reaches the caller of execute() as itself."""
+
+    def divide(number):
+        return 1 // (number - 2)
+
+    env.from_collection([1, 2, 3], Types.LONG()).map(divide, Types.LONG()).name("divide").print()
+    try:
+        env.execute()
+    except ZeroDivisionError as error:
+        print("caught", error, *error.__notes__, error.__cause__)
+
+
+def loses_a_worker(env, folder):
+    """A TaskExecutor that is killed fails the job with an error that names it."""
+    marker = Path(folder, "killed")
+
+    class Killer(MapFunction):
+        def map(self, value):
+            if value == 1_000 and not marker.exists():
+                marker.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return value
+
+    endless(env).map(Killer(), Types.LONG()).filter(lambda number: False).print()
+    env.execute()
+
+
+def cancels(env, folder):
+    """A job that runs is cancelled; its client sees it."""
+    marker = Path(folder, "running")
+
+    def touch(number):
+        if number == 1_000:
+            marker.touch()
+        return number
+
+    endless(env).map(touch, Types.LONG()).filter(lambda number: False).print()
+    client = env.execute_async()
+    while not marker.exists():
+        pass
+    client.cancel().result()
+    try:
+        client.get_job_execution_result().result()
+    except Exception as error:  # which one is what the test asks
+        print(type(error).__name__, client.get_job_status().result().name)
+
+
+if __name__ == "__main__":
+    name, master, argument, *options = sys.argv[1:]
+    chosen = dict(option.split("=", 1) for option in options)
+    globals()[name](environment(master, **chosen), argument)

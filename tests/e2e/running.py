@@ -1,0 +1,56 @@
+"""Programs that run as a user would start them: in a process of their own."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 150
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a program left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_program(arguments: list[str], **environment: str) -> Outcome:
+    """Runs ``python ARGUMENTS`` in its own session; nothing of that session may be left."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=LIMIT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        out, err = process.communicate()
+        raise AssertionError(f"no end within {LIMIT_S} s\n{out}\n{err}") from None
+    assert_nothing_left(process.pid)
+    return Outcome(process.returncode, out, err)
+
+
+def assert_nothing_left(session_leader: int) -> None:
+    """No process of a session lives on, TaskExecutors in their own groups included."""
+    left = []
+    for process in psutil.process_iter(["cmdline"]):
+        try:
+            if os.getsid(process.pid) == session_leader:
+                left.append(process)
+        except (ProcessLookupError, PermissionError):
+            continue
+    # The kernel ends them with their parent; they may still be on their way out.
+    _, alive = psutil.wait_procs(left, timeout=20)
+    assert not alive, [process.info["cmdline"] for process in alive]
+

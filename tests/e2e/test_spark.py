@@ -1,0 +1,74 @@
+"""Jobs on a real Spark, in local mode and on a local cluster with executors of its own."""
+
+import collections
+import re
+from pathlib import Path
+
+import pytest
+
+from e2e.running import ROOT, Outcome, run_program
+
+pytestmark = pytest.mark.spark
+
+PROGRAMS = str(Path(__file__).with_name("programs.py"))
+MASTERS = ["local[2]", "local-cluster[2,1,1024]"]
+
+
+def program(name: str, master: str, argument: Path | str = "", *options: str) -> Outcome:
+    return run_program([PROGRAMS, name, master, str(argument), *options])
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("master", MASTERS)
+def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> None:
+    """`penstock run` of the example gives collections.Counter's totals."""
+    output = tmp_path / "counts"
+    example = str(ROOT / "examples" / "word_count.py")
+    outcome = run_program(
+        ["-m", "penstock.cli", "run", "--master", master, "-p", "2", example]
+        + ["--input", str(text), "--output", str(output)],
+        PENSTOCK_RUNTIME=runtime,
+    )
+    assert outcome.code == 0, outcome.err
+    expected = collections.Counter()
+    for path in text.iterdir():
+        expected.update(word for word in re.split(r"\W+", path.read_text().lower()) if word)
+    found = {}
+    for path in output.rglob("part-*"):
+        found.update(line.split(" ") for line in path.read_text().splitlines())
+    assert {word: int(count) for word, count in found.items()} == dict(expected)
+
+
+def test_results_come_back_and_spark_serves_several_jobs() -> None:
+    outcome = program("collects", "local[2]")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["[1, 4, 9]"] * 2
+
+
+def test_user_exception_reaches_the_caller() -> None:
+    """As that exception, with the operator, the subtask and the user's own line."""
+    outcome = program("raises", "local[2]")
+    assert outcome.code == 0, outcome.err
+    assert "caught integer division or modulo by zero" in outcome.out
+    assert "divide" in outcome.out
+    assert "1 // (number - 2)" in outcome.out
+
+
+def test_too_few_slots_names_asked_and_given() -> None:
+    outcome = program("collects", "local[1]", "", "slot_request_timeout=8 s")
+    assert outcome.code != 0
+    assert "NoResourceAvailableError" in outcome.err
+    assert re.search(r"\b2\b.*\b1\b", outcome.err[outcome.err.index("NoResourceAvailableError") :])
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_killed_worker_fails_the_job(master: str, tmp_path: Path) -> None:
+    outcome = program("loses_a_worker", master, tmp_path)
+    assert outcome.code != 0
+    assert "TaskExecutorLostError" in outcome.err
+
+
+def test_cancel(tmp_path: Path) -> None:
+    outcome = program("cancels", "local[2]", tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.split()[-2:] == ["JobCancelledError", "CANCELED"]
