@@ -52,16 +52,18 @@ def codec_of(kind, type_info):
     return importlib.import_module(f"{package}.codec").Codec(schema_of(type_info))
 
 
+@pytest.mark.usefixtures("without_gc")
 @pytest.mark.parametrize("case", CASES)
-def test_encode(benchmark, kind, case, without_gc):
+def test_encode(benchmark, kind, case):
     """Values to bytes."""
     type_info, values = CASES[case]
     data = benchmark(codec_of(kind, type_info).encode_batch, values)
     benchmark.extra_info.update(records=RECORDS, bytes=len(data))
 
 
+@pytest.mark.usefixtures("without_gc")
 @pytest.mark.parametrize("case", CASES)
-def test_decode(benchmark, kind, case, without_gc):
+def test_decode(benchmark, kind, case):
     """Bytes to values."""
     type_info, values = CASES[case]
     codec = codec_of(kind, type_info)
@@ -91,11 +93,8 @@ def test_exchange(benchmark, kind, selector):
     """Elements through a writer, a local channel and the reading loop, on one thread."""
     if kind == "native" and importlib.util.find_spec("penstock._core") is None:
         pytest.skip("penstock._core is not built")
-    loop = importlib.import_module(
-        "penstock._native.operator_loop"
-        if kind == "native"
-        else "penstock.taskexecutor.operator_loop"
-    )
+    package = "penstock._native" if kind == "native" else "penstock.taskexecutor"
+    loop = importlib.import_module(f"{package}.operator_loop")
     codec = codec_of(kind, CASES["word_count_typed"][0])
     environment = load("NetworkEnvironment", kind)(executor_id="bench", token=b"t" * 32)
     try:
@@ -112,7 +111,7 @@ def test_exchange(benchmark, kind, selector):
         processor = load("StreamInputProcessor", kind)(gate, [codec], [loop.DiscardingSink()], None)
 
         def run():
-            collect, wanted = writer.collect, writer.records_out
+            collect = writer.collect
             for start in range(0, RECORDS, 5000):
                 for element in WORDS[start : start + 5000]:
                     collect(element, NO_TIMESTAMP)

@@ -1,5 +1,7 @@
 # Channel selectors: which subpartition an element goes to.
 
+cimport cython
+
 from libc.stdint cimport int32_t, uint64_t
 
 from penstock._native.key_hash cimport HashKind
@@ -16,18 +18,22 @@ cdef class ChannelSelector:
     cdef int choose(self, object value) except -2
 
 
+@cython.final
 cdef class BroadcastSelector(ChannelSelector):
     pass
 
 
+@cython.final
 cdef class RoundRobinSelector(ChannelSelector):
     cdef int current
 
 
+@cython.final
 cdef class ShuffleSelector(ChannelSelector):
     cdef uint64_t state
 
 
+@cython.final
 cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_selector
     cdef object position_object
@@ -39,6 +45,7 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_of(self, object value)
 
 
+@cython.final
 cdef class CustomSelector(ChannelSelector):
     cdef object key_selector
     cdef object function

@@ -64,9 +64,9 @@ cdef class Codec:
                 fail_misfit(self.schema.name)
             return self.root.encode_into(writer, value)
         except SerializationError as error:
-            self.explain(value, error)
+            return self.explain(value, error)
 
-    def explain(self, value, error):
+    cdef int explain(self, object value, object error) except -1:
         """Lets the pure codec refuse the value in a sentence that names it and the field."""
         PureCodec(self.schema).encode(value)
         # A value that changes while it is looked at can pass the second time.

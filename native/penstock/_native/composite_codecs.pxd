@@ -1,5 +1,7 @@
 # Nodes of types that hold values of other types.
 
+cimport cython
+
 from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 
@@ -14,21 +16,25 @@ cdef class FieldsNode(CodecNode):
     cdef int encode_fields(self, Writer *writer, tuple values, int kind) except -1
 
 
+@cython.final
 cdef class TupleNode(FieldsNode):
     pass
 
 
+@cython.final
 cdef class RowNode(FieldsNode):
     cdef list field_names
     cdef bint named
     cdef list kinds
 
 
+@cython.final
 cdef class ListNode(CodecNode):
     cdef CodecNode element
     cdef bint nullable
 
 
+@cython.final
 cdef class MapNode(CodecNode):
     cdef CodecNode key
     cdef CodecNode value

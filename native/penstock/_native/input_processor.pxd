@@ -1,5 +1,7 @@
 # The reading loop of a task: buffers of a gate to elements of operators.
 
+cimport cython
+
 from libc.stdint cimport uint8_t
 
 from penstock._native.capi cimport CApi, PsBatch, PsGate
@@ -7,6 +9,7 @@ from penstock._native.codec cimport Codec
 from penstock._native.operator_loop cimport Input
 
 
+@cython.final
 cdef class StreamInputProcessor:
     cdef readonly object gate               # owns the handle
     cdef readonly list codecs

@@ -1,18 +1,38 @@
-from typing import Self
+from typing import Self, final
 
 from penstock._native.codec_node import CodecNode
 from penstock.network.type_schema import TypeSchema
 
+@final
 class StringNode(CodecNode): ...
+
+@final
 class BooleanNode(CodecNode): ...
+
+@final
 class ByteNode(CodecNode): ...
+
+@final
 class ShortNode(CodecNode): ...
+
+@final
 class IntNode(CodecNode): ...
+
+@final
 class LongNode(CodecNode): ...
+
+@final
 class BigIntNode(CodecNode): ...
+
+@final
 class FloatNode(CodecNode): ...
+
+@final
 class DoubleNode(CodecNode): ...
+
+@final
 class BytesNode(CodecNode): ...
 
+@final
 class ConvertedNode(CodecNode):
     def __new__(cls, schema: TypeSchema, wire: CodecNode) -> Self: ...

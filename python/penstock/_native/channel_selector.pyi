@@ -1,6 +1,9 @@
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, Self, final
 
+from typing_extensions import disjoint_base
+
+@disjoint_base
 class ChannelSelector:
     @property
     def num_channels(self) -> int: ...
@@ -9,10 +12,19 @@ class ChannelSelector:
     def __new__(cls, num_channels: int, *args: Any) -> Self: ...
     def select(self, value: Any) -> int: ...
 
+@final
 class BroadcastSelector(ChannelSelector): ...
+
+@final
 class RoundRobinSelector(ChannelSelector): ...
+
+@final
 class ShuffleSelector(ChannelSelector): ...
+
+@final
 class KeyGroupSelector(ChannelSelector): ...
+
+@final
 class CustomSelector(ChannelSelector): ...
 
 def make_selector(

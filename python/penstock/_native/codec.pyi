@@ -1,8 +1,9 @@
-from typing import Any, Self
+from typing import Any, Self, final
 
 from penstock._native.codec_node import CodecNode
 from penstock.network.type_schema import TypeSchema
 
+@final
 class Codec:
     @property
     def schema(self) -> TypeSchema: ...

@@ -1,7 +1,10 @@
 from typing import Any, Self
 
+from typing_extensions import disjoint_base
+
 from penstock.network.type_schema import TypeSchema
 
+@disjoint_base
 class CodecNode:
     @property
     def schema(self) -> TypeSchema: ...

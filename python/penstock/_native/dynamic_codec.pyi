@@ -1,3 +1,6 @@
+from typing import final
+
 from penstock._native.codec_node import CodecNode
 
+@final
 class DynamicNode(CodecNode): ...

@@ -1,9 +1,10 @@
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, final
 
 from penstock._native.codec import Codec
 from penstock.taskexecutor.operator_loop import Input
 
+@final
 class StreamInputProcessor:
     @property
     def gate(self) -> Any: ...

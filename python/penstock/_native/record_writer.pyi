@@ -1,9 +1,12 @@
 from typing import Any, Self
 
+from typing_extensions import disjoint_base
+
 from penstock._native.channel_selector import ChannelSelector
 from penstock._native.codec import Codec
 from penstock.taskexecutor.operator_loop import Output
 
+@disjoint_base
 class RecordWriter(Output):
     @property
     def partition(self) -> Any: ...
