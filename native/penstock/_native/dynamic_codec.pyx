@@ -1,6 +1,8 @@
 """The self-describing codec, byte-identical with ``penstock.network.pure.dynamic_codec``."""
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE
+from cpython.bytearray cimport (
+    PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE,
+)
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_FromDouble
 from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
@@ -221,9 +223,9 @@ cdef list decode_list(Reader *reader, Py_ssize_t count):
 cdef dict decode_dict(Reader *reader, Py_ssize_t count):
     cdef dict result = {}
     cdef object key, item
-    cdef Py_ssize_t i
+    cdef Py_ssize_t _
     descend(reader)
-    for i in range(count):
+    for _ in range(count):
         key = decode_dynamic(reader)
         item = decode_dynamic(reader)
         try:

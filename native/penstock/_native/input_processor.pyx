@@ -5,7 +5,7 @@ to its operator by a direct call before the next one is decoded.  The GIL is giv
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
-from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MIN, int32_t, int64_t
 
 from penstock._native.capi cimport import_capi, raise_last_error
 from penstock._native.wire cimport ps_load32, ps_load64

@@ -1,6 +1,5 @@
 """Canonical key hashing, the native twin of ``penstock.network.pure.key_hash``."""
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE
 from cpython.object cimport PyObject_IsTrue

@@ -1,4 +1,4 @@
-# Writer and Reader: cursors over the bytes of one record, passed by pointer through the codec nodes.
+# Writer and Reader: cursors over the bytes of one record, passed by pointer through the nodes.
 #
 # A Writer starts in memory that its owner provides (an open network buffer, a block on the stack)
 # and moves to a scratch block of its own when that is full; the owner sees it by `data` having
