@@ -356,6 +356,8 @@ class JobMaster:
             failure = self._scheduler.failure
             reason = "the cluster is going away" if failure is None else failure.message
             error = JobExecutionError(f"job {self._graph.name!r} was suspended: {reason}")
+            if failure is not None and isinstance(failure.payload, BaseException):
+                error.__cause__ = failure.payload
         self._ended = True
         self._resources.forget_job(self.job_id, f"the job is {action.new.value}")
         self._release_code()

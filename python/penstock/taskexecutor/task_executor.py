@@ -7,6 +7,7 @@ told to, refused, out of contact with the driver (which may be gone), or beyond 
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
@@ -46,6 +47,7 @@ from penstock.rpc.messages import (
     encode_message,
     task_executor_decoder,
 )
+from penstock.taskexecutor.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.task import Task
 from penstock.taskexecutor.task_failure import describe_failure
 from penstock.taskexecutor.task_slot_table import (
@@ -125,6 +127,7 @@ class TaskExecutor:
             )
         )
         try:
+            self._preload()
             self._wait_for_end()
         finally:
             self._tear_down()
@@ -141,6 +144,15 @@ class TaskExecutor:
             self._changed.notify_all()
 
     # ---- life --------------------------------------------------------------------------------
+
+    def _preload(self) -> None:
+        """Imports what tasks run on, while the driver may still be waiting for other workers."""
+        try:
+            with IMPORT_LOCK:
+                importlib.import_module("penstock.taskexecutor.stream_task")
+        except ImportError:
+            # The task that needs it reports the same error, with its own name.
+            logger.exception("the operators of this worker cannot be imported")
 
     def _wait_for_end(self) -> None:
         """Waits for `stop`, and meanwhile frees slots that no JobMaster accepted in time."""
