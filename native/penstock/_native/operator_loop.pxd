@@ -90,7 +90,8 @@ cdef class KeyedReduceOperator(FunctionOperator):
 cdef class SumFieldOperator(KeyedReduceOperator):
     cdef Py_ssize_t position
 
-    @cython.locals(position=Py_ssize_t, fields=tuple, fold=tuple)
+    @cython.locals(position=Py_ssize_t, position_of_key=Py_ssize_t, fields=tuple,
+                   fold=tuple)
     cpdef process(self, object value, long long timestamp)
 
 

@@ -6,7 +6,7 @@ functions costs one call from the operator loop instead of one each.
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DROPPED: Final = object()
 
 #: Shown in no traceback of user code, because it lies in the folder of penstock itself.
-_FILE_NAME: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "<fused>")
+_FILE_NAME: Final = str(Path(__file__).resolve().parent / "<fused>")
 
 _FIRST_STAGE_LINE: Final = 2
 

@@ -101,7 +101,9 @@ class OperatorMetricGroup:
 
     def counter(self, name: str) -> Counter:
         """Registers a counter."""
-        return self._register(name, Counter())
+        counter = Counter()
+        self._register(name, counter)
+        return counter
 
     def gauge(self, name: str, obj: Callable[[], int]) -> None:
         """Registers a function that gives the current value."""
@@ -109,11 +111,15 @@ class OperatorMetricGroup:
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
         """Registers a meter."""
-        return self._register(name, Meter(time_span_in_seconds))
+        meter = Meter(time_span_in_seconds)
+        self._register(name, meter)
+        return meter
 
     def distribution(self, name: str) -> Distribution:
         """Registers a distribution."""
-        return self._register(name, Distribution())
+        distribution = Distribution()
+        self._register(name, distribution)
+        return distribution
 
     def get_scope_components(self) -> list[str]:
         """The components of the scope."""
@@ -123,6 +129,5 @@ class OperatorMetricGroup:
         """The full name of a metric of this group."""
         return ".".join((*self._scope, metric_name))
 
-    def _register(self, name: str, metric: Any) -> Any:
+    def _register(self, name: str, metric: Any) -> None:
         self._registry[self.get_metric_identifier(name)] = metric
-        return metric

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock import network
 from penstock.network.codec import codec_for
@@ -173,7 +173,7 @@ class OperatorChain:
 
     def _create_writer(self, leaving: NetworkOutput, context: OperatorContext) -> Output:
         partition = self._environment.partitions[leaving.partition]
-        spec = leaving.partitioner
+        spec, declared = leaving.partitioner, cast("Any", leaving.type)
         key_selector = function = None
         if spec.key_selector is not None:
             context.open_with_operator(spec.key_selector)
@@ -185,12 +185,12 @@ class OperatorChain:
             spec.kind,
             partition.num_subpartitions,
             key_selector=key_selector,
-            key_hash=None if spec.key_type is None else schema_of(spec.key_type).kind,
+            key_hash=None if spec.key_type is None else schema_of(cast("Any", spec.key_type)).kind,
             max_parallelism=spec.max_parallelism,
             function=function,
             subtask_index=self._environment.subtask,
         )
-        writer = network.RecordWriter(partition, selector, codec_for(leaving.type))
+        writer = network.RecordWriter(partition, selector, cast("Any", codec_for(declared)))
         self.writers.append(writer)
         return writer
 

@@ -80,17 +80,21 @@ class ChainingOutput(Output):
         self.target = target
 
     def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         self.target.process(value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
+        """Passes a watermark on."""
         self.target.process_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
+        """Passes a change of idleness on."""
         self.target.process_status(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         self.target.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
@@ -134,17 +138,21 @@ class StreamOperator(Input):
         """Releases resources; called however the task ends, also when ``open`` failed."""
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.output.emit_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
+        """The input became idle or active."""
         self.output.emit_status(idle)
 
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         self.output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
 
 
@@ -170,21 +178,25 @@ class BroadcastOutput(Output):
         self.everyone = [*outputs, *(output for group in sides.values() for output in group)]
 
     def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         output: Output
         for output in self.outputs:
             output.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+        """Takes an element of a side output."""
         output: Output
         for output in self.sides.get(tag_id, ()):
             output.collect(value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
+        """Passes a watermark on."""
         output: Output
         for output in self.everyone:
             output.emit_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
+        """Passes a change of idleness on."""
         output: Output
         for output in self.everyone:
             output.emit_status(idle)
@@ -192,6 +204,7 @@ class BroadcastOutput(Output):
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         output: Output
         if self.everyone:
             output = self.everyone[self.choose(len(self.everyone))]
@@ -207,20 +220,25 @@ class SideOutputs(Output):
         self.rest = rest
 
     def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         self.main.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+        """Takes an element of a side output."""
         self.rest.collect_side(tag_id, value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
+        """Passes a watermark on."""
         self.rest.emit_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
+        """Passes a change of idleness on."""
         self.rest.emit_status(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         self.rest.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)
 
 
@@ -249,7 +267,7 @@ class FunctionOperator(StreamOperator):
     Function object.
     """
 
-    def __init__(self, user_function: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, user_function: Any, function: Any) -> None:
         """Keeps the function.
 
         Args:
@@ -262,6 +280,7 @@ class FunctionOperator(StreamOperator):
         self.opened = False
 
     def open(self) -> None:
+        """Prepares for elements."""
         opener = getattr(self.user_function, "open", None)
         self.opened = True
         if opener is not None:
@@ -272,6 +291,7 @@ class FunctionOperator(StreamOperator):
                 raise
 
     def close(self) -> None:
+        """Releases what was opened."""
         closer = getattr(self.user_function, "close", None)
         if self.opened and closer is not None:
             self.opened = False
@@ -286,6 +306,7 @@ class MapOperator(FunctionOperator):
     """One element for each element."""
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             self.output.collect(self.function(value), timestamp)
         except BaseException as error:
@@ -297,6 +318,7 @@ class FilterOperator(FunctionOperator):
     """The elements for which the function is true."""
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             if self.function(value):
                 self.output.collect(value, timestamp)
@@ -309,6 +331,7 @@ class FlatMapOperator(FunctionOperator):
     """Any number of elements for each element: whatever the function's result iterates over."""
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         output: Output = self.output
         try:
             for element in self.function(value):
@@ -347,6 +370,7 @@ class KeyedReduceOperator(FunctionOperator):
         self.table = table
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             if self.key_position >= 0 and type(value) is tuple:
                 fields: tuple[Any, ...] = value
@@ -382,17 +406,16 @@ class SumFieldOperator(KeyedReduceOperator):
         self.position = position
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         position = self.position
         try:
             if type(value) is not tuple:
                 KeyedReduceOperator.process(self, value, timestamp)
                 return
             fields: tuple[Any, ...] = value
-            if self.key_position >= 0:
-                key = fields[self.key_position]
-            else:
-                key = self.key_selector(value)
-            fold: tuple[Any, ...] = self.table.get(key)
+            position_of_key = self.key_position
+            key = fields[position_of_key] if position_of_key >= 0 else self.key_selector(value)
+            fold: tuple[Any, ...] | None = self.table.get(key)
             if fold is not None:
                 total = fold[position] + fields[position]
                 if position == 1 and len(fold) == 2:
@@ -410,6 +433,7 @@ class FinalReduceOperator(KeyedReduceOperator):
     """The fold of bounded input: one element for each key, when the input has ended."""
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             if self.key_position >= 0 and type(value) is tuple:
                 fields: tuple[Any, ...] = value
@@ -423,6 +447,7 @@ class FinalReduceOperator(KeyedReduceOperator):
             raise
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         if timestamp == MAX_TIMESTAMP:
             for value in self.table.values():
                 self.output.collect(value, timestamp)
@@ -455,6 +480,7 @@ class FusedOperator(StreamOperator):
         self.blame = blame
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             result = self.function(value)
         except BaseException as error:
@@ -476,9 +502,9 @@ class TimestampsOperator(StreamOperator):
 
     def __init__(self) -> None:
         StreamOperator.__init__(self)
-        self.extract = None
-        self.on_event = None
-        self.emitter = None
+        self.extract: Any = None
+        self.on_event: Any = None
+        self.emitter: Any = None
         self.tracks_maximum = False
         self.max_timestamp = MIN_TIMESTAMP
         self.had_events = False
@@ -489,6 +515,7 @@ class TimestampsOperator(StreamOperator):
         raise NotImplementedError(type(self).__name__ + ".mark_active")
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             if self.extract is not None:
                 timestamp = self.extract(value, timestamp)
@@ -526,8 +553,8 @@ class TumblingWindowLoop(StreamOperator):
         key_selector: Callable[[Any], Any],
         key_position: int,
         keep: int,
-        function: Callable[[Any, Any], Any] | None,
-        create_accumulator: Callable[[], Any] | None,
+        function: Any,
+        create_accumulator: Any,
     ) -> None:
         """Keeps the parameters.
 
@@ -560,13 +587,14 @@ class TumblingWindowLoop(StreamOperator):
         raise NotImplementedError(type(self).__name__ + ".take_late")
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             # Not the remainder alone: C's has the sign of the dividend, Python's never is negative.
             remainder = (timestamp - self.offset) % self.size
             if remainder < 0:
                 remainder += self.size
             start = timestamp - remainder
-            contents: dict[Any, Any] = self.last_contents
+            contents: dict[Any, Any] | None = self.last_contents
             if contents is None or start != self.last_start:
                 contents = self.contents_of(start, timestamp)
                 if contents is None:
@@ -624,7 +652,7 @@ class KeyedElementContext(ElementContext):
         """Creates the context around a timer service and a keyed state backend."""
         ElementContext.__init__(self, timers)
         self.state = state
-        self.domain = None
+        self.domain: Any = None
 
     def get_current_key(self) -> Any:
         """The key of the element or timer."""
@@ -643,7 +671,7 @@ class ProcessOperator(FunctionOperator):
         user_function: Any,
         function: Callable[..., Any],
         element_context: ElementContext,
-        tag_class: type,
+        tag_class: Any,
     ) -> None:
         """Keeps the function.
 
@@ -654,10 +682,11 @@ class ProcessOperator(FunctionOperator):
             tag_class: A pair that starts with an instance of it goes to a side output.
         """
         FunctionOperator.__init__(self, user_function, function)
-        self.element_context = element_context
+        self.element_context: Any = element_context
         self.tag_class = tag_class
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
@@ -687,7 +716,7 @@ class KeyedProcessOperator(ProcessOperator):
         user_function: Any,
         function: Callable[..., Any],
         element_context: ElementContext,
-        tag_class: type,
+        tag_class: Any,
         key_selector: Callable[[Any], Any],
         key_position: int,
         state: Any,
@@ -709,6 +738,7 @@ class KeyedProcessOperator(ProcessOperator):
         self.state = state
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             if self.key_position >= 0 and type(value) is tuple:
                 fields: tuple[Any, ...] = value
@@ -735,6 +765,7 @@ class FunctionSink(FunctionOperator):
     """Calls a function with every element."""
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             self.function(value)
         except BaseException as error:
@@ -779,6 +810,7 @@ class NumberSequenceSource(SourceOperator):
         self.end = end
 
     def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
         output: Output = self.output
         none = MIN_TIMESTAMP
         number = self.next
@@ -805,6 +837,7 @@ class IteratorSource(SourceOperator):
         self.iterator = iterator
 
     def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
         output: Output = self.output
         none = MIN_TIMESTAMP
         remaining = limit

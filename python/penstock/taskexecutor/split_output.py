@@ -32,6 +32,7 @@ class SplitOutput(Output):
         self._selectors = list(selectors)
 
     def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         names: set[str] = set()
         for select in self._selectors:
             names.update(select(value))
@@ -40,15 +41,18 @@ class SplitOutput(Output):
                 output.collect(value, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
+        """Passes a watermark on."""
         for output, _ in self._outputs:
             output.emit_watermark(timestamp)
 
     def emit_status(self, idle: bool) -> None:
+        """Passes a change of idleness on."""
         for output, _ in self._outputs:
             output.emit_status(idle)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         output, _ = random.choice(self._outputs)
         output.emit_latency_marker(marked_time, operator_id_lower, operator_id_upper, subtask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock import network
 from penstock.errors import CorruptStreamError
@@ -48,7 +48,7 @@ class TaskInput:
         codecs: list[Any] = []
         inputs: list[Input] = []
         for index, (input_number, gate) in enumerate(environment.gates):
-            codec = codec_for(chain.gates[index].type)
+            codec = codec_for(cast("Any", chain.gates[index].type))
             if input_number not in self._inputs:
                 self._inputs[input_number] = operators.get_input(input_number)
                 self._open_channels[input_number] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.loop import FunctionOperator, StreamOperator
@@ -63,6 +64,7 @@ class AsyncWaitOperator(FunctionOperator):
         self.thread: threading.Thread | None = None
 
     def open(self) -> None:
+        """Prepares for elements."""
         super().open()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(
@@ -71,6 +73,7 @@ class AsyncWaitOperator(FunctionOperator):
         self.thread.start()
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         if self.under_way >= self.capacity:
             self.context.run_until(self._has_room)
         entry = _Entry(value, timestamp, is_watermark=False)
@@ -95,13 +98,16 @@ class AsyncWaitOperator(FunctionOperator):
         call.add_done_callback(on_done)
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.queue.append(_Entry(None, timestamp, is_watermark=True))
         self._emit_ready()
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         self.context.run_until(self._is_empty)
 
     def close(self) -> None:
+        """Releases what was opened."""
         if self.loop is not None and self.thread is not None:
             self.loop.call_soon_threadsafe(_stop_loop, self.loop)
             self.thread.join()
@@ -116,10 +122,9 @@ class AsyncWaitOperator(FunctionOperator):
         return not self.queue
 
     def _post(self, action: Callable[[], None]) -> None:
-        try:
+        # Closed means that the task ended without waiting for this call: it failed or was cancelled.
+        with suppress(MailboxClosedError):
             self.context.mailbox.execute(action)
-        except MailboxClosedError:
-            pass  # the task has ended without waiting for this call: it failed or was cancelled
 
     async def _invoke(self, value: Any) -> list[Any]:
         """Calls the function, again where the retry strategy says so."""

@@ -108,11 +108,13 @@ class BroadcastProcessOperator(TwoInputOperator):
         self.broadcast_side = BroadcastSideContext(self)
 
     def process1(self, value: Any, timestamp: int) -> None:
+        """Takes an element of the first input."""
         self.element_side.current_timestamp = timestamp
         result = self.process_element(value, self.element_side)
         ResultEmitter.emit(self.output, result, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
+        """Takes an element of the second input."""
         self.broadcast_side.current_timestamp = timestamp
         result = self.process_broadcast_element(value, self.broadcast_side)
         ResultEmitter.emit(self.output, result, timestamp)
@@ -131,10 +133,12 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.on_timer = getattr(context.descriptor.function, "on_timer", None)
 
     def process1(self, value: Any, timestamp: int) -> None:
+        """Takes an element of the first input."""
         self.state.current_key = self.selector(value)
         super().process1(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 

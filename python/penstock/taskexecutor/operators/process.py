@@ -49,6 +49,7 @@ class PlainProcessOperator(ProcessOperator):
         super().__init__(function, _process_element(function), ElementContext(timers), OutputTag)
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.watermark = timestamp
         self.output.emit_watermark(timestamp)
 
@@ -72,6 +73,7 @@ class TimedProcessOperator(KeyedProcessOperator):
         self.on_timer = getattr(function, "on_timer", None)
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 

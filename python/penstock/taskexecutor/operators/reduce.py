@@ -69,7 +69,8 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
     def fold(first: Any, second: Any) -> Any:
         if position is None or not isinstance(first, (tuple, list, Row)):
             return combine(first, second)
-        return _replaced(first, position, combine(first[position], second[position]))
+        one, other = _field(first, position), _field(second, position)
+        return _replaced(first, position, combine(one, other))
 
     return fold
 
@@ -79,11 +80,15 @@ def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
         if position is None or not isinstance(first, (tuple, list, Row)):
             one, other = first, second
         else:
-            one, other = first[position], second[position]
+            one, other = _field(first, position), _field(second, position)
         better = other < one if smallest else other > one
         return second if better else first
 
     return fold
+
+
+def _field(container: Any, position: int | str) -> Any:
+    return container[position]
 
 
 def _add(first: Any, second: Any) -> Any:

@@ -42,6 +42,7 @@ class SortedInput(Input):
         self.target = operator.inner.get_input(number)
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         if self.selector is None:
             self.target.process(value, timestamp)
             return
@@ -58,6 +59,7 @@ class SortedInput(Input):
             raise
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         operator = self.operator
         if timestamp == MAX_TIMESTAMP and operator.combined.update_watermark(
             self.number, timestamp
@@ -70,6 +72,7 @@ class SortedInput(Input):
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         self.target.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
@@ -109,18 +112,23 @@ class SortedInputOperator(StreamOperator):
         return self.inputs[input_number]
 
     def initialize_state(self) -> None:
+        """Creates or restores the state."""
         self.inner.initialize_state()
 
     def open(self) -> None:
+        """Prepares for elements."""
         self.inner.open()
 
     def end_input(self, input_number: int) -> None:
+        """An input has ended."""
         self.inner.end_input(input_number)
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         self.inner.finish()
 
     def close(self) -> None:
+        """Releases what was opened."""
         self.inner.close()
 
     def run(self) -> None:

@@ -64,6 +64,7 @@ class OperatorInput(Input):
         self.take = operator.process1 if number == 0 else operator.process2
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             self.take(value, timestamp)
         except BaseException as error:
@@ -71,11 +72,13 @@ class OperatorInput(Input):
             raise
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         operator = self.operator
         if operator.combined.update_watermark(self.number, timestamp):
             operator.process_watermark(operator.combined.watermark)
 
     def process_status(self, idle: bool) -> None:
+        """The input became idle or active."""
         operator = self.operator
         was_idle = operator.combined.all_idle
         if operator.combined.update_status(self.number, idle):
@@ -86,6 +89,7 @@ class OperatorInput(Input):
     def process_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
     ) -> None:
+        """Passes a latency marker on."""
         self.operator.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
@@ -127,9 +131,11 @@ class _CoFunctionOperator(TwoInputOperator):
         super().__init__(context.descriptor.function)
 
     def process1(self, value: Any, timestamp: int) -> None:
+        """Takes an element of the first input."""
         self._process(0, value, timestamp)
 
     def process2(self, value: Any, timestamp: int) -> None:
+        """Takes an element of the second input."""
         self._process(1, value, timestamp)
 
     def _process(self, number: int, value: Any, timestamp: int) -> None:
@@ -147,6 +153,7 @@ class CoMapOperator(_CoFunctionOperator):
     """One element or none for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+        """Calls the function of an input and emits its result."""
         result = function(value)
         if result is not None:
             self.output.collect(result, timestamp)
@@ -156,6 +163,7 @@ class CoFlatMapOperator(_CoFunctionOperator):
     """Any number of elements for each."""
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+        """Calls the function of an input and emits its result."""
         result = function(value)
         if result is not None:
             for element in result:
@@ -203,10 +211,12 @@ class CoProcessOperator(_CoFunctionOperator):
             )
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:
+        """Calls the function of an input and emits its result."""
         self.element_context.current_timestamp = timestamp
         ResultEmitter.emit(self.output, function(value, self.element_context), timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         if self.timers is not None:
             self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)

@@ -97,6 +97,7 @@ class WatermarksOperator(TimestampsOperator):
             self.max_timestamp = self.generator._max_timestamp
 
     def open(self) -> None:
+        """Prepares for elements."""
         is_batch = self.context.is_batch
         self.emitter = (FinalWatermarkEmitter if is_batch else WatermarkEmitter)(self.output)
         opener = getattr(self.assigner, "open", None)
@@ -109,10 +110,12 @@ class WatermarksOperator(TimestampsOperator):
             self._schedule()
 
     def mark_active(self) -> None:
+        """An element came after the operator had declared itself idle."""
         self.idle = False
         self.emitter.mark_active()
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         if timestamp == MAX_TIMESTAMP:
             self.emitter.emit_watermark(timestamp)
 
@@ -120,6 +123,7 @@ class WatermarksOperator(TimestampsOperator):
         """Ignored: idleness is what this operator's own strategy says."""
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         self._emit_periodic()
 
     def _emit_periodic(self) -> None:

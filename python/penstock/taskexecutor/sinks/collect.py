@@ -44,9 +44,11 @@ class CollectSink(StreamOperator):
         self.flush_pending = False
 
     def open(self) -> None:
+        """Prepares for elements."""
         self.client = self.context.environment.open_collect_channel(self.collect_id)
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         del timestamp
         try:
             data = self.encode(value)
@@ -63,6 +65,7 @@ class CollectSink(StreamOperator):
             timers.register(timers.now() + self.flush_after_ms, self._send)
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         self._send(0)
         if self.client is not None:
             try:
@@ -71,6 +74,7 @@ class CollectSink(StreamOperator):
                 self.client = None
 
     def close(self) -> None:
+        """Releases what was opened."""
         if self.client is not None:
             self.client.close()
 

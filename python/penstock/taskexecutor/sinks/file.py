@@ -76,11 +76,13 @@ class FileSinkOperator(StreamOperator):
         self.parts: dict[str, _PartFile] = {}
 
     def open(self) -> None:
+        """Prepares for elements."""
         self.base_path.mkdir(parents=True, exist_ok=True)
         if self.policy.rollover_interval_ms or self.policy.inactivity_interval_ms:
             self._schedule_check()
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         del timestamp
         try:
             now_ms = self.now()
@@ -97,10 +99,12 @@ class FileSinkOperator(StreamOperator):
             raise
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         while self.parts:
             self.parts.popitem()[1].publish()
 
     def close(self) -> None:
+        """Releases what was opened."""
         while self.parts:
             self.parts.popitem()[1].discard()
 

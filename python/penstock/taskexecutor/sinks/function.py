@@ -22,7 +22,7 @@ def create_sink_function(context: OperatorContext) -> StreamOperator:
     function = context.descriptor.function
     if hasattr(function, "invoke"):
         return InvokingSink(context)
-    return FunctionSink(function, function)  # type: ignore[arg-type]
+    return FunctionSink(function, function)
 
 
 def create_discarding_sink(context: OperatorContext) -> StreamOperator:
@@ -63,6 +63,7 @@ class InvokingSink(FunctionOperator):
         self.sink_context = SinkContext(context)
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         self.sink_context.element_timestamp = timestamp
         try:
             self.function(value, self.sink_context)
@@ -71,10 +72,12 @@ class InvokingSink(FunctionOperator):
             raise
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.sink_context.watermark = timestamp
         self.output.emit_watermark(timestamp)
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         finish = getattr(self.user_function, "finish", None)
         if finish is not None:
             finish()

@@ -50,6 +50,7 @@ class PrintSink(StreamOperator):
         self.unflushed = False
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         del timestamp
         try:
             self.stream.write(f"{self.prefix}{self.text(value)}\n")
@@ -62,9 +63,11 @@ class PrintSink(StreamOperator):
             timers.register(timers.now() + _FLUSH_AFTER_MS, self._flush)
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         self._flush(0)
 
     def close(self) -> None:
+        """Releases what was opened."""
         self._flush(0)
 
     def _flush(self, timestamp: int) -> None:

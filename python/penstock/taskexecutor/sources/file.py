@@ -70,6 +70,7 @@ class TextFileSource(IteratorSource):
         self.reading: Generator[list[str], None, None] | None = None
 
     def open(self) -> None:
+        """Prepares for elements."""
         files = find_files(self.paths)
         splits = divide(files, self.parallelism if self.charset in _LINE_FEED_IS_A_BYTE else 1)
         self.read(splits[self.subtask :: self.parallelism])
@@ -80,6 +81,7 @@ class TextFileSource(IteratorSource):
         self.iterator = chain.from_iterable(self.reading)
 
     def close(self) -> None:
+        """Releases what was opened."""
         if self.reading is not None:
             self.reading.close()
 
@@ -102,6 +104,7 @@ class ContinuousTextFileSource(TextFileSource):
         """Nothing yet: the first step looks for files."""
 
     def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
         status: int = super().emit_next(limit)
         if status != END_OF_DATA:
             return status
@@ -116,16 +119,20 @@ class ContinuousTextFileSource(TextFileSource):
         return NOTHING_AVAILABLE
 
     def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, or the time is over."""
         rest_ms = max(0.0, (self.next_discovery - time.monotonic()) * 1000)
         self.wait.wait(min(timeout_ms, rest_ms))
 
     def wakeup(self) -> None:
+        """Ends a wait from another thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
+        """Ends the source early, from any thread."""
         self.wait.cancel()
 
     def close(self) -> None:
+        """Releases what was opened."""
         super().close()
         self.wait.close()
 
@@ -167,7 +174,7 @@ def _files_below(folder: Path) -> Iterator[tuple[str, int]]:
 
 def divide(files: Iterable[tuple[str, int]], parts: int) -> list[FileSplit]:
     """Cuts large files into at most ``parts`` splits each; small ones stay whole."""
-    splits = []
+    splits: list[FileSplit] = []
     for path, size in files:
         length = max(_SMALLEST_SPLIT_BYTES, -(-size // parts))
         splits.extend(

@@ -67,6 +67,7 @@ class SocketTextSource(SourceOperator):
         self.retry_at = 0.0
 
     def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
         del limit
         if not self.is_reader or self.wait.cancelled:
             return END_OF_DATA
@@ -87,6 +88,7 @@ class SocketTextSource(SourceOperator):
         return self._read()
 
     def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, or the time is over."""
         if self.socket is None:
             rest_ms = max(0.0, (self.retry_at - time.monotonic()) * 1000)
             self.wait.wait(min(timeout_ms, rest_ms))
@@ -94,12 +96,15 @@ class SocketTextSource(SourceOperator):
             self.wait.wait(timeout_ms, self.socket)
 
     def wakeup(self) -> None:
+        """Ends a wait from another thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
+        """Ends the source early, from any thread."""
         self.wait.cancel()
 
     def close(self) -> None:
+        """Releases what was opened."""
         self._disconnect()
         self.wait.close()
 

@@ -98,6 +98,7 @@ class SourceFunctionSource(SourceOperator):
         self.error: BaseException | None = None
 
     def open(self) -> None:
+        """Prepares for elements."""
         opener = getattr(self.function, "open", None)
         if opener is not None:
             try:
@@ -107,6 +108,7 @@ class SourceFunctionSource(SourceOperator):
                 raise
 
     def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
         del limit
         if self.thread is None:
             self.thread = threading.Thread(
@@ -132,17 +134,21 @@ class SourceFunctionSource(SourceOperator):
             raise CancelTaskError(msg)
 
     def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, or the time is over."""
         if not self.ended:
             self.wait.wait(timeout_ms)
 
     def wakeup(self) -> None:
+        """Ends a wait from another thread."""
         self.wait.wakeup()
 
     def cancel(self) -> None:
+        """Ends the source early, from any thread."""
         self.wait.cancel()
         self.function.cancel()
 
     def close(self) -> None:
+        """Releases what was opened."""
         if self.thread is not None and not self.ended:
             self.cancel()
             self.thread.join(timeout=1)

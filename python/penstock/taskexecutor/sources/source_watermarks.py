@@ -40,21 +40,26 @@ class _SourceWithWatermarks(SourceOperator):
         super().setup(context, to_watermarks)
 
     def initialize_state(self) -> None:
+        """Creates or restores the state."""
         self.source.initialize_state()
 
     def open(self) -> None:
+        """Prepares for elements."""
         self.watermarks.open()
         self.source.open()
 
     def finish(self) -> None:
+        """Emits what is still kept."""
         self.source.finish()
         self.watermarks.finish()
 
     def close(self) -> None:
+        """Releases what was opened."""
         self.source.close()
         self.watermarks.close()
 
     def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
         try:
             return self.source.emit_next(limit)
         except BaseException as error:
@@ -62,10 +67,13 @@ class _SourceWithWatermarks(SourceOperator):
             raise
 
     def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, or the time is over."""
         self.source.wait_available(timeout_ms)
 
     def wakeup(self) -> None:
+        """Ends a wait from another thread."""
         self.source.wakeup()
 
     def cancel(self) -> None:
+        """Ends the source early, from any thread."""
         self.source.cancel()

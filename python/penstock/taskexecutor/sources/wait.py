@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+from contextlib import suppress
 
 
 class SourceWait:
@@ -21,18 +22,14 @@ class SourceWait:
         sockets = [self._reader] if readable is None else [self._reader, readable]
         ready, _, _ = select.select(sockets, [], [], timeout_ms / 1000)
         if self._reader in ready:
-            try:
+            with suppress(BlockingIOError):
                 self._reader.recv(4096)
-            except BlockingIOError:
-                pass
 
     def wakeup(self) -> None:
         """Ends a wait, or the next one, from any thread."""
-        try:
+        # Full means that a wake-up is pending; closed that nobody waits any more.
+        with suppress(OSError):
             self._writer.send(b"\0")
-        except OSError:
-            # Full means that a wake-up is pending; closed that nobody waits any more.
-            pass
 
     def cancel(self) -> None:
         """Notes that the source should end, and wakes it."""

@@ -17,6 +17,7 @@ class _Collector(MergingWindowAssigner.MergeCallback[Any]):
         self.merges: list[tuple[Any, list[Any]]] = []
 
     def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+        """Notes a merge."""
         self.merges.append((merge_result, list(dict.fromkeys(to_be_merged))))
 
 

@@ -88,11 +88,13 @@ class TumblingWindowOperator(TumblingWindowLoop):
         self.opened: list[Any] = []
 
     def open(self) -> None:
+        """Prepares for elements."""
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
 
     def close(self) -> None:
+        """Releases what was opened."""
         close_functions(self)
 
     def contents_of(self, start: int, timestamp: int) -> dict[Any, Any] | None:
@@ -113,6 +115,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
             self.late_records_dropped.inc()
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.timers.current_watermark = timestamp
         try:
             for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
@@ -142,10 +145,8 @@ class TumblingWindowOperator(TumblingWindowLoop):
                     output.collect(result, timestamp)
                 continue
             self.keyed_state.current_key = key
-            if is_list:
-                elements = kept
-            else:
-                elements = [kept if get_result is None else get_result(kept)]
+            single = kept if get_result is None else get_result(kept)
+            elements = kept if is_list else [single]
             results = evaluate(key, window, elements)
             if results is not None:
                 for result in results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.datastream.functions.window import (
     AllWindowFunction,
@@ -13,9 +13,6 @@ from penstock.datastream.functions.window import (
 )
 from penstock.errors import InvalidProgramError
 
-if TYPE_CHECKING:
-    from penstock.taskexecutor.windowing.window_operator import WindowOperator
-
 #: ``evaluate(key, window, elements)`` gives what the window emits.
 Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
 
@@ -23,7 +20,7 @@ Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
 class WindowStateStore:
     """Keyed state in one namespace: that of a window, or that all windows of a key share."""
 
-    def __init__(self, operator: WindowOperator, namespace: Any, *, allowed: bool) -> None:
+    def __init__(self, operator: Any, namespace: Any, *, allowed: bool) -> None:
         """Opens the store; ``allowed`` is False for windows that merge."""
         self._operator = operator
         self._namespace = namespace
@@ -59,7 +56,7 @@ class WindowStateStore:
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
     """What process window functions see; one object for all windows."""
 
-    def __init__(self, operator: WindowOperator) -> None:
+    def __init__(self, operator: Any) -> None:
         """Creates the context of an operator."""
         self._operator = operator
         self.current_window: Any = None
@@ -70,11 +67,13 @@ class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction
 
     def current_processing_time(self) -> int:
         """The time of the machine's clock in ms."""
-        return self._operator.timers.current_processing_time()
+        now: int = self._operator.timers.current_processing_time()
+        return now
 
     def current_watermark(self) -> int:
         """The event time reached, in ms."""
-        return self._operator.timers.current_watermark
+        watermark: int = self._operator.timers.current_watermark
+        return watermark
 
     def window_state(self) -> Any:
         """State of this key and window."""
@@ -94,11 +93,16 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
         InvalidProgramError: It is no window function.
     """
     if function is None:
-        return lambda key, window, elements: elements
+        return _as_they_are
     if isinstance(function, WindowFunction):
         return function.apply
     if isinstance(function, AllWindowFunction):
-        return lambda key, window, elements: function.apply(window, elements)
+
+        def apply_all(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+            del key
+            return function.apply(window, elements)
+
+        return apply_all
     if isinstance(function, ProcessWindowFunction):
 
         def process(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
@@ -116,3 +120,8 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
         return process_all
     msg = f"{function!r} is no window function"
     raise InvalidProgramError(msg)
+
+
+def _as_they_are(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
+    del key, window
+    return elements

@@ -79,11 +79,13 @@ class WindowOperator(StreamOperator):
     # Life cycle -----------------------------------------------------------------------------
 
     def open(self) -> None:
+        """Prepares for elements."""
         group = self.context.runtime_context.get_metrics_group()
         self.late_records_dropped = group.counter("numLateRecordsDropped")
         open_functions(self)
 
     def close(self) -> None:
+        """Releases what was opened."""
         close_functions(self)
 
     def _create_contents(self) -> Any:
@@ -93,6 +95,7 @@ class WindowOperator(StreamOperator):
     # Elements -------------------------------------------------------------------------------
 
     def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
         try:
             key = self.selector(value)
             self.keyed_state.current_key = key
@@ -212,6 +215,7 @@ class WindowOperator(StreamOperator):
     # Time -----------------------------------------------------------------------------------
 
     def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
         self.timers.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 

@@ -1,0 +1,132 @@
+"""Joins two keyed streams whose elements are close in event time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.join import ProcessJoinFunction
+from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.operators.two_input import ResultEmitter, TwoInputOperator
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+_LEFT, _RIGHT = 0, 1
+
+
+def create_interval_join(context: OperatorContext) -> StreamOperator:
+    """Joins left and right elements of a key.
+
+    Arguments of the descriptor: ``lower_bound_ms`` and ``upper_bound_ms``, both inclusive, of the
+    right timestamp minus the left one; ``left_late_tag`` and ``right_late_tag``.
+    """
+    return IntervalJoinOperator(context)
+
+
+class JoinContext(ProcessJoinFunction.Context):
+    """The timestamps of the current pair; one object for all pairs."""
+
+    def __init__(self) -> None:
+        """Creates it without a pair."""
+        self.left = MIN_TIMESTAMP
+        self.right = MIN_TIMESTAMP
+
+    def get_left_timestamp(self) -> int:
+        """The timestamp of the left element."""
+        return self.left
+
+    def get_right_timestamp(self) -> int:
+        """The timestamp of the right element."""
+        return self.right
+
+    def get_timestamp(self) -> int:
+        """The larger of both."""
+        return max(self.left, self.right)
+
+
+class IntervalJoinOperator(TwoInputOperator):
+    """Keeps the elements of both sides as long as a partner may come, and joins each with them.
+
+    The elements of a side and key are kept by timestamp.  A timer of event time removes those of
+    a timestamp when no partner can come any more.
+    """
+
+    def __init__(self, context: OperatorContext) -> None:
+        """Creates the operator."""
+        function: Any = context.descriptor.function
+        super().__init__(function)
+        arguments = context.descriptor.arguments
+        lower: int = arguments["lower_bound_ms"]
+        upper: int = arguments["upper_bound_ms"]
+        #: Of each side, the bounds of the other side's timestamps relative to its own.
+        self.bounds = ((lower, upper), (-upper, -lower))
+        self.late_tags = (arguments.get("left_late_tag"), arguments.get("right_late_tag"))
+        self.selectors: tuple[Any, Any] = (context.key_selector(0), context.key_selector(1))
+        self.join = function.process_element
+        self.state = context.keyed_state
+        self.buffers = (
+            context.keyed_state.table("left-buffer", "map").namespace(None),
+            context.keyed_state.table("right-buffer", "map").namespace(None),
+        )
+        self.timers = context.timer_service(self)
+        self.join_context = JoinContext()
+
+    def process1(self, value: Any, timestamp: int) -> None:
+        """Takes a left element."""
+        self._process(_LEFT, value, timestamp)
+
+    def process2(self, value: Any, timestamp: int) -> None:
+        """Takes a right element."""
+        self._process(_RIGHT, value, timestamp)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Removes what no partner can come for any more."""
+        self.timers.advance_watermark(timestamp)
+        self.output.emit_watermark(timestamp)
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Removes the elements of one timestamp of a side."""
+        del timestamp
+        side, element_timestamp = namespace
+        buffer = self.buffers[side].get(key)
+        if buffer is not None:
+            buffer.pop(element_timestamp, None)
+            if not buffer:
+                del self.buffers[side][key]
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """Never called: the operator has timers of event time only."""
+
+    def _process(self, side: int, value: Any, timestamp: int) -> None:
+        if timestamp == MIN_TIMESTAMP:
+            msg = (
+                "an interval join got an element without timestamp: call "
+                "assign_timestamps_and_watermarks(…) with a timestamp assigner before it"
+            )
+            raise InvalidProgramError(msg)
+        if timestamp < self.timers.current_watermark:
+            tag = self.late_tags[side]
+            if tag is not None:
+                self.output.collect_side(tag, value, timestamp)
+            return
+        key = self.selectors[side](value)
+        self.state.current_key = key
+        buffer = self.buffers[side].setdefault(key, {})
+        buffer.setdefault(timestamp, []).append(value)
+        lower, upper = self.bounds[side]
+        partners = self.buffers[1 - side].get(key)
+        if partners:
+            for other in sorted(t for t in partners if timestamp + lower <= t <= timestamp + upper):
+                for partner in partners[other]:
+                    if side == _LEFT:
+                        self._emit(value, partner, timestamp, other)
+                    else:
+                        self._emit(partner, value, other, timestamp)
+        cleanup_time = timestamp + upper if upper > 0 else timestamp
+        self.timers.register_event_time_timer((side, timestamp), cleanup_time)
+
+    def _emit(self, left: Any, right: Any, left_timestamp: int, right_timestamp: int) -> None:
+        context = self.join_context
+        context.left, context.right = left_timestamp, right_timestamp
+        ResultEmitter.emit(self.output, self.join(left, right, context), context.get_timestamp())
