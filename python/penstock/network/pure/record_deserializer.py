@@ -9,11 +9,13 @@ open where the system allows it, so nothing is left behind even by a killed proc
 from __future__ import annotations
 
 import mmap
+import os
 import secrets
 import struct
 import tempfile
+import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
 
@@ -130,31 +132,33 @@ class RecordDeserializer:
 
 
 class _SpillFile:
-    """A temporary file of one record."""
+    """A temporary file of one record, closed at the latest when nobody refers to it."""
 
     def __init__(self, directories: list[str]) -> None:
         self.size = 0
-        self._file: BinaryIO = _create(directories)
+        self._descriptor = _create(directories)
+        self.close = weakref.finalize(self, os.close, self._descriptor)
 
     def write(self, data: memoryview) -> None:
-        self._file.write(data)
-        self.size += len(data)
+        while len(data):
+            count = os.write(self._descriptor, data)
+            self.size += count
+            data = data[count:]
 
     def content(self) -> memoryview:
         """Map the file; the mapping outlives it."""
-        self._file.flush()
         if self.size == 0:
             return memoryview(b"")
-        return memoryview(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ))
-
-    def close(self) -> None:
-        self._file.close()
+        return memoryview(mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ))
 
 
-def _create(directories: list[str]) -> BinaryIO:
-    """Open an anonymous file in one of the directories, starting at a random one.
+def _create(directories: list[str]) -> int:
+    """Open a file without a name in one of the directories, starting at a random one.
 
     A directory that fails is dropped unless it is the last.
+
+    Returns:
+        Its descriptor.
 
     Raises:
         OSError: no directory can hold the file.
@@ -165,7 +169,7 @@ def _create(directories: list[str]) -> BinaryIO:
         directory = candidates[(start + attempt) % len(candidates)]
         path = Path(directory, f"{secrets.token_hex(20)}.inputchannel")
         try:
-            file = path.open("x+b")
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue
         except OSError:
@@ -174,5 +178,5 @@ def _create(directories: list[str]) -> BinaryIO:
             candidates.remove(directory)
             continue
         path.unlink()
-        return file
+        return descriptor
     raise OSError(f"no spill file could be created in {candidates}")
