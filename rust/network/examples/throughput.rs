@@ -15,9 +15,9 @@ use penstock_network::{
     PartitionType, RecordReader, ResultPartition,
 };
 
-fn environment(name: &str) -> NetworkEnvironment {
+fn environment(name: &str, channels: usize) -> NetworkEnvironment {
     let config = EnvironmentConfig {
-        num_segments: 1024,
+        num_segments: 256 + 4 * channels,
         ..EnvironmentConfig::new(name, b"token")
     };
     NetworkEnvironment::new(config).expect("an environment")
@@ -132,8 +132,8 @@ fn reader(
 }
 
 fn throughput(tcp: bool, record_bytes: usize, channels: usize, flush_ms: i64, megabytes: u64) {
-    let producer = environment("producer");
-    let consumer = environment("consumer");
+    let producer = environment("producer", channels);
+    let consumer = environment("consumer", channels);
     let (owner, location) = if tcp {
         (&producer, ChannelLocation::Remote(producer.address()))
     } else {
@@ -180,8 +180,8 @@ fn throughput(tcp: bool, record_bytes: usize, channels: usize, flush_ms: i64, me
 }
 
 fn latency(tcp: bool, rounds: usize) {
-    let left = environment("left");
-    let right = environment("right");
+    let left = environment("left", 1);
+    let right = environment("right", 1);
     let at = |owner: &NetworkEnvironment| {
         if tcp {
             ChannelLocation::Remote(owner.address())

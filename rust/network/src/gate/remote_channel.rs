@@ -329,10 +329,12 @@ impl RemoteInputChannel {
 impl State {
     /// Whether to announce credits now, and notes that it will be done.
     ///
-    /// Credits are gathered while the producer holds more than that: one message then stands for
-    /// half of the channel's buffers, and the producer has always something left to go on with.
+    /// While buffers wait to be read and the producer holds more credit than has gathered, the
+    /// credit gathers on: one message then stands for half of the channel's buffers, and the
+    /// producer has always something left to go on with.
     fn announcement_due(&mut self) -> bool {
-        if self.announcing || self.unannounced == 0 || self.outstanding > self.unannounced {
+        let can_gather = self.outstanding > self.unannounced && !self.queue.is_empty();
+        if self.announcing || self.unannounced == 0 || can_gather {
             return false;
         }
         self.announcing = true;
