@@ -178,7 +178,7 @@ proptest! {
     /// once and in order, and all buffers return (C-7, C-11, C-13).
     #[test]
     fn any_credit_schedule_delivers(
-        exclusive in 1_usize..4,
+        exclusive in 0_usize..4,
         floating in 1_usize..6,
         segment_bytes in 64_usize..600,
         channels in 1_usize..4,

@@ -199,6 +199,7 @@ impl Connection {
     fn open(&mut self) {
         self.phase = Phase::Open;
         self.deadline = None;
+        self.inbound.open();
         self.outbound.append(&mut self.early);
     }
 

@@ -13,6 +13,8 @@ use crate::wire::{BUFFER_RESPONSE_BYTES, BufferResponse};
 
 /// Bytes staged at most.
 pub(super) const STAGING_BYTES: usize = 64 << 10;
+/// Bytes staged at most before the peer has proved the token.
+const HANDSHAKE_BYTES: usize = 128;
 /// Payloads from this size on are read apart from what follows them, in bytes.
 const LARGE_PAYLOAD_BYTES: usize = 4 << 10;
 
@@ -71,12 +73,19 @@ pub(super) struct Inbound {
 impl Inbound {
     pub(super) fn new() -> Self {
         Self {
-            staging: vec![0; STAGING_BYTES].into_boxed_slice(),
+            staging: vec![0; HANDSHAKE_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
             payload: None,
             large: false,
         }
+    }
+
+    /// The peer has proved the token: it is worth a whole staging area.
+    pub(super) fn open(&mut self) {
+        let mut staging = vec![0; STAGING_BYTES].into_boxed_slice();
+        staging[..self.end].copy_from_slice(&self.staging[..self.end]);
+        self.staging = staging;
     }
 
     /// Bytes that are staged and not consumed.
@@ -138,7 +147,7 @@ impl Inbound {
             // Never more than the next header, so that the payload behind it is not staged.
             BUFFER_RESPONSE_BYTES
         } else {
-            STAGING_BYTES
+            self.staging.len()
         };
         let free = &mut self.staging[self.end..limit];
         let mut empty = [];

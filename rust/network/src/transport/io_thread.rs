@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use mio::net::{TcpListener, TcpStream};
@@ -80,6 +81,15 @@ impl IoThread {
     }
 
     pub(super) fn run(mut self) {
+        // A panic must not leave readers waiting for a thread that is gone.
+        if catch_unwind(AssertUnwindSafe(|| self.serve())).is_err() {
+            log::error!("the I/O thread panicked; every connection is closed");
+        }
+        self.close_all();
+        self.context.transport.refuse_commands();
+    }
+
+    fn serve(&mut self) {
         let mut events = Events::with_capacity(MAX_EVENTS);
         let mut commands = Vec::new();
         while !self.closing {
@@ -98,10 +108,9 @@ impl IoThread {
             if let Err(error) = self.poll_once(&mut events) {
                 // Without a working poll nothing moves any more: fail everything, visibly.
                 log::error!("polling sockets failed: {error}");
-                break;
+                return;
             }
         }
-        self.close_all();
     }
 
     fn poll_once(&mut self, events: &mut Events) -> std::io::Result<()> {

@@ -60,7 +60,8 @@ pub(crate) enum Command {
 /// Handle of the I/O thread.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    commands: Mutex<Vec<Command>>,
+    /// `None` once the I/O thread has ended.
+    commands: Mutex<Option<Vec<Command>>>,
     /// Set by the I/O thread before it sleeps; whoever clears it owes a wake-up.
     parked: AtomicBool,
     waker: Waker,
@@ -88,7 +89,7 @@ impl Transport {
         let doing = format!("opening the data port on {}", config.bind_host);
         let (listener, address, poll, waker) = bind().map_err(|error| Error::io(&doing, &error))?;
         let transport = Arc::new(Self {
-            commands: Mutex::new(Vec::new()),
+            commands: Mutex::new(Some(Vec::new())),
             parked: AtomicBool::new(false),
             waker,
             address,
@@ -116,7 +117,20 @@ impl Transport {
 
     /// Hands a command to the I/O thread and wakes it if it sleeps.
     pub(crate) fn post(&self, command: Command) {
-        self.commands.lock().push(command);
+        let mut commands = self.commands.lock();
+        if let Some(commands) = commands.as_mut() {
+            commands.push(command);
+        } else {
+            drop(commands);
+            // Nobody is left to serve a request; everything else has lost its object.
+            if let Command::RequestPartition(channel) = command {
+                channel.on_error(Error::CancelTask(
+                    "the network environment is closed".into(),
+                ));
+            }
+            return;
+        }
+        drop(commands);
         self.wake();
     }
 
@@ -142,13 +156,21 @@ impl Transport {
 
     /// Moves the waiting commands to `into`, which must be empty.
     fn take_commands(&self, into: &mut Vec<Command>) {
-        std::mem::swap(&mut *self.commands.lock(), into);
+        if let Some(commands) = self.commands.lock().as_mut() {
+            std::mem::swap(commands, into);
+        }
+    }
+
+    /// The I/O thread is about to end: what waits is dropped, what comes is refused.
+    fn refuse_commands(&self) {
+        let waiting = self.commands.lock().take();
+        drop(waiting);
     }
 
     /// Announces that the I/O thread is about to sleep; false when there is work after all.
     fn park(&self) -> bool {
         self.parked.store(true, Ordering::SeqCst);
-        if self.commands.lock().is_empty() {
+        if self.commands.lock().as_ref().is_none_or(Vec::is_empty) {
             return true;
         }
         self.parked.store(false, Ordering::SeqCst);
