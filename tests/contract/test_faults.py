@@ -1,5 +1,6 @@
 """Exchanges that are broken off at any point, and a disk that is full (SEMANTICS C10, C-11)."""
 
+import contextlib
 import random
 import resource
 
@@ -64,6 +65,9 @@ def test_broken_off(plane, pair, ending, seed):
     reader.result()
     gate.close()
     partition.release()
+    # Open buffers belong to the writing thread, which may give them back with its next call.
+    with contextlib.suppress(PenstockError):
+        write()
     assert_all_returned(producer, consumer)
 
 
