@@ -65,7 +65,7 @@ class OperatorContext:
         self.is_batch = is_batch
         self.runtime_context = StreamingRuntimeContext(self)
         self._run_until = run_until
-        self._timer_services: list[InternalTimerService] = []
+        self.timer_services: list[InternalTimerService] = []
         self._helpers: list[Any] = []
         #: Tags of the side outputs that somebody reads.
         self.side_tags: frozenset[str] = frozenset()
@@ -120,12 +120,12 @@ class OperatorContext:
     def timer_service(self, target: Triggerable) -> InternalTimerService:
         """A new timer service that calls ``target``."""
         service = InternalTimerService(self.keyed_state, self.processing_time, target)
-        self._timer_services.append(service)
+        self.timer_services.append(service)
         return service
 
     def end_key(self) -> None:
         """Ends event time for the keys processed so far, in BATCH mode."""
-        for service in self._timer_services:
+        for service in self.timer_services:
             service.end_key()
 
     def run_until(self, condition: Callable[[], bool]) -> None:

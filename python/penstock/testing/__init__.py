@@ -1,0 +1,20 @@
+"""Harnesses to test functions and operators without a cluster, in virtual time."""
+
+from penstock.testing.operator_harness import (
+    KeyedOneInputStreamOperatorTestHarness,
+    KeyedTwoInputStreamOperatorTestHarness,
+    OneInputStreamOperatorTestHarness,
+    TwoInputStreamOperatorTestHarness,
+)
+from penstock.testing.process_functions import ProcessFunctionTestHarnesses
+from penstock.testing.test_output import CollectedRecord, TestOutput
+
+__all__ = [
+    "CollectedRecord",
+    "KeyedOneInputStreamOperatorTestHarness",
+    "KeyedTwoInputStreamOperatorTestHarness",
+    "OneInputStreamOperatorTestHarness",
+    "ProcessFunctionTestHarnesses",
+    "TestOutput",
+    "TwoInputStreamOperatorTestHarness",
+]

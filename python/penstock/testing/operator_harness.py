@@ -1,0 +1,227 @@
+"""Runs one operator with virtual time, as Flink's stream operator test harnesses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.common.configuration import Configuration
+from penstock.common.execution_config import ExecutionConfig
+from penstock.graph.job_graph import OperatorConfig
+from penstock.taskexecutor.loop import MIN_TIMESTAMP
+from penstock.taskexecutor.mailbox import Mailbox
+from penstock.taskexecutor.operator_context import OperatorContext
+from penstock.taskexecutor.operators.registry import create_operator
+from penstock.taskexecutor.processing_time import ProcessingTimeService
+from penstock.testing.test_output import TestOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.graph.operators import OperatorDescriptor
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.testing.test_output import CollectedRecord
+
+_MAX_PARALLELISM = 128
+
+
+class _OperatorTestHarness:
+    """What all harnesses share.
+
+    Time stands still until `set_processing_time` or `process_watermark` moves it.  Use it in a
+    ``with`` statement, or call `open` and `close`.
+    """
+
+    def __init__(
+        self,
+        descriptor: OperatorDescriptor,
+        *,
+        key_selectors: tuple[Any, ...] = (),
+        configuration: Mapping[str, str] | None = None,
+        subtask: int = 0,
+        parallelism: int = 1,
+    ) -> None:
+        """Builds the operator.
+
+        Args:
+            descriptor: What the operator does.
+            key_selectors: Per input, element → key; empty when nothing is keyed.
+            configuration: The job's configuration.
+            subtask: Number of the subtask, from 0.
+            parallelism: Number of subtasks.
+        """
+        self._now_ms = 0
+        self._processing_time = ProcessingTimeService(lambda: self._now_ms)
+        self._mailbox = Mailbox(lambda: None)
+        settings = dict(configuration or {})
+        environment = SimpleNamespace(
+            task_name=descriptor.kind,
+            subtask=subtask,
+            parallelism=parallelism,
+            max_parallelism=_MAX_PARALLELISM,
+            attempt_number=0,
+            configuration=settings,
+            metrics={},
+        )
+        self._context = OperatorContext(
+            OperatorConfig(
+                id=bytes(16),
+                uid=None,
+                name=descriptor.kind,
+                descriptor=descriptor,
+                key_selectors=key_selectors,
+            ),
+            cast("TaskEnvironment", environment),
+            ExecutionConfig(Configuration.from_dict(settings)),
+            self._mailbox,
+            self._processing_time,
+            is_batch=settings.get("execution.runtime-mode") == "BATCH",
+            run_until=self._run_until,
+        )
+        self.output = TestOutput()
+        self.operator = create_operator(self._context)
+        self.operator.setup(self._context, self.output)
+
+    def __enter__(self) -> Any:
+        self.open()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Opens the operator."""
+        self.operator.initialize_state()
+        self.operator.open()
+
+    def close(self) -> None:
+        """Closes the operator."""
+        self.operator.close()
+
+    @property
+    def records(self) -> list[CollectedRecord]:
+        """The main elements emitted so far, with their timestamps."""
+        return list(self.output.records)
+
+    @property
+    def values(self) -> list[Any]:
+        """The main elements emitted so far."""
+        return [record.value for record in self.output.records]
+
+    @property
+    def num_keyed_state_entries(self) -> int:
+        """Entries of all keyed states, for tests of cleaning up."""
+        return self._context.keyed_state.num_entries
+
+    @property
+    def num_event_time_timers(self) -> int:
+        """Registered timers of event time."""
+        return sum(service.num_event_timers for service in self._context.timer_services)
+
+    @property
+    def num_processing_time_timers(self) -> int:
+        """Registered timers of processing time."""
+        return sum(service.num_processing_timers for service in self._context.timer_services)
+
+    def set_processing_time(self, time_ms: int) -> None:
+        """Moves the clock and fires the timers that are due."""
+        self._now_ms = time_ms
+        self._processing_time.fire_due()
+
+    def run_mails(self) -> None:
+        """Runs what other threads have posted."""
+        self._mailbox.run_pending()
+
+    def _run_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._mailbox.wait(None)
+            self._mailbox.run_pending()
+
+    def _process(self, input_number: int, value: Any, timestamp: int | None) -> None:
+        self.operator.get_input(input_number).process(
+            value, MIN_TIMESTAMP if timestamp is None else timestamp
+        )
+
+
+class OneInputStreamOperatorTestHarness(_OperatorTestHarness):
+    """Runs an operator with one input."""
+
+    def process_element(self, value: Any, timestamp: int | None = None) -> None:
+        """Gives the operator an element; ``timestamp`` in ms, None for none."""
+        self._process(0, value, timestamp)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Moves event time."""
+        self.operator.get_input(0).process_watermark(timestamp)
+
+    def process_watermark_status(self, *, idle: bool) -> None:
+        """Makes the input idle or active."""
+        self.operator.get_input(0).process_status(idle)
+
+    def end_input(self) -> None:
+        """Ends the input and lets the operator emit what is left."""
+        self.operator.end_input(0)
+        self.operator.finish()
+
+
+class KeyedOneInputStreamOperatorTestHarness(OneInputStreamOperatorTestHarness):
+    """Runs an operator with one keyed input."""
+
+    def __init__(
+        self, descriptor: OperatorDescriptor, key_selector: Callable[[Any], Any], **options: Any
+    ) -> None:
+        """Builds the operator; ``options`` are those of the other harnesses."""
+        super().__init__(descriptor, key_selectors=(key_selector,), **options)
+
+
+class TwoInputStreamOperatorTestHarness(_OperatorTestHarness):
+    """Runs an operator with two inputs."""
+
+    def process_element1(self, value: Any, timestamp: int | None = None) -> None:
+        """Gives the first input an element."""
+        self._process(0, value, timestamp)
+
+    def process_element2(self, value: Any, timestamp: int | None = None) -> None:
+        """Gives the second input an element."""
+        self._process(1, value, timestamp)
+
+    def process_watermark1(self, timestamp: int) -> None:
+        """Moves event time of the first input."""
+        self.operator.get_input(0).process_watermark(timestamp)
+
+    def process_watermark2(self, timestamp: int) -> None:
+        """Moves event time of the second input."""
+        self.operator.get_input(1).process_watermark(timestamp)
+
+    def process_both_watermarks(self, timestamp: int) -> None:
+        """Moves event time of both inputs."""
+        self.process_watermark1(timestamp)
+        self.process_watermark2(timestamp)
+
+    def process_watermark_status1(self, *, idle: bool) -> None:
+        """Makes the first input idle or active."""
+        self.operator.get_input(0).process_status(idle)
+
+    def process_watermark_status2(self, *, idle: bool) -> None:
+        """Makes the second input idle or active."""
+        self.operator.get_input(1).process_status(idle)
+
+    def end_inputs(self) -> None:
+        """Ends both inputs and lets the operator emit what is left."""
+        self.operator.end_input(0)
+        self.operator.end_input(1)
+        self.operator.finish()
+
+
+class KeyedTwoInputStreamOperatorTestHarness(TwoInputStreamOperatorTestHarness):
+    """Runs an operator with two keyed inputs."""
+
+    def __init__(
+        self,
+        descriptor: OperatorDescriptor,
+        key_selector1: Callable[[Any], Any] | None,
+        key_selector2: Callable[[Any], Any] | None,
+        **options: Any,
+    ) -> None:
+        """Builds the operator; ``options`` are those of the other harnesses."""
+        super().__init__(descriptor, key_selectors=(key_selector1, key_selector2), **options)

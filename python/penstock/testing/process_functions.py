@@ -1,0 +1,76 @@
+"""Harnesses around process functions, by the kind of function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.graph.operators import OperatorDescriptor
+from penstock.testing.operator_harness import (
+    KeyedOneInputStreamOperatorTestHarness,
+    KeyedTwoInputStreamOperatorTestHarness,
+    OneInputStreamOperatorTestHarness,
+    TwoInputStreamOperatorTestHarness,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.datastream.functions import (
+        BroadcastProcessFunction,
+        CoProcessFunction,
+        KeyedBroadcastProcessFunction,
+        KeyedCoProcessFunction,
+        KeyedProcessFunction,
+        ProcessFunction,
+    )
+
+
+class ProcessFunctionTestHarnesses:
+    """Makes harnesses for the functions of users."""
+
+    @staticmethod
+    def for_process_function(function: ProcessFunction) -> OneInputStreamOperatorTestHarness:
+        """For a function on a stream without keys."""
+        return OneInputStreamOperatorTestHarness(OperatorDescriptor("process", function))
+
+    @staticmethod
+    def for_keyed_process_function(
+        function: KeyedProcessFunction, key_selector: Callable[[Any], Any]
+    ) -> KeyedOneInputStreamOperatorTestHarness:
+        """For a function on a keyed stream."""
+        return KeyedOneInputStreamOperatorTestHarness(
+            OperatorDescriptor("keyed_process", function), key_selector
+        )
+
+    @staticmethod
+    def for_co_process_function(function: CoProcessFunction) -> TwoInputStreamOperatorTestHarness:
+        """For a function of two streams without keys."""
+        return TwoInputStreamOperatorTestHarness(OperatorDescriptor("co_process", function))
+
+    @staticmethod
+    def for_keyed_co_process_function(
+        function: KeyedCoProcessFunction,
+        key_selector1: Callable[[Any], Any],
+        key_selector2: Callable[[Any], Any],
+    ) -> KeyedTwoInputStreamOperatorTestHarness:
+        """For a function of two keyed streams."""
+        return KeyedTwoInputStreamOperatorTestHarness(
+            OperatorDescriptor("keyed_co_process", function), key_selector1, key_selector2
+        )
+
+    @staticmethod
+    def for_broadcast_process_function(
+        function: BroadcastProcessFunction[Any, Any, Any],
+    ) -> TwoInputStreamOperatorTestHarness:
+        """For a function beside a broadcast stream, which is the second input."""
+        return TwoInputStreamOperatorTestHarness(OperatorDescriptor("broadcast_process", function))
+
+    @staticmethod
+    def for_keyed_broadcast_process_function(
+        function: KeyedBroadcastProcessFunction[Any, Any, Any, Any],
+        key_selector: Callable[[Any], Any],
+    ) -> KeyedTwoInputStreamOperatorTestHarness:
+        """For a keyed function beside a broadcast stream, which is the second input."""
+        return KeyedTwoInputStreamOperatorTestHarness(
+            OperatorDescriptor("keyed_broadcast_process", function), key_selector, None
+        )

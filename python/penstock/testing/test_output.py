@@ -1,0 +1,78 @@
+"""What an operator under test emitted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.taskexecutor.loop import MIN_TIMESTAMP, Output
+
+if TYPE_CHECKING:
+    from penstock.datastream.output_tag import OutputTag
+
+
+class CollectedRecord(NamedTuple):
+    """An element and its timestamp in ms; None when it has none."""
+
+    value: Any
+    timestamp: int | None
+
+
+class TestOutput(Output):
+    """Keeps everything in the order in which it was emitted.
+
+    Attributes:
+        records: The main elements.
+        watermarks: The watermarks, in ms.
+        statuses: Changes of idleness: True for idle.
+        events: Elements and watermarks together, as ("record", element, timestamp) and
+            ("watermark", timestamp).
+    """
+
+    __test__ = False  # not a test, whatever its name says to pytest
+
+    def __init__(self) -> None:
+        """Starts empty."""
+        self.records: list[CollectedRecord] = []
+        self.watermarks: list[int] = []
+        self.statuses: list[bool] = []
+        self.events: list[tuple[Any, ...]] = []
+        self._sides: dict[str, list[CollectedRecord]] = {}
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Keeps an element."""
+        record = _record(value, timestamp)
+        self.records.append(record)
+        self.events.append(("record", *record))
+
+    def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
+        """Keeps an element of a side output."""
+        self._sides.setdefault(tag_id, []).append(_record(value, timestamp))
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Keeps a watermark."""
+        self.watermarks.append(timestamp)
+        self.events.append(("watermark", timestamp))
+
+    def emit_status(self, idle: bool) -> None:
+        """Keeps a change of idleness."""
+        self.statuses.append(idle)
+
+    def emit_latency_marker(
+        self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int
+    ) -> None:
+        """Drops the marker."""
+
+    def side_output(self, tag: OutputTag | str) -> list[CollectedRecord]:
+        """The elements of a side output."""
+        tag_id = tag if isinstance(tag, str) else tag.tag_id
+        return list(self._sides.get(tag_id, ()))
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        for kept in (self.records, self.watermarks, self.statuses, self.events):
+            kept.clear()
+        self._sides.clear()
+
+
+def _record(value: Any, timestamp: int) -> CollectedRecord:
+    return CollectedRecord(value, None if timestamp == MIN_TIMESTAMP else timestamp)

@@ -1,0 +1,218 @@
+"""Windows: assignment, triggers, lateness, merging, evictors, cleaning up (SEMANTICS G).
+
+Programs that the fast tumbling operator takes run a second time on the general one, which a
+trigger subclass forces.
+"""
+
+import pytest
+
+from penstock.common.time import Time
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions import AggregateFunction, ProcessWindowFunction
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+)
+from penstock.datastream.window import (
+    CountEvictor,
+    CountTrigger,
+    EventTimeSessionWindows,
+    EventTimeTrigger,
+    GlobalWindows,
+    MissingTimestampError,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from penstock.graph.operators import OperatorDescriptor
+from penstock.taskexecutor.windowing.tumbling import TumblingWindowOperator
+from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+
+MAX_WATERMARK = 2**63 - 1
+
+
+class OtherEventTimeTrigger(EventTimeTrigger):
+    """The same trigger by another name."""
+
+
+class Show(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        yield key, context.window().start, context.window().end, [e[1] for e in elements]
+
+
+class Count(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + 1
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, a, b):
+        return a + b
+
+
+def harness(assigner, function, kind="process", trigger=None, **arguments):
+    descriptors = {
+        "reduce": lambda: ReducingStateDescriptor("contents", function, Types.PICKLED_BYTE_ARRAY()),
+        "aggregate": lambda: AggregatingStateDescriptor(
+            "contents", function, Types.PICKLED_BYTE_ARRAY()
+        ),
+    }
+    make = descriptors.get(kind)
+    state = ListStateDescriptor("contents", Types.PICKLED_BYTE_ARRAY()) if make is None else make()
+    window = {
+        "assigner": assigner,
+        "trigger": trigger or assigner.get_default_trigger(None),
+        "function_kind": kind,
+        "state_descriptor": state,
+        **arguments,
+    }
+    return KeyedOneInputStreamOperatorTestHarness(
+        OperatorDescriptor("window", function, window), lambda value: value[0]
+    )
+
+
+TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
+
+
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_tumbling_windows_fire_in_order_and_leave_nothing(trigger):
+    with harness(TEN, Show(), trigger=trigger) as test:
+        assert isinstance(test.operator, TumblingWindowOperator) is (
+            type(trigger) is EventTimeTrigger
+        )
+        for key, timestamp in (("a", 1), ("a", 19), ("b", 2), ("a", -1), ("a", 3)):
+            test.process_element((key, timestamp), timestamp)
+        test.process_watermark(9)
+        assert test.records == [
+            (("a", -10, 0, [-1]), -1),
+            (("a", 0, 10, [1, 3]), 9),
+            (("b", 0, 10, [2]), 9),
+        ]
+        test.process_watermark(MAX_WATERMARK)
+        assert test.records[3:] == [(("a", 10, 20, [19]), 19)]
+        assert test.num_keyed_state_entries == 0
+        assert test.num_event_time_timers == 0
+
+
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_late_elements_go_to_the_side_output(trigger):
+    with harness(TEN, Show(), trigger=trigger, late_tag="late") as test:
+        test.process_element(("a", 5), 5)
+        test.process_watermark(12)
+        test.process_element(("a", 7), 7)
+        test.process_element(("a", 11), 11)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [("a", 0, 10, [5]), ("a", 10, 20, [11])]
+        assert test.output.side_output("late") == [(("a", 7), 7)]
+
+
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_reduce_and_aggregate_keep_one_value(trigger):
+    def add(first, second):
+        return first[0], first[1] + second[1]
+
+    with harness(TEN, add, "reduce", trigger) as test:
+        for value in (1, 2, 3):
+            test.process_element(("a", value), value)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.records == [(("a", 6), 9)]
+    with harness(TEN, Count(), "aggregate", trigger) as test:
+        for value in (1, 2, 13):
+            test.process_element(("a", value), value)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.records == [(2, 9), (1, 19)]
+
+
+@pytest.mark.parametrize("trigger", [EventTimeTrigger(), OtherEventTimeTrigger()])
+def test_elements_without_timestamp_are_refused(trigger):
+    with (
+        harness(TEN, Show(), trigger=trigger) as test,
+        pytest.raises(MissingTimestampError, match="assign_timestamps_and_watermarks"),
+    ):
+        test.process_element(("a", 1))
+
+
+def test_allowed_lateness_fires_again_then_cleans_up():
+    with harness(TEN, Show(), lateness=20, late_tag="late") as test:
+        test.process_element(("a", 1), 1)
+        test.process_watermark(10)
+        test.process_element(("a", 5), 5)
+        assert test.values == [("a", 0, 10, [1]), ("a", 0, 10, [1, 5])]
+        test.process_watermark(29)
+        assert test.num_keyed_state_entries == 0
+        test.process_element(("a", 6), 6)
+        assert test.output.side_output("late") == [(("a", 6), 6)]
+
+
+def test_purging_trigger_restarts_the_contents():
+    trigger = PurgingTrigger.of(EventTimeTrigger.create())
+    with harness(TEN, Show(), trigger=trigger, lateness=100) as test:
+        test.process_element(("a", 1), 1)
+        test.process_watermark(10)
+        test.process_element(("a", 5), 5)
+        assert test.values == [("a", 0, 10, [1]), ("a", 0, 10, [5])]
+
+
+def test_sliding_windows_overlap():
+    assigner = SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(5))
+    with harness(assigner, Show()) as test:
+        test.process_element(("a", 7), 7)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [("a", 0, 10, [7]), ("a", 5, 15, [7])]
+
+
+def test_sessions_merge_whatever_the_order():
+    """G-5."""
+    assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+    results = []
+    for order in ((0, 20, 10, 50), (50, 10, 20, 0), (20, 0, 50, 10)):
+        with harness(assigner, Count(), "aggregate") as test:
+            for timestamp in order:
+                test.process_element(("a", timestamp), timestamp)
+            test.process_watermark(MAX_WATERMARK)
+            results.append(test.records)
+            assert test.num_keyed_state_entries == 0
+            assert test.num_event_time_timers == 0
+    assert results == [[(3, 29), (1, 59)]] * 3
+
+
+def test_late_element_reopens_its_session():
+    assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
+    with harness(assigner, Show(), lateness=50) as test:
+        for timestamp in (0, 5):
+            test.process_element(("a", timestamp), timestamp)
+        test.process_watermark(29)
+        test.process_element(("a", 12), 12)
+        assert test.values == [("a", 0, 15, [0, 5]), ("a", 0, 22, [0, 5, 12])]
+
+
+def test_count_trigger_on_global_windows_with_evictor():
+    class Values(ProcessWindowFunction):
+        def process(self, key, context, elements):
+            yield [e[1] for e in elements]
+
+    with harness(
+        GlobalWindows.create(), Values(), trigger=CountTrigger.of(2), evictor=CountEvictor.of(3)
+    ) as test:
+        for value in range(1, 6):
+            test.process_element(("a", value))
+        assert test.values == [[1, 2], [2, 3, 4]]
+
+
+def test_processing_time_windows_fire_by_the_clock():
+    assigner = TumblingProcessingTimeWindows.of(Time.milliseconds(10))
+    with harness(assigner, Show()) as test:
+        test.set_processing_time(3)
+        test.process_element(("a", 1))
+        test.set_processing_time(8)
+        assert test.values == []
+        test.set_processing_time(9)
+        assert test.values == [("a", 0, 10, [1])]
+        assert test.num_processing_time_timers == 0
+        assert test.num_keyed_state_entries == 0
