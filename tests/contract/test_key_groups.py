@@ -145,6 +145,11 @@ def test_runtimes_hash_declared_keys_alike(declared, key):
     assert native == pure
 
 
+def test_numpy_booleans_have_a_hash(key_hash):
+    """numpy's bool looks like an index but refuses to be one."""
+    assert key_hash()(np.bool_(True)) != key_hash()(np.bool_(False))
+
+
 def test_keys_of_the_wrong_type(key_hash):
     """A key that is not of its declared type is an error, not some hash."""
     with pytest.raises(TypeError):

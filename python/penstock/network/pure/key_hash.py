@@ -21,6 +21,7 @@ anything else       31-polynomial over the signed bytes of its self-describing e
 ==================  ============================================================================
 """
 
+import contextlib
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -72,8 +73,10 @@ def hash_any(key: Any, depth: int = 0) -> int:
     if isinstance(key, dict):
         pairs = ((hash_any(k, depth + 1), hash_any(v, depth + 1)) for k, v in key.items())
         return signed32(sum(k ^ v for k, v in pairs))
-    if hasattr(type(key), "__index__"):
-        return hash_int(operator.index(key))
+    if hasattr(type(key), "__index__") and hasattr(type(key), "__int__"):
+        # A number of another library: it equals the int, so it must meet it.
+        with contextlib.suppress(TypeError):  # numpy's bool has the method and refuses
+            return hash_int(operator.index(key))
     out = bytearray()
     encode_dynamic(out, key)
     return hash_bytes(out)
