@@ -1,0 +1,60 @@
+"""The base of the plain codec nodes, and the error by which a node refuses a value."""
+
+from typing import Any
+
+from penstock.errors import SerializationError
+from penstock.network.pure.value_bytes import Reader
+from penstock.network.type_schema import TypeSchema
+
+
+class Misfit(SerializationError):
+    """A value does not fit; collects the path to it on the way out."""
+
+    def __init__(self, value: Any, type_name: str, reason: str) -> None:
+        super().__init__(value, type_name, reason)
+        self.value = value
+        self.type_name = type_name
+        self.reason = reason
+        self.path = ""
+
+    def within(self, step: str) -> "Misfit":
+        """The same, seen from one container further out."""
+        self.path = step + self.path
+        return self
+
+    def message(self, whole: str) -> str:
+        """The sentence for the user."""
+        where = f" at {self.path} of {whole}" if self.path else ""
+        return f"{shown(self.value)} is no {self.type_name}{where}: {self.reason}"
+
+
+def shown(value: Any) -> str:
+    """A value and its class for an error message, shortened."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<repr failed: {error!r}>"
+    return f"{text[:97] + '…' if len(text) > 100 else text} ({type(value).__name__})"
+
+
+class Node:
+    """Encodes and decodes values of one declared type."""
+
+    def __init__(self, schema: TypeSchema) -> None:
+        self.name = schema.name
+
+    def encode_into(self, out: bytearray, value: Any) -> None:
+        """Appends a value that is not None.
+
+        Raises:
+            Misfit: it is not one of this type.
+        """
+        raise NotImplementedError
+
+    def decode_from(self, reader: Reader) -> Any:
+        """The next value.
+
+        Raises:
+            CorruptStreamError: the bytes are not those of a value of this type.
+        """
+        raise NotImplementedError
