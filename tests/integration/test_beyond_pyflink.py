@@ -3,6 +3,8 @@
 Method: small programs whose result plain Python computes as well.
 """
 
+import threading
+
 import pytest
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_generator import WatermarkGenerator
@@ -170,3 +172,27 @@ def test_global_sends_everything_to_the_first_subtask(env):
     env.set_parallelism(2)
     numbers = env.from_collection(list(range(10)), Types.INT())
     assert results(numbers.global_().process(Subtask())) == [0] * 10
+
+
+def test_a_limit_ends_a_source_without_end(env):
+    """No element beyond the limit is waited for: here none would ever come."""
+
+    class Five(SourceFunction):
+        def open(self, runtime_context):
+            self.stopped = threading.Event()
+
+        def run(self, ctx):
+            for number in range(5):
+                ctx.collect(number)
+            self.stopped.wait()
+
+        def cancel(self):
+            self.stopped.set()
+
+    assert env.add_source(Five(), type_info=Types.INT()).execute_and_collect(limit=5) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]

@@ -81,10 +81,11 @@ class StateTtlConfig:
         return self._cleanup_strategies
 
     def __repr__(self) -> str:
+        # The text is PyFlink's to the letter, as logs and tests may compare it.
         return (
-            f"StateTtlConfig(update_type={self._update_type.name}, "
-            f"state_visibility={self._state_visibility.name}, "
-            f"ttl_time_characteristic={self._ttl_time_characteristic.name}, ttl={self._ttl})"
+            f"StateTtlConfig<update_type={self._update_type}, "
+            f"state_visibility={self._state_visibility},"
+            f"ttl_time_characteristic ={self._ttl_time_characteristic},ttl={self._ttl}>"
         )
 
     class Builder:

@@ -78,7 +78,7 @@ class KeyedStream(DataStream[T], Generic[T]):
     ) -> DataStream[Any]:
         """Makes any number of elements of each, with state and timers per key."""
         check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
-        return self._one_input("keyed_process", "KeyedProcess", func, output_type)
+        return self._one_input("keyed_process", "KEYED PROCESS", func, output_type)
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
         """Folds the elements of each key, emitting every intermediate result; the type stays."""

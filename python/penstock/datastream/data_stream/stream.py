@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from penstock.common.typeinfo import (
@@ -122,7 +123,7 @@ class DataStream(StreamSettings, Generic[T]):
     def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
         """Makes any number of elements of each, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
-        return self._one_input("process", "Process", func, output_type)
+        return self._one_input("process", "PROCESS", func, output_type)
 
     def project(self, *field_indexes: int) -> DataStream[Any]:
         """Keeps some fields of tuples, in the order given.
@@ -442,7 +443,7 @@ class DataStream(StreamSettings, Generic[T]):
         if limit is None:
             return iterator
         with iterator:
-            return [element for element, _ in zip(iterator, range(limit), strict=False)]
+            return list(itertools.islice(iterator, limit))
 
     # For the builders -------------------------------------------------------------------------
 
