@@ -1,0 +1,375 @@
+"""Operators one by one: functions, state, timers, side outputs, two inputs, async, batch."""
+
+import asyncio
+
+import pytest
+from penstock.common.time import Time
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions import (
+    AsyncFunction,
+    AsyncRetryStrategy,
+    BroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    ProcessJoinFunction,
+)
+from penstock.datastream.output_tag import OutputTag
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.errors import InvalidProgramError, SerializationError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.testing import (
+    KeyedOneInputStreamOperatorTestHarness,
+    KeyedTwoInputStreamOperatorTestHarness,
+    OneInputStreamOperatorTestHarness,
+    ProcessFunctionTestHarnesses,
+)
+
+MAX_WATERMARK = 2**63 - 1
+BATCH = {"execution.runtime-mode": "BATCH"}
+
+
+def first(value):
+    return value[0]
+
+
+def test_map_flat_map_filter_keep_timestamps():
+    for kind, function, expected in (
+        ("map", lambda v: v + 1, [(3, 7)]),
+        ("flat_map", lambda v: (v, v), [(2, 7), (2, 7)]),
+        ("filter", lambda v: v > 2, []),
+        ("project", None, [((5, 4), 7)]),
+    ):
+        descriptor = OperatorDescriptor(kind, function, {"indexes": (1, 0)})
+        with OneInputStreamOperatorTestHarness(descriptor) as test:
+            test.process_element((4, 5) if kind == "project" else 2, 7)
+            assert test.records == expected
+
+
+def test_failing_function_is_found_by_its_operator():
+    with OneInputStreamOperatorTestHarness(OperatorDescriptor("map", lambda v: 1 / v)) as test:
+        with pytest.raises(ZeroDivisionError) as failure:
+            test.process_element(0)
+        assert test.operator.failed_with is failure.value
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("sum", [("a", 3, 1), ("a", 4, 1), ("a", 9, 1)]),
+        ("min", [("a", 3, 1), ("a", 1, 1), ("a", 1, 1)]),
+        ("max", [("a", 3, 1), ("a", 3, 1), ("a", 5, 1)]),
+        ("min_by", [("a", 3, 1), ("a", 1, 2), ("a", 1, 2)]),
+        ("max_by", [("a", 3, 1), ("a", 3, 1), ("a", 5, 3)]),
+    ],
+)
+def test_built_in_aggregations_run(operation, expected):
+    descriptor = OperatorDescriptor("aggregate_field", None, {"op": operation, "position": 1})
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, first) as test:
+        for value in (("a", 3, 1), ("a", 1, 2), ("a", 5, 3)):
+            test.process_element(value)
+        assert test.values == expected
+
+
+def test_reduce_is_final_only_in_batch():
+    descriptor = OperatorDescriptor("reduce", lambda a, b: (a[0], a[1] + b[1]))
+    elements = (("a", 1), ("b", 2), ("a", 3))
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, first) as test:
+        for value in elements:
+            test.process_element(value)
+        assert test.values == [("a", 1), ("b", 2), ("a", 4)]
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, first, configuration=BATCH) as test:
+        for value in elements:
+            test.process_element(value)
+        assert test.values == []
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values == [("a", 4), ("b", 2)]
+
+
+def test_keyed_process_function_has_state_timers_and_side_outputs():
+    tag = OutputTag("odd", Types.INT())
+
+    class Sum(KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.INT()))
+
+        def process_element(self, value, ctx):
+            self.sum.update((self.sum.value() or 0) + value[1])
+            ctx.timer_service().register_event_time_timer(10)
+            if value[1] % 2:
+                yield tag, value[1]
+
+        def on_timer(self, timestamp, ctx):
+            yield ctx.get_current_key(), self.sum.value(), ctx.time_domain().name
+
+    test = ProcessFunctionTestHarnesses.for_keyed_process_function(Sum(), first)
+    with test:
+        for value in (("a", 1), ("b", 2), ("a", 3)):
+            test.process_element(value, 1)
+        test.process_watermark(10)
+        assert test.records == [(("a", 4, "EVENT_TIME"), 10), (("b", 2, "EVENT_TIME"), 10)]
+        assert test.output.side_output(tag) == [(1, 1), (3, 1)]
+
+
+def test_timers_need_keys():
+    class Timed(ProcessFunction):
+        def process_element(self, value, ctx):
+            ctx.timer_service().register_event_time_timer(1)
+
+    with (
+        ProcessFunctionTestHarnesses.for_process_function(Timed()) as test,
+        pytest.raises(InvalidProgramError, match="key_by"),
+    ):
+        test.process_element(1)
+
+
+def test_state_refuses_values_of_another_type():
+    class Wrong(KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.value = runtime_context.get_state(ValueStateDescriptor("v", Types.INT()))
+
+        def process_element(self, value, ctx):
+            self.value.update(value)
+
+    with ProcessFunctionTestHarnesses.for_keyed_process_function(Wrong(), lambda v: 0) as test:
+        test.process_element(1)
+        for value in ("text", 2**31, 1.5):
+            with pytest.raises(SerializationError, match="'v'"):
+                test.process_element(value)
+
+
+def test_state_with_time_to_live_expires():
+    ttl = StateTtlConfig.new_builder(Time.milliseconds(100)).build()
+
+    class Remember(KeyedProcessFunction):
+        def open(self, runtime_context):
+            descriptors = (
+                ValueStateDescriptor("v", Types.INT()),
+                ListStateDescriptor("l", Types.INT()),
+                MapStateDescriptor("m", Types.INT(), Types.INT()),
+            )
+            for descriptor in descriptors:
+                descriptor.enable_time_to_live(ttl)
+            self.v = runtime_context.get_state(descriptors[0])
+            self.l = runtime_context.get_list_state(descriptors[1])
+            self.m = runtime_context.get_map_state(descriptors[2])
+
+        def process_element(self, value, ctx):
+            yield self.v.value(), list(self.l.get()), sorted(self.m.keys())
+            self.v.update(value)
+            self.l.add(value)
+            self.m.put(value, value)
+
+    with ProcessFunctionTestHarnesses.for_keyed_process_function(Remember(), lambda v: 0) as test:
+        for time_ms, value in ((0, 1), (60, 2), (120, 3), (300, 4)):
+            test.set_processing_time(time_ms)
+            test.process_element(value)
+        assert test.values == [(None, [], []), (1, [1], [1]), (2, [2], [2]), (None, [], [])]
+
+
+def test_two_inputs_share_the_smaller_watermark():
+    class Timed(KeyedCoProcessFunction):
+        def process_element1(self, value, ctx):
+            ctx.timer_service().register_event_time_timer(value)
+
+        def process_element2(self, value, ctx):
+            yield value
+
+        def on_timer(self, timestamp, ctx):
+            yield timestamp, ctx.timer_service().current_watermark()
+
+    test = ProcessFunctionTestHarnesses.for_keyed_co_process_function(
+        Timed(), lambda v: 0, lambda v: 0
+    )
+    with test:
+        test.process_element1(10)
+        test.process_watermark1(100)
+        assert test.values == []
+        test.process_watermark2(50)
+        assert test.values == [(10, 50)]
+        assert test.output.watermarks == [50]
+        test.process_watermark_status2(idle=True)
+        assert test.output.watermarks == [50, 100]
+        assert test.output.statuses == []
+
+
+def test_broadcast_state_is_read_only_on_the_other_side():
+    descriptor = MapStateDescriptor("m", Types.STRING(), Types.INT())
+
+    class Scale(BroadcastProcessFunction):
+        def process_element(self, value, ctx):
+            view = ctx.get_broadcast_state(descriptor)
+            assert not hasattr(view, "put")
+            yield value * view["factor"]
+
+        def process_broadcast_element(self, value, ctx):
+            ctx.get_broadcast_state(descriptor).put("factor", value)
+
+    with ProcessFunctionTestHarnesses.for_broadcast_process_function(Scale()) as test:
+        test.process_element2(10)
+        test.process_element1(3)
+        assert test.values == [30]
+
+
+class Pair(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield left[1], right[1], ctx.get_timestamp()
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-2, 2), (0, 0), (1, 3), (-3, -1), (-1, 0), (0, 2)])
+def test_interval_join_equals_nested_loops(lower, upper):
+    """G-6."""
+    arguments = {"lower_bound_ms": lower, "upper_bound_ms": upper}
+    descriptor = OperatorDescriptor("interval_join", Pair(), arguments)
+    lefts, rights = [("k", t) for t in range(8)], [("k", t) for t in range(8)]
+    expected = [
+        (left, right, max(left, right))
+        for _, left in lefts
+        for _, right in rights
+        if left + lower <= right <= left + upper
+    ]
+    with KeyedTwoInputStreamOperatorTestHarness(descriptor, first, first) as test:
+        for left, right in zip(lefts, rights, strict=True):
+            test.process_element1(left, left[1])
+            test.process_element2(right, right[1])
+            test.process_both_watermarks(left[1] - 1)
+        test.process_both_watermarks(MAX_WATERMARK)
+        assert sorted(test.values) == sorted(expected)
+        assert test.num_keyed_state_entries == 0
+        assert test.num_event_time_timers == 0
+
+
+def test_interval_join_sends_late_elements_aside():
+    arguments = {"lower_bound_ms": 0, "upper_bound_ms": 5, "left_late_tag": "late"}
+    descriptor = OperatorDescriptor("interval_join", Pair(), arguments)
+    with KeyedTwoInputStreamOperatorTestHarness(descriptor, first, first) as test:
+        test.process_both_watermarks(10)
+        test.process_element1(("k", 3), 3)
+        test.process_element2(("k", 3), 3)
+        assert test.values == []
+        assert test.output.side_output("late") == [(("k", 3), 3)]
+
+
+def async_harness(function, *, mode="ORDERED", capacity=10, timeout_ms=0, retry=None):
+    arguments = {
+        "capacity": capacity,
+        "timeout_ms": timeout_ms,
+        "output_mode": mode,
+        "retry_strategy": retry,
+    }
+    return OneInputStreamOperatorTestHarness(OperatorDescriptor("async_wait", function, arguments))
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("ORDERED", [1, 2, "w", 3]), ("UNORDERED", [2, 1, "w", 3])]
+)
+def test_async_results_never_cross_a_watermark(mode, expected):
+    class Gated(AsyncFunction):
+        def open(self, runtime_context):
+            self.second_is_done = None
+
+        async def async_invoke(self, value):
+            if self.second_is_done is None:
+                self.second_is_done = asyncio.Event()
+            if value == 1:
+                await self.second_is_done.wait()
+            elif value == 2:
+                self.second_is_done.set()
+            return [value]
+
+    with async_harness(Gated(), mode=mode) as test:
+        test.process_element(1, 5)
+        test.process_element(2, 6)
+        test.process_watermark(6)
+        test.process_element(3, 7)
+        test.end_input()
+        got = ["w" if event[0] == "watermark" else event[1] for event in test.output.events]
+        assert got[2:] == expected[2:]
+        assert sorted(got[:2]) == [1, 2]
+        if mode == "ORDERED":
+            assert got == expected
+
+
+def test_async_capacity_bounds_the_calls_under_way():
+    class Counting(AsyncFunction):
+        def open(self, runtime_context):
+            self.flying = self.peak = 0
+
+        async def async_invoke(self, value):
+            self.flying += 1
+            self.peak = max(self.peak, self.flying)
+            await asyncio.sleep(0)
+            self.flying -= 1
+            return [value]
+
+    function = Counting()
+    with async_harness(function, capacity=2) as test:
+        for value in range(20):
+            test.process_element(value)
+        test.end_input()
+        assert test.values == list(range(20))
+    assert function.peak <= 2
+
+
+def test_async_retries_until_the_strategy_gives_up():
+    class Flaky(AsyncFunction):
+        def open(self, runtime_context):
+            self.calls = 0
+
+        async def async_invoke(self, value):
+            self.calls += 1
+            return [] if self.calls < 3 else [self.calls]
+
+    retry = AsyncRetryStrategy.fixed_delay(5, 1, lambda result: not result, None)
+    with async_harness(Flaky(), retry=retry) as test:
+        test.process_element(1)
+        test.end_input()
+        assert test.values == [3]
+
+
+def test_async_timeout_gives_a_substitute_or_fails():
+    class Never(AsyncFunction):
+        async def async_invoke(self, value):
+            await asyncio.Event().wait()
+
+    class Patient(Never):
+        def timeout(self, value):
+            return [-value]
+
+    with async_harness(Patient(), timeout_ms=100) as test:
+        test.process_element(1)
+        test.set_processing_time(100)
+        assert test.values == [-1]
+    with async_harness(Never(), timeout_ms=100) as test:
+        test.process_element(1)
+        with pytest.raises(TimeoutError, match="timed out"):
+            test.set_processing_time(100)
+
+
+def test_batch_feeds_keyed_functions_key_by_key_in_time_order():
+    class Show(KeyedProcessFunction):
+        def process_element(self, value, ctx):
+            ctx.timer_service().register_event_time_timer(1000)
+            yield value, ctx.timer_service().current_watermark()
+
+        def on_timer(self, timestamp, ctx):
+            yield "timer", ctx.get_current_key()
+
+    descriptor = OperatorDescriptor("keyed_process", Show())
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, first, configuration=BATCH) as test:
+        for value in (("a", 3), ("b", 1), ("a", 2)):
+            test.process_element(value, value[1])
+        test.process_watermark(MAX_WATERMARK)
+        none = -(2**63)
+        assert test.values == [
+            (("a", 2), none),
+            (("a", 3), none),
+            ("timer", "a"),
+            (("b", 1), none),
+            ("timer", "b"),
+        ]

@@ -1,0 +1,144 @@
+"""Sources: splitting ranges and files, lines, sockets, source functions."""
+
+import socket
+import threading
+from itertools import chain
+
+import pytest
+from penstock.datastream.functions import SourceFunction
+from penstock.graph.operators import OperatorDescriptor
+from penstock.taskexecutor.loop import END_OF_DATA
+from penstock.taskexecutor.sources import file as file_source
+from penstock.taskexecutor.sources.number_sequence import part_of_range
+from penstock.taskexecutor.sources.socket_text import SocketSourceError
+from penstock.testing import OneInputStreamOperatorTestHarness
+
+
+def run(descriptor, **options):
+    """The elements of a source until its end."""
+    with OneInputStreamOperatorTestHarness(descriptor, **options) as test:
+        while test.operator.emit_next(100) != END_OF_DATA:
+            test.operator.wait_available(1000)
+        return test.values
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 7, 20])
+def test_parts_of_a_range_cover_it_once(parts):
+    found = []
+    for index in range(parts):
+        first, last = part_of_range(5, 14, index, parts)
+        found.extend(range(first, last + 1))
+    assert found == list(range(5, 15))
+
+
+def test_number_sequence_is_divided():
+    descriptor = OperatorDescriptor("number_sequence_source", None, {"start": 1, "end": 10})
+    parts = [run(descriptor, subtask=i, parallelism=3) for i in range(3)]
+    assert parts == [[1, 2, 3, 4], [5, 6, 7], [8, 9, 10]]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
+def test_every_line_belongs_to_one_split(tmp_path, monkeypatch, parallelism):
+    monkeypatch.setattr(file_source, "_SMALLEST_SPLIT_BYTES", 7)
+    monkeypatch.setattr(file_source, "_BLOCK_BYTES", 5)
+    lines = ["", "a", "é" * 9, "line with\u2028separator", "", "x" * 30, "\x0b", "last"]
+    for ending in ("\n", "\r\n"):
+        for end in ("", ending):
+            (tmp_path / "text").write_bytes((ending.join(lines) + end).encode())
+            descriptor = OperatorDescriptor(
+                "file_source", None, {"paths": (str(tmp_path),), "charset": "utf-8"}
+            )
+            parts = [
+                run(descriptor, subtask=i, parallelism=parallelism) for i in range(parallelism)
+            ]
+            assert sorted(chain.from_iterable(parts)) == sorted(lines)
+            if parallelism == 1:
+                assert parts[0] == lines
+
+
+def test_hidden_files_are_left_out_and_folders_searched(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for name in ("b", ".hidden", "_hidden", "sub/a"):
+        (tmp_path / name).write_text(name + "\n")
+    descriptor = OperatorDescriptor("file_source", None, {"paths": (str(tmp_path),)})
+    assert run(descriptor) == ["b", "sub/a"]
+
+
+def test_other_charsets_are_read_as_text(tmp_path):
+    (tmp_path / "text").write_bytes("é\nb".encode("utf-16"))
+    arguments = {"paths": (str(tmp_path / "text"),), "charset": "utf-16"}
+    assert run(OperatorDescriptor("file_source", None, arguments)) == ["é", "b"]
+
+
+def test_missing_file_is_named(tmp_path):
+    descriptor = OperatorDescriptor("file_source", None, {"paths": (str(tmp_path / "no"),)})
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        run(descriptor)
+
+
+class Server:
+    """Sends one text to each connection and closes it."""
+
+    def __init__(self, *texts):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.thread = threading.Thread(target=self._serve, args=(texts,), daemon=True)
+        self.thread.start()
+
+    def _serve(self, texts):
+        for text in texts:
+            connection, _ = self.socket.accept()
+            with connection:
+                connection.sendall(text)
+        self.socket.close()
+
+
+def socket_descriptor(port, **arguments):
+    defaults = {"host": "127.0.0.1", "port": port, "retry_delay_ms": 1}
+    return OperatorDescriptor("socket_text_source", None, {**defaults, **arguments})
+
+
+def test_socket_text_is_cut_and_the_rest_emitted():
+    assert run(socket_descriptor(Server(b"a\r\nb\n\nrest").port)) == ["a", "b", "", "rest"]
+
+
+def test_socket_delimiter_of_several_characters_keeps_cr():
+    server = Server(b"a\r||b|c")
+    assert run(socket_descriptor(server.port, delimiter="||")) == ["a\r", "b|c"]
+
+
+def test_socket_is_connected_again_and_lines_go_on():
+    server = Server(b"a\nhal", b"f\nb\n")
+    assert run(socket_descriptor(server.port, max_retry=1)) == ["a", "half", "b"]
+
+
+def test_absent_server_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(SocketSourceError, match=f"127.0.0.1:{port}"):
+        run(socket_descriptor(port, max_retry=2))
+
+
+def test_source_function_runs_in_its_own_thread():
+    class Count(SourceFunction):
+        def run(self, ctx):
+            for i in range(3):
+                with ctx.get_checkpoint_lock():
+                    ctx.collect_with_timestamp(i, i)
+
+        def cancel(self):
+            pass
+
+    assert run(OperatorDescriptor("source_function", Count())) == [0, 1, 2]
+
+
+def test_failure_of_a_source_function_reaches_the_task():
+    class Broken(SourceFunction):
+        def run(self, ctx):
+            raise ValueError("broken source")
+
+        def cancel(self):
+            pass
+
+    with pytest.raises(ValueError, match="broken source"):
+        run(OperatorDescriptor("source_function", Broken()))

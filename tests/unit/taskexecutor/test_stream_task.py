@@ -1,0 +1,203 @@
+"""StreamTask: life cycle of a chain, fused operators, failures, cancellation, end of input."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+from penstock.datastream.functions import MapFunction, SourceFunction
+from penstock.errors import CancelTaskError
+from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
+from penstock.graph.operators import OperatorDescriptor
+from penstock.taskexecutor.stream_task import StreamTask
+from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
+
+
+def environment(**options):
+    defaults = {
+        "task_name": "task",
+        "subtask": 0,
+        "parallelism": 1,
+        "max_parallelism": 128,
+        "attempt_number": 0,
+        "configuration": {},
+        "partitions": [],
+        "gates": [],
+        "network": None,
+        "metrics": {},
+    }
+    return SimpleNamespace(**{**defaults, **options})
+
+
+def chain_of(*descriptors, names=None):
+    last = len(descriptors) - 1
+    return ChainConfig(
+        tuple(
+            OperatorConfig(
+                id=bytes([i]) * 16,
+                uid=None,
+                name=names[i] if names else descriptor.kind,
+                descriptor=descriptor,
+                chained_outputs=() if i == last else (ChainedOutput(i + 1),),
+            )
+            for i, descriptor in enumerate(descriptors)
+        )
+    )
+
+
+def numbers(count):
+    return OperatorDescriptor("number_sequence_source", None, {"start": 1, "end": count})
+
+
+def sink_to(found):
+    return OperatorDescriptor("sink_function", found.append)
+
+
+def run(chain, **options):
+    task = StreamTask(chain, environment(**options))
+    task.restore()
+    task.invoke()
+    return task
+
+
+def test_neighbouring_functions_are_fused_and_keep_their_meaning():
+    found = []
+    run(
+        chain_of(
+            numbers(10),
+            OperatorDescriptor("map", lambda v: v * 2),
+            OperatorDescriptor("filter", lambda v: v % 3 == 0),
+            OperatorDescriptor("map", lambda v: (v, v)),
+            OperatorDescriptor("filter", lambda v: v[0] > 6),
+            sink_to(found),
+        )
+    )
+    assert found == [(12, 12), (18, 18)]
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_failure_names_the_operator_within_a_fused_run(failing):
+    def ok(value):
+        return value
+
+    def broken(value):
+        raise ValueError(f"bad {value}")
+
+    functions = [OperatorDescriptor("map", broken if i == failing else ok) for i in (1, 2, 3)]
+    names = ["source", "op1", "op2", "op3", "sink"]
+    task = StreamTask(chain_of(numbers(1), *functions, sink_to([]), names=names), environment())
+    task.restore()
+    with pytest.raises(ValueError, match="bad 1") as failure:
+        task.invoke()
+    assert getattr(failure.value, OPERATOR_ATTRIBUTE) == f"op{failing}"
+
+
+def test_life_cycle_runs_from_tail_to_head():
+    calls = []
+
+    class Recorded(MapFunction):
+        def __init__(self, name):
+            self.name = name
+
+        def open(self, runtime_context):
+            calls.append("open " + self.name)
+
+        def map(self, value):
+            calls.append("map " + self.name)
+            return value
+
+        def close(self):
+            calls.append("close " + self.name)
+
+    run(
+        chain_of(
+            numbers(1),
+            OperatorDescriptor("map", Recorded("a")),
+            OperatorDescriptor("map", Recorded("b")),
+            OperatorDescriptor("discarding_sink"),
+        )
+    )
+    assert calls == ["open b", "open a", "map a", "map b", "close b", "close a"]
+
+
+def test_failure_in_open_closes_what_was_opened():
+    closed = []
+
+    class Opened(MapFunction):
+        def map(self, value):
+            return value
+
+        def close(self):
+            closed.append(True)
+
+    class Broken(MapFunction):
+        def open(self, runtime_context):
+            raise RuntimeError("open trouble")
+
+        def map(self, value):
+            return value
+
+    chain = chain_of(
+        numbers(1),
+        OperatorDescriptor("map", Broken()),
+        OperatorDescriptor("map", Opened()),
+        OperatorDescriptor("discarding_sink"),
+        names=["source", "broken", "opened", "sink"],
+    )
+    task = StreamTask(chain, environment())
+    with pytest.raises(RuntimeError, match="open trouble") as failure:
+        task.restore()
+    assert getattr(failure.value, OPERATOR_ATTRIBUTE) == "broken"
+    assert closed == [True]
+
+
+def test_cancelling_wakes_a_source_that_waits():
+    started = threading.Event()
+
+    class Waiting(SourceFunction):
+        def __init__(self):
+            self.ended = threading.Event()
+
+        def run(self, ctx):
+            started.set()
+            self.ended.wait()
+
+        def cancel(self):
+            self.ended.set()
+
+    source = OperatorDescriptor("source_function", Waiting())
+    task = StreamTask(chain_of(source, sink_to([])), environment())
+    outcome = []
+
+    def work():
+        task.restore()
+        try:
+            task.invoke()
+        except CancelTaskError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert started.wait(10)
+    task.cancel()
+    task.cancel()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert len(outcome) == 1
+
+
+def test_mails_run_in_the_tasks_thread():
+    threads = []
+    found = []
+
+    class Posting(MapFunction):
+        def open(self, runtime_context):
+            runtime_context._operator.mailbox.execute(
+                lambda: threads.append(threading.current_thread())
+            )
+
+        def map(self, value):
+            return value
+
+    run(chain_of(numbers(3), OperatorDescriptor("map", Posting()), sink_to(found)))
+    assert threads == [threading.current_thread()]
+    assert found == [1, 2, 3]
