@@ -2,6 +2,7 @@
 # Every static check; all of them run, and one that fails fails the whole.
 # Usage: ci/lint.sh BIN_DIRECTORY
 bin=$1
+PATH=$bin:$PATH  # cython-lint looks for pycodestyle there
 "$bin/python" -m pip install --quiet --group lint || exit 1
 failed=''
 check() {

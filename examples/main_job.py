@@ -17,7 +17,6 @@ import time
 from pathlib import Path
 
 import word_count
-
 from penstock.datastream import StreamExecutionEnvironment
 
 
@@ -26,9 +25,7 @@ def sources() -> list[Path]:
     top = Path(sysconfig.get_path("stdlib"))
     left_out = {"site-packages", "dist-packages", "test", "tests", "lib2to3", "idlelib"}
     return sorted(
-        path
-        for path in top.rglob("*.py")
-        if not left_out.intersection(path.relative_to(top).parts)
+        path for path in top.rglob("*.py") if not left_out.intersection(path.relative_to(top).parts)
     )
 
 
@@ -42,6 +39,7 @@ def copy_text(files: list[Path], folder: Path) -> None:
 
 
 def expected_counts(folder: Path) -> collections.Counter:
+    """What the job must find."""
     split = re.compile(r"\W+").split
     counter: collections.Counter = collections.Counter()
     for path in sorted(folder.iterdir()):
@@ -64,6 +62,7 @@ def written_counts(folder: Path) -> dict[str, int]:
 
 
 def main() -> int:
+    """Runs the job and checks it; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--target", choices=["spark", "local"], default="spark")
     parser.add_argument("-p", "--parallelism", type=int, default=2)
@@ -95,13 +94,18 @@ def main() -> int:
     for word, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))[:10]:
         print(f"{count:>10,}  {word}")
     print(f"\n{words:,} words, {len(expected):,} distinct")
-    print(f"{words / running_s:,.0f} words/s while the job ran ({running_s:.2f} s; "
-          f"{seconds:.2f} s with the start of the cluster)")
+    print(
+        f"{words / running_s:,.0f} words/s while the job ran ({running_s:.2f} s; "
+        f"{seconds:.2f} s with the start of the cluster)"
+    )
     print("dashboard: not part of this release; it will be served at the job's control port")
     if dict(expected) != found:
         wrong = [w for w in {*expected, *found} if expected.get(w) != found.get(w)]
-        print(f"WRONG: {len(wrong)} counts differ from collections.Counter, for example "
-              f"{[(w, expected.get(w), found.get(w)) for w in sorted(wrong)[:5]]}", file=sys.stderr)
+        print(
+            f"WRONG: {len(wrong)} counts differ from collections.Counter, for example "
+            f"{[(w, expected.get(w), found.get(w)) for w in sorted(wrong)[:5]]}",
+            file=sys.stderr,
+        )
         return 1
     print("every count equals collections.Counter's")
     return 0

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import time
+from pathlib import Path
 
 import bytewax.operators as op
 from bytewax.dataflow import Dataflow
@@ -15,13 +16,13 @@ BATCH_LINES = 1000
 
 
 def mark(**values):
-    with open(BENCH["marks"], "a") as out:
+    with Path(BENCH["marks"]).open("a") as out:
         out.write(json.dumps(values) + "\n")
 
 
 class TextPart(StatefulSourcePartition):
     def __init__(self, path):
-        self._lines = open(path)  # noqa: SIM115  closed with the partition
+        self._lines = Path(path).open()  # noqa: SIM115  closed with the partition
         self._marked = False
 
     def next_batch(self):

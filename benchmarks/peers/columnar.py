@@ -13,7 +13,7 @@ BLOCK_BYTES = 4 << 20
 
 
 def mark(**values):
-    with open(BENCH["marks"], "a") as out:
+    with Path(BENCH["marks"]).open("a") as out:
         out.write(json.dumps(values) + "\n")
 
 

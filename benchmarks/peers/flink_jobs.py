@@ -9,6 +9,7 @@ import json
 import os
 import re
 import time
+from pathlib import Path
 
 BENCH = json.loads(os.environ["BENCH"])
 ROOT = BENCH["root"]
@@ -22,7 +23,7 @@ WORD_COUNT = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
 def mark(**values):
-    with open(MARKS, "a") as out:
+    with Path(MARKS).open("a") as out:
         out.write(json.dumps(values) + "\n")
 
 
@@ -55,9 +56,7 @@ def word_count(env):
     split = re.compile(r"\W+").split
     lines = env.from_source(source, common.WatermarkStrategy.no_watermarks(), "text")
     counts = (
-        lines.flat_map(
-            lambda line: [(word, 1) for word in split(line.lower()) if word], WORD_COUNT
-        )
+        lines.flat_map(lambda line: [(word, 1) for word in split(line.lower()) if word], WORD_COUNT)
         .key_by(lambda pair: pair[0], Types.STRING())
         .sum(1)
     )

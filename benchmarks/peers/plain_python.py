@@ -10,7 +10,7 @@ BENCH = json.loads(os.environ["BENCH"])
 
 
 def mark(**values):
-    with open(BENCH["marks"], "a") as out:
+    with Path(BENCH["marks"]).open("a") as out:
         out.write(json.dumps(values) + "\n")
 
 

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -49,7 +50,7 @@ class PeakMemory:
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self.peak_bytes = 0
 
-    def __enter__(self) -> "PeakMemory":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -149,11 +150,15 @@ def commit() -> str:
 
 
 def print_table(runs: list[Run]) -> None:
-    print(f"{'workload':10} {'engine':28} {'records/s':>14} {'seconds':>9} "
-          f"{'start-up s':>11} {'peak MB':>9}")
+    print(
+        f"{'workload':10} {'engine':28} {'records/s':>14} {'seconds':>9} "
+        f"{'start-up s':>11} {'peak MB':>9}"
+    )
     for run in runs:
-        print(f"{run.workload:10} {run.engine:28} {run.rate:14,.0f} {run.seconds:9.2f} "
-              f"{run.startup_s:11.2f} {run.peak_mb:9.0f}")
+        print(
+            f"{run.workload:10} {run.engine:28} {run.rate:14,.0f} {run.seconds:9.2f} "
+            f"{run.startup_s:11.2f} {run.peak_mb:9.0f}"
+        )
 
 
 def write_results(name: str, runs: list[Run]) -> None:
@@ -175,8 +180,11 @@ def python_for(module: str, variable: str) -> str | None:
     for candidate in (os.environ.get(variable), sys.executable):
         if candidate:
             probe = subprocess.run(
-                [candidate, "-c", f"import importlib.util as u, sys; "
-                                  f"sys.exit(u.find_spec({module!r}) is None)"]
+                [
+                    candidate,
+                    "-c",
+                    f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)",
+                ]
             )
             if probe.returncode == 0:
                 return candidate

@@ -50,9 +50,7 @@ def engines(arguments: argparse.Namespace) -> dict[str, Callable[[], harness.Run
     found: dict[str, Callable[[], harness.Run]] = {}
     for target in [arguments.target] if arguments.target else ["spark", "local"]:
         found[f"native-{target}"] = lambda target=target: penstock("native", target, full, words)
-        found[f"pure-{target}"] = lambda target=target: penstock(
-            "pure", target, short, small_words
-        )
+        found[f"pure-{target}"] = lambda target=target: penstock("pure", target, short, small_words)
     if python := harness.python_for("pyflink", "PENSTOCK_BENCH_PYFLINK"):
         found["pyflink"] = lambda: flink_program(
             "PyFlink thread mode",

@@ -19,7 +19,10 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``pyflink`` and everything below it in penstock."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
             return None

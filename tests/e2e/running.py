@@ -53,4 +53,3 @@ def assert_nothing_left(session_leader: int) -> None:
     # The kernel ends them with their parent; they may still be on their way out.
     _, alive = psutil.wait_procs(left, timeout=20)
     assert not alive, [process.info["cmdline"] for process in alive]
-

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from e2e.running import ROOT, Outcome, run_program
 
 pytestmark = pytest.mark.spark
@@ -25,8 +24,20 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
     output = tmp_path / "counts"
     example = str(ROOT / "examples" / "word_count.py")
     outcome = run_program(
-        ["-m", "penstock.cli", "run", "--master", master, "-p", "2", example]
-        + ["--input", str(text), "--output", str(output)],
+        [
+            "-m",
+            "penstock.cli",
+            "run",
+            "--master",
+            master,
+            "-p",
+            "2",
+            example,
+            "--input",
+            str(text),
+            "--output",
+            str(output),
+        ],
         PENSTOCK_RUNTIME=runtime,
     )
     assert outcome.code == 0, outcome.err

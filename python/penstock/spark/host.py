@@ -6,6 +6,7 @@ to be killed with its parent, and it watches the pipe on its standard input.
 """
 
 import collections
+import contextlib
 import json
 import os
 import socket
@@ -105,10 +106,9 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if child.poll() is None:
             child.kill()
             child.wait()
-        try:
+        # A broken pipe: the specification was never read, and nothing is left to deliver.
+        with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-        except BrokenPipeError:
-            pass  # the specification was never read: nothing is left to deliver
         log.join()
         child.stderr.close()
     yield row | {"state": "ended", "exit_code": exit_code, "log_tail": "".join(tail)}

@@ -55,6 +55,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
 
 def control_address(context: "SparkContext") -> str:
     """The driver's address that Spark's executors can reach: where the job's control port binds."""
-    if context.master.startswith("local") and not context.master.startswith("local-cluster"):
+    master = context.getConf().get("spark.master") or ""
+    if master.startswith("local") and not master.startswith("local-cluster"):
         return "127.0.0.1"
     return str(context.getConf().get("spark.driver.host"))
