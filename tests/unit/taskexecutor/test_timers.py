@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-
 from penstock.taskexecutor.processing_time import ProcessingTimeService
 from penstock.taskexecutor.timers import InternalTimerService, TimerQueue
 

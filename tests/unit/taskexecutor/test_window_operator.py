@@ -5,7 +5,6 @@ trigger subclass forces.
 """
 
 import pytest
-
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions import AggregateFunction, ProcessWindowFunction
