@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from penstock.network import runtime
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_loop import *
+    from penstock.taskexecutor.operator_loop import *  # noqa: F403
 elif runtime() == "native":
-    from penstock._native.operator_loop import *
+    from penstock._native.operator_loop import *  # noqa: F403
 else:
-    from penstock.taskexecutor.operator_loop import *
+    from penstock.taskexecutor.operator_loop import *  # noqa: F403

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,18 @@ class OperatorContext:
             return None
         self.open_with_operator(selectors[input_number])
         return bound_function(selectors[input_number], "get_key")
+
+    def with_descriptor(self, descriptor: OperatorDescriptor) -> OperatorContext:
+        """A context of the same operator for a part of it that ``descriptor`` says."""
+        return OperatorContext(
+            replace(self.config, descriptor=descriptor),
+            self.environment,
+            self.execution_config,
+            self.mailbox,
+            self.processing_time,
+            is_batch=self.is_batch,
+            run_until=self._run_until,
+        )
 
     def open_with_operator(self, helper: object) -> None:
         """Opens a key selector or partitioner now and closes it with the operator."""

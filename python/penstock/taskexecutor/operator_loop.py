@@ -118,7 +118,7 @@ class StreamOperator(Input):
         self.context = context
         self.output = output
 
-    def get_input(self, input_number: int) -> Input:
+    def get_input(self, input_number: int) -> Input:  # noqa: ARG002
         """The receiver of input ``input_number``, counted from 0."""
         return self
 
@@ -432,7 +432,7 @@ class SumFieldOperator(KeyedReduceOperator):
 class FinalReduceOperator(KeyedReduceOperator):
     """The fold of bounded input: one element for each key, when the input has ended."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Takes one element."""
         try:
             if self.key_position >= 0 and type(value) is tuple:
@@ -764,7 +764,7 @@ class DiscardingSink(StreamOperator):
 class FunctionSink(FunctionOperator):
     """Calls a function with every element."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Takes one element."""
         try:
             self.function(value)

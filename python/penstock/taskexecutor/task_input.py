@@ -122,7 +122,7 @@ class TaskInput:
         target = self._inputs[self._input_of_channel[channel]]
         target.process_latency_marker(marked_time, lower, upper, subtask)
 
-    def on_event(self, channel: int, event_bytes: bytes, data_type: int) -> None:
+    def on_event(self, channel: int, event_bytes: bytes, data_type: int) -> None:  # noqa: ARG002
         """Called by the input processor: an event arrived.
 
         Raises:

@@ -142,3 +142,11 @@ def test_failure_of_a_source_function_reaches_the_task():
 
     with pytest.raises(ValueError, match="broken source"):
         run(OperatorDescriptor("source_function", Broken()))
+
+
+def test_hybrid_source_reads_one_after_the_other(tmp_path):
+    (tmp_path / "a").write_text("1\n2\n")
+    files = OperatorDescriptor("file_source", None, {"paths": (str(tmp_path),)})
+    count = OperatorDescriptor("number_sequence_source", None, {"start": 3, "end": 4})
+    descriptor = OperatorDescriptor("hybrid_source", None, {"sources": (files, count)})
+    assert run(descriptor) == ["1", "2", 3, 4]

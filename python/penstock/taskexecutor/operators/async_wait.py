@@ -122,7 +122,7 @@ class AsyncWaitOperator(FunctionOperator):
         return not self.queue
 
     def _post(self, action: Callable[[], None]) -> None:
-        # Closed means that the task ended without waiting for this call, on failure or cancellation.
+        # Closed means that the task ended without waiting for this call.
         with suppress(MailboxClosedError):
             self.context.mailbox.execute(action)
 

@@ -48,12 +48,11 @@ _FACTORIES: Final = {
     "socket_text_source": ("sources.socket_text", "create_socket_text_source"),
     "file_source": ("sources.file", "create_file_source"),
     "source_function": ("sources.source_function", "create_source_function"),
-    "split_source": ("sources.split_source", "create_split_source"),
+    "hybrid_source": ("sources.hybrid", "create_hybrid_source"),
     "sink_function": ("sinks.function", "create_sink_function"),
     "print_sink": ("sinks.print", "create_print_sink"),
     "file_sink": ("sinks.file", "create_file_sink"),
     "collect_sink": ("sinks.collect", "create_collect_sink"),
-    "sink_writer": ("sinks.writer", "create_sink_writer"),
     "discarding_sink": ("sinks.function", "create_discarding_sink"),
 }
 

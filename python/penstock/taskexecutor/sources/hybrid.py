@@ -1,0 +1,83 @@
+"""Several sources, one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.taskexecutor.loop import (
+    END_OF_DATA,
+    MORE_AVAILABLE,
+    Output,
+    SourceOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_hybrid_source(context: OperatorContext) -> StreamOperator:
+    """Reads the sources that the descriptors in ``arguments["sources"]`` say, in their order."""
+    from penstock.taskexecutor.operators.registry import create_operator
+
+    parts: list[tuple[OperatorContext, SourceOperator]] = []
+    for descriptor in context.descriptor.arguments["sources"]:
+        part_context = context.with_descriptor(descriptor)
+        part = create_operator(part_context)
+        assert isinstance(part, SourceOperator), f"{descriptor.kind} is no source"
+        parts.append((part_context, part))
+    return with_watermarks(context, HybridSource(parts))
+
+
+class HybridSource(SourceOperator):
+    """Opens a source when the one before it has ended; each subtask switches by itself."""
+
+    def __init__(self, parts: list[tuple[OperatorContext, SourceOperator]]) -> None:
+        """Keeps the sources and their contexts."""
+        super().__init__()
+        self.parts = parts
+        self.current = 0
+        self.cancelled = False
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """All sources have the same output."""
+        super().setup(context, output)
+        for part_context, part in self.parts:
+            part.setup(part_context, output)
+
+    def open(self) -> None:
+        """Opens the first source."""
+        self.parts[0][1].open()
+
+    def emit_next(self, limit: int) -> int:
+        """Emits elements of the current source, or goes on to the next one."""
+        source = self.parts[self.current][1]
+        try:
+            status = source.emit_next(limit)
+            if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):
+                return status
+            source.close()
+            self.current += 1
+            self.parts[self.current][1].open()
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        return MORE_AVAILABLE
+
+    def wait_available(self, timeout_ms: int) -> None:
+        """Waits for the current source."""
+        self.parts[self.current][1].wait_available(timeout_ms)
+
+    def wakeup(self) -> None:
+        """Ends a wait from another thread."""
+        self.parts[self.current][1].wakeup()
+
+    def cancel(self) -> None:
+        """Ends the current source early, and thereby all."""
+        self.cancelled = True
+        self.parts[self.current][1].cancel()
+
+    def close(self) -> None:
+        """Closes the current source."""
+        self.parts[self.current][1].close()
