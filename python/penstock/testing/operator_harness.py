@@ -55,6 +55,7 @@ class _OperatorTestHarness:
         self._mailbox = Mailbox(lambda: None)
         settings = dict(configuration or {})
         environment = SimpleNamespace(
+            job_id=bytes(16),
             task_name=descriptor.kind,
             subtask=subtask,
             parallelism=parallelism,

@@ -49,6 +49,8 @@ _FACTORIES: Final = {
     "file_source": ("sources.file", "create_file_source"),
     "source_function": ("sources.source_function", "create_source_function"),
     "hybrid_source": ("sources.hybrid", "create_hybrid_source"),
+    "iteration_head": ("sources.iteration", "create_iteration_head"),
+    "iteration_tail": ("sources.iteration", "create_iteration_tail"),
     "sink_function": ("sinks.function", "create_sink_function"),
     "print_sink": ("sinks.print", "create_print_sink"),
     "file_sink": ("sinks.file", "create_file_sink"),
