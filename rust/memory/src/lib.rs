@@ -32,6 +32,7 @@ mod local_pool_options;
 mod network_buffer_pool;
 mod pooled_segment;
 mod redistribution;
+mod region;
 mod short_lock;
 mod slot;
 mod sync;

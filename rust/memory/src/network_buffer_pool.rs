@@ -19,6 +19,7 @@ use crate::local_pool_inner::LocalPoolInner;
 use crate::local_pool_options::LocalPoolOptions;
 use crate::pooled_segment::PooledSegment;
 use crate::redistribution::{PoolBounds, redistribute};
+use crate::region::SegmentRegion;
 use crate::short_lock::ShortLock;
 use crate::slot::{Recycler, SegmentSlot, SlotRef};
 use crate::sync::{Arc, Deadline, Mutex, lock};
@@ -29,7 +30,7 @@ const WAIT_SLICE: Duration = Duration::from_secs(2);
 /// How long a request for exclusive segments waits unless told otherwise.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
 
-/// The network memory of a worker: `n` segments of one size, allocated at once.
+/// The network memory of a worker: `n` segments of one size in one region.
 pub struct NetworkBufferPool {
     /// The headers of all segments; their addresses never change.
     slots: Box<[SegmentSlot]>,
@@ -53,6 +54,23 @@ struct FreeSegments {
     segments: Vec<SlotRef>,
     availability: AvailabilityHelper,
     destroyed: bool,
+    /// The memory of all segments; `None` once the pool is destroyed and has the last one back.
+    region: Option<SegmentRegion>,
+    /// Segments that are back since the pool was destroyed.
+    returned: usize,
+}
+
+impl FreeSegments {
+    /// Counts segments that come back to a destroyed pool; gives out the region with the last.
+    fn count_returned(&mut self, count: usize, total: usize) -> Option<SegmentRegion> {
+        self.returned += count;
+        debug_assert!(self.returned <= total);
+        if self.returned == total {
+            self.region.take()
+        } else {
+            None
+        }
+    }
 }
 
 impl NetworkBufferPool {
@@ -80,7 +98,7 @@ impl NetworkBufferPool {
                     "a segment of {segment_size} bytes is not between 1 and 2147483647 bytes"
                 ))
             })?;
-        let slots = allocate_slots(number_of_segments, size)?;
+        let (region, slots) = allocate_slots(number_of_segments, size)?;
         let segments: Vec<SlotRef> = slots.iter().rev().map(SlotRef::to_slot).collect();
         let availability = AvailabilityHelper::new(!segments.is_empty());
         Ok(Arc::new(Self {
@@ -97,6 +115,8 @@ impl NetworkBufferPool {
                 segments,
                 availability,
                 destroyed: false,
+                region: Some(region),
+                returned: 0,
             }),
         }))
     }
@@ -230,20 +250,18 @@ impl NetworkBufferPool {
         self.return_unpooled(&slots);
     }
 
-    /// Frees the segments that nobody has; the others are freed as they are recycled.
+    /// Hands out no segment any more; the memory is freed when the last one is back.
     pub fn destroy(&self) {
         lock(&self.factory).destroyed = true;
-        let (segments, signal) = {
+        let (region, signal) = {
             let mut free = self.free.lock();
             free.destroyed = true;
             let segments = std::mem::take(&mut free.segments);
+            let region = free.count_returned(segments.len(), self.slots.len());
             // Whoever waits shall look again and see the end.
-            (segments, free.availability.set(true))
+            (region, free.availability.set(true))
         };
-        for slot in segments {
-            // SAFETY: the slot was free and is in no list any more.
-            unsafe { slot.free_memory() };
-        }
+        drop(region);
         if let Some(signal) = signal {
             signal.complete();
         }
@@ -387,11 +405,9 @@ impl NetworkBufferPool {
         let signal = {
             let mut free = self.free.lock();
             if free.destroyed {
+                let region = free.count_returned(slots.len(), self.slots.len());
                 drop(free);
-                for slot in slots {
-                    // SAFETY: the caller owned the slots alone and gives them up here.
-                    unsafe { slot.free_memory() };
-                }
+                drop(region);
                 return;
             }
             free.segments.extend_from_slice(slots);
@@ -493,17 +509,21 @@ impl fmt::Debug for NetworkBufferPool {
     }
 }
 
-fn allocate_slots(count: usize, size: u32) -> Result<Box<[SegmentSlot]>, PoolError> {
-    let mut slots = Vec::new();
-    let mib = |segments: usize| segments.saturating_mul(size as usize) >> 20;
-    let failed = |allocated: usize| PoolError::OutOfMemory {
-        required_mib: mib(count),
-        allocated_mib: mib(allocated),
-        missing_mib: mib(count - allocated),
+fn allocate_slots(
+    count: usize,
+    size: u32,
+) -> Result<(SegmentRegion, Box<[SegmentSlot]>), PoolError> {
+    let failed = || {
+        let mib = count.saturating_mul(size as usize) >> 20;
+        PoolError::OutOfMemory {
+            required_mib: mib,
+            allocated_mib: 0,
+            missing_mib: mib,
+        }
     };
-    slots.try_reserve_exact(count).map_err(|_| failed(0))?;
-    for allocated in 0..count {
-        slots.push(SegmentSlot::allocate(size).ok_or_else(|| failed(allocated))?);
-    }
-    Ok(slots.into_boxed_slice())
+    let region = SegmentRegion::allocate(count, size).ok_or_else(failed)?;
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(count).map_err(|_| failed())?;
+    slots.extend((0..count).map(|index| SegmentSlot::pooled(region.segment(index), size)));
+    Ok((region, slots.into_boxed_slice()))
 }

@@ -12,7 +12,6 @@
 //!    the published position belong to the one writer, the bytes below it to everyone, read only.
 //! 4. The handle that takes `refs` to 0 has the slot alone again and gives it to `recycler`.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
@@ -22,9 +21,6 @@ use crate::network_buffer_pool::NetworkBufferPool;
 use crate::pooled_segment::{BufferRecycler, PooledSegment};
 use crate::position_marker::PositionMarker;
 use crate::sync::{Arc, AtomicU32, Ordering, fence};
-
-/// Alignment of pooled memory: one cache line, so that neighbours do not share one.
-const SEGMENT_ALIGNMENT: usize = 64;
 
 /// The channel of a slot that counts against no channel's quota.
 pub(crate) const NO_CHANNEL: u32 = u32::MAX;
@@ -48,8 +44,8 @@ pub(crate) struct SegmentSlot {
     refs: AtomicU32,
     /// How far the segment's builder has come.
     marker: PositionMarker,
-    /// The memory; null while a destroyed network pool has freed it.
-    data: UnsafeCell<*mut u8>,
+    /// The memory: a slice of the network pool's region, or a box of its own.
+    data: NonNull<u8>,
     /// Bytes of the memory.
     capacity: u32,
     /// The subpartition whose quota the segment counts against.
@@ -63,19 +59,16 @@ unsafe impl Send for SegmentSlot {}
 unsafe impl Sync for SegmentSlot {}
 
 impl SegmentSlot {
-    /// Allocates zeroed memory of `capacity` bytes for an idle slot; `None` if there is none.
-    pub(crate) fn allocate(capacity: u32) -> Option<Self> {
-        let layout = segment_layout(capacity);
-        // SAFETY: the layout's size is not zero, see `segment_layout`.
-        let data = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self::with_memory(data, capacity, Recycler::Idle))
+    /// An idle slot of a network pool, whose region has `capacity` bytes at `data`.
+    pub(crate) fn pooled(data: NonNull<u8>, capacity: u32) -> Self {
+        Self::with_memory(data, capacity, Recycler::Idle)
     }
 
     fn with_memory(data: NonNull<u8>, capacity: u32, recycler: Recycler) -> Self {
         Self {
             refs: AtomicU32::new(0),
             marker: PositionMarker::new(),
-            data: UnsafeCell::new(data.as_ptr()),
+            data,
             capacity,
             channel: UnsafeCell::new(NO_CHANNEL),
             recycler: UnsafeCell::new(recycler),
@@ -85,24 +78,13 @@ impl SegmentSlot {
 
 impl Drop for SegmentSlot {
     fn drop(&mut self) {
-        let data = *self.data.get_mut();
-        if data.is_null() {
-            return;
-        }
+        // The memory of a pooled slot belongs to its pool's region.
         if matches!(self.recycler.get_mut(), Recycler::Freeing) {
-            let bytes = std::ptr::slice_from_raw_parts_mut(data, self.capacity as usize);
+            let bytes = NonNull::slice_from_raw_parts(self.data, self.capacity as usize);
             // SAFETY: `SlotRef::from_bytes` took exactly these bytes out of a box.
-            drop(unsafe { Box::from_raw(bytes) });
-        } else {
-            // SAFETY: `allocate` got the memory with this layout, and nobody else frees it.
-            unsafe { dealloc(data, segment_layout(self.capacity)) };
+            drop(unsafe { Box::from_raw(bytes.as_ptr()) });
         }
     }
-}
-
-fn segment_layout(capacity: u32) -> Layout {
-    let size = (capacity as usize).max(1);
-    Layout::from_size_align(size, SEGMENT_ALIGNMENT).expect("a segment is smaller than isize::MAX")
 }
 
 /// A pointer to a slot.  Copying it counts nothing: its holders follow the rules of ownership.
@@ -147,8 +129,7 @@ impl SlotRef {
     /// The first byte of the memory.
     #[inline]
     pub(crate) fn data(&self) -> *mut u8 {
-        // SAFETY: the cell is written only by `free_memory`, on an idle slot.
-        unsafe { *self.slot().data.get() }
+        self.slot().data.as_ptr()
     }
 
     #[inline]
@@ -199,21 +180,6 @@ impl SlotRef {
         // SAFETY: the caller owns the slot alone.
         let cell = unsafe { &mut *self.slot().recycler.get() };
         std::mem::replace(cell, recycler)
-    }
-
-    /// Frees the memory of an idle slot whose network pool is destroyed.
-    ///
-    /// # Safety
-    ///
-    /// The caller owns the slot alone, and it belongs to a network pool.
-    pub(crate) unsafe fn free_memory(&self) {
-        // SAFETY: the caller owns the slot alone.
-        let cell = unsafe { &mut *self.slot().data.get() };
-        let data = std::mem::replace(cell, std::ptr::null_mut());
-        if !data.is_null() {
-            // SAFETY: `SegmentSlot::allocate` got the memory with this layout.
-            unsafe { dealloc(data, segment_layout(self.capacity())) };
-        }
     }
 
     /// Counts one more handle.  Only a holder of a handle calls this.
