@@ -137,15 +137,17 @@ impl ResultPartition {
     /// one; `None` is the broadcast buffer.
     ///
     /// # Errors
-    /// `CancelTask` when the partition failed or was released, also while waiting;
-    /// `IllegalState` after `finish` or for a subpartition that does not exist.
+    /// `CancelTask` when the partition failed or was released, also while waiting (every cursor is
+    /// void then); `IllegalState` after `finish` or for a subpartition that does not exist.
     pub fn next_buffer(&self, subpartition: Option<usize>, cursor: &mut Cursor) -> Result<()> {
         let mut writer = self.enter(subpartition)?;
         self.finish_for(&mut writer, subpartition, cursor);
-        let builder = match self.try_builder(subpartition)? {
-            Some(builder) => builder,
-            None => self.wait_for_builder(subpartition)?,
+        let builder = match self.try_builder(subpartition) {
+            Ok(None) => self.wait_for_builder(subpartition),
+            Ok(Some(builder)) => Ok(builder),
+            Err(error) => Err(error),
         };
+        let builder = builder.inspect_err(|_| Self::clear(&mut writer))?;
         self.open(&mut writer, subpartition, builder, cursor)
     }
 
@@ -161,7 +163,10 @@ impl ResultPartition {
     ) -> Result<bool> {
         let mut writer = self.enter(subpartition)?;
         self.finish_for(&mut writer, subpartition, cursor);
-        match self.try_builder(subpartition)? {
+        let builder = self
+            .try_builder(subpartition)
+            .inspect_err(|_| Self::clear(&mut writer))?;
+        match builder {
             Some(builder) => self
                 .open(&mut writer, subpartition, builder, cursor)
                 .map(|()| true),
@@ -473,6 +478,8 @@ impl ResultPartition {
         }
     }
 
+    /// Recycles what the writer has open: its pool is gone, it is about to learn so, and it may
+    /// never come back.
     fn clear(writer: &mut Writer) {
         writer.broadcast = None;
         writer.open.clear();
