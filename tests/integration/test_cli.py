@@ -1,0 +1,88 @@
+"""``penstock run``: options reach the program, and an unmodified PyFlink program runs."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from e2e.running import Outcome, run_program
+
+
+def penstock_run(tmp_path: Path, program: str, *arguments: str, after: tuple = ()) -> Outcome:
+    path = tmp_path / "program.py"
+    path.write_text(textwrap.dedent(program))
+    return run_program(["-m", "penstock.cli", "run", *arguments, str(path), *after])
+
+
+def test_options_and_arguments_reach_the_program(tmp_path: Path) -> None:
+    outcome = penstock_run(
+        tmp_path,
+        """
+        import sys
+        from penstock.datastream import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        print(sys.argv[1:], env.get_parallelism(), __name__)
+        stream = env.from_collection([3, 1, 2]).rebalance().map(lambda n: n + 1)
+        with stream.execute_and_collect() as results:
+            print(sorted(results))
+        """,
+        *("--target", "local", "-p", "2", "-D", "execution.buffer-timeout.interval=5 ms"),
+        after=("--input", "-D"),
+    )
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["['--input', '-D'] 2 __main__", "[2, 3, 4]"]
+
+
+def test_an_unmodified_pyflink_program_runs(tmp_path: Path) -> None:
+    outcome = penstock_run(
+        tmp_path,
+        """
+        from pyflink.common import Types
+        from pyflink.datastream import MapFunction, StreamExecutionEnvironment
+
+        class Double(MapFunction):
+            def map(self, value):
+                return 2 * value
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_collection([1, 2], Types.INT()).map(Double(), Types.INT())
+        with stream.execute_and_collect() as results:
+            print(list(results))
+        """,
+        *("--target", "local", "--as-pyflink"),
+    )
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "[2, 4]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-D", "no-equals-sign"], "not of the form key=value"),
+        (["--target", "local", "--master", "local[2]"], "--master is for --target spark"),
+        (["--target", "elsewhere"], "elsewhere"),
+        (["-p", "0"], "0"),
+    ],
+)
+def test_wrong_options_are_named(tmp_path: Path, arguments: list[str], message: str) -> None:
+    outcome = penstock_run(tmp_path, "raise SystemExit('not reached')", *arguments)
+    assert outcome.code == 2
+    assert message in outcome.err
+
+
+def test_a_malformed_option_of_the_cluster_is_named(tmp_path: Path) -> None:
+    outcome = penstock_run(
+        tmp_path,
+        """
+        from penstock.datastream import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).print()
+        env.execute()
+        """,
+        *("--target", "local", "-D", "slot.request.timeout=soon"),
+    )
+    assert outcome.code == 1
+    assert "ConfigurationError" in outcome.err
+    assert "slot.request.timeout" in outcome.err
+    assert "soon" in outcome.err
