@@ -53,6 +53,20 @@ def test_wakeup_is_sticky(plane, pair):
     assert gate.next_buffer(PATIENCE_MS) is not None
 
 
+def test_wakeup_is_used_up_without_waiting(plane, pair):
+    """C9: the call that a pending wake-up ends uses it up, also if it would not have waited."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=0)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    reading = plane.reading(gate)
+    gate.wakeup()
+    assert reading.step(0) == 0
+    waiting = Background(reading.step)
+    plane.writing(partition, "GLOBAL").write(b"a")
+    assert waiting.result() == 1
+    assert reading.seen.values[0] == [b"a"]
+
+
 def test_wakeup_of_a_blocked_reader(plane, pair):
     """C-13: a wake-up during the read ends it."""
     producer, consumer, local = pair

@@ -77,7 +77,8 @@ cdef class StreamInputProcessor:
             # The buffer that is being read would be given back.
             raise RuntimeError("process_next was called by an operator that it called")
         status = self.api.gate_try_next(self.handle, &batch)
-        if status >= 0 and batch.kind == BATCH_NONE and timeout_ms != 0:
+        if status >= 0 and batch.kind == BATCH_NONE:
+            # Also without a timeout: this call uses up a pending wake-up, the first one does not.
             with nogil:
                 status = self.api.gate_next(self.handle, timeout_ms, &batch)
         if status < 0:
