@@ -263,6 +263,11 @@ class StreamGraphGenerator:
         self._iteration(feedback, ())
 
     def _iteration(self, feedback: _Feedback, input_ids: tuple[int, ...]) -> None:
+        if self._settings.batch:
+            raise InvalidProgramError(
+                "iterations do not run in BATCH execution mode, which sorts inputs before it goes "
+                "on: use RuntimeExecutionMode.STREAMING"
+            )
         number = self._iterations
         self._iterations += 1
         head = self._add_iteration_node(feedback, number, is_head=True)

@@ -401,7 +401,8 @@ class FeedbackTransformation(_EdgeTransformation):
 
     Attributes:
         feedback_edges: Transformations whose elements return to the head.
-        wait_time_ms: The iteration ends when no feedback arrived for so long; 0 waits for ever.
+        wait_time_ms: The iteration ends when no feedback arrived for so long; with 0 it
+            ends by itself only when its input has ended and the loop is empty.
     """
 
     def __init__(self, input: Transformation, wait_time_ms: int = 0) -> None:
@@ -429,7 +430,8 @@ class CoFeedbackTransformation(Transformation):
 
     Attributes:
         feedback_edges: Transformations whose elements return.
-        wait_time_ms: The iteration ends when no feedback arrived for so long; 0 waits for ever.
+        wait_time_ms: The iteration ends when no feedback arrived for so long; with 0 it
+            ends by itself only when its input has ended and the loop is empty.
     """
 
     def __init__(

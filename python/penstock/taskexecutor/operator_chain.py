@@ -10,6 +10,7 @@ from penstock.network.codec import codec_for
 from penstock.network.events import Event, data_type_of, serialize_event
 from penstock.network.type_schema import schema_of
 from penstock.taskexecutor.fusion import Fusion
+from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.loop import (
     BroadcastOutput,
     ChainingOutput,
@@ -64,6 +65,7 @@ class OperatorChain:
             context = self.contexts[index]
             operator = create_operator(context)
             operator.setup(context, self._create_output(chain.operators[index], context, entries))
+            context.broadcast_event = self.broadcast_event
             operators[index] = operator
             entries[index] = fusion.entry(operator)
         self.operators: list[StreamOperator] = [op for op in operators if op is not None]
@@ -101,6 +103,15 @@ class OperatorChain:
         data, data_type = serialize_event(event), int(data_type_of(event))
         for writer in self.writers:
             writer.broadcast_event(data, data_type)
+
+    def end_superstep(self, iteration: str, quiet: bool) -> None:
+        """Every element of a superstep of ``iteration`` has arrived; passes its marker on."""
+        for operator in self.operators:
+            hook = getattr(operator, "end_superstep", None)
+            if hook is not None:
+                hook(iteration, quiet)
+        self.broadcast_event(superstep_event(iteration, quiet=quiet))
+        self.flush()
 
     def flush(self) -> None:
         """Makes everything written visible to the receivers."""

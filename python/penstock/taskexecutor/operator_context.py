@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
     from penstock.graph.job_graph import OperatorConfig
     from penstock.graph.operators import OperatorDescriptor
+    from penstock.network.events import Event
     from penstock.taskexecutor.mailbox import Mailbox
     from penstock.taskexecutor.processing_time import ProcessingTimeService
     from penstock.taskexecutor.task_environment import TaskEnvironment
+
+
+def _no_receivers(event: Event) -> None:
+    """An operator that runs outside of a chain has no receivers of events."""
 
 
 class OperatorContext:
@@ -70,6 +75,8 @@ class OperatorContext:
         self._helpers: list[Any] = []
         #: Tags of the side outputs that somebody reads.
         self.side_tags: frozenset[str] = frozenset()
+        #: Sends an event to every receiver outside of the chain; set by the chain.
+        self.broadcast_event: Callable[[Event], None] = _no_receivers
 
     @property
     def name(self) -> str:

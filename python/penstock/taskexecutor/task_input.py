@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock import network
 from penstock.errors import CorruptStreamError
 from penstock.network.codec import codec_for
-from penstock.network.events import EndOfData, EndOfPartition, parse_event
+from penstock.network.events import EndOfData, EndOfPartition, TaskEvent, parse_event
+from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
 from penstock.taskexecutor.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class TaskInput:
             operators: Get the elements.
         """
         self._head = operators.head
+        self._operators = operators
+        self._supersteps = SuperstepAlignment()
         self._ended = False
         self._gates = [gate for _, gate in environment.gates]
         self._inputs: dict[int, Input] = {}
@@ -135,6 +138,15 @@ class TaskInput:
             open_channels.discard(channel)
             if not open_channels:
                 self._head.end_input(input_number)
+            self._end_supersteps()
+        elif isinstance(event, TaskEvent) and is_superstep_marker(event):
+            self._supersteps.add(channel, event)
+            self._end_supersteps()
         elif not isinstance(event, EndOfPartition):
             msg = f"unexpected event {event!r}"
             raise CorruptStreamError(msg)
+
+    def _end_supersteps(self) -> None:
+        still_open = [c for channels in self._open_channels.values() for c in channels]
+        for iteration, quiet in self._supersteps.completed(still_open):
+            self._operators.end_superstep(iteration, quiet)

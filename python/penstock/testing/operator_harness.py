@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -51,11 +52,15 @@ class _OperatorTestHarness:
             parallelism: Number of subtasks.
         """
         self._now_ms = 0
+        self._temp_directory: tempfile.TemporaryDirectory[str] | None = None
         self._processing_time = ProcessingTimeService(lambda: self._now_ms)
         self._mailbox = Mailbox(lambda: None)
         settings = dict(configuration or {})
         environment = SimpleNamespace(
             job_id=bytes(16),
+            attempt_id=bytes(40),
+            executor_id="harness",
+            temp_directory=self._make_temp_directory,
             task_name=descriptor.kind,
             subtask=subtask,
             parallelism=parallelism,
@@ -98,6 +103,14 @@ class _OperatorTestHarness:
     def close(self) -> None:
         """Closes the operator."""
         self.operator.close()
+        if self._temp_directory is not None:
+            self._temp_directory.cleanup()
+            self._temp_directory = None
+
+    def _make_temp_directory(self) -> str:
+        if self._temp_directory is None:
+            self._temp_directory = tempfile.TemporaryDirectory(prefix="penstock-harness-")
+        return self._temp_directory.name
 
     @property
     def records(self) -> list[CollectedRecord]:

@@ -150,15 +150,3 @@ def test_hybrid_source_reads_one_after_the_other(tmp_path):
     count = OperatorDescriptor("number_sequence_source", None, {"start": 3, "end": 4})
     descriptor = OperatorDescriptor("hybrid_source", None, {"sources": (files, count)})
     assert run(descriptor) == ["1", "2", 3, 4]
-
-
-def test_iteration_head_emits_what_the_tail_feeds_back_then_ends():
-    arguments = {"iteration": "i", "wait_time_ms": 1}
-    head = OneInputStreamOperatorTestHarness(OperatorDescriptor("iteration_head", None, arguments))
-    tail = OneInputStreamOperatorTestHarness(OperatorDescriptor("iteration_tail", None, arguments))
-    with head, tail:
-        tail.process_element("a", 5)
-        tail.process_element("b")
-        while head.operator.emit_next(10) != END_OF_DATA:
-            head.operator.wait_available(1000)
-        assert head.records == [("a", 5), ("b", None)]

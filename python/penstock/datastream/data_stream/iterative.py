@@ -22,7 +22,9 @@ T = TypeVar("T")
 class IterativeStream(DataStream[T]):
     """The head of an iteration: the elements of the input and those fed back.
 
-    The iteration ends when no feedback came for a while after the input has ended.
+    The iteration ends when its input has ended and no element is in the loop any more, or when
+    no feedback came for the time given to `DataStream.iterate`.  Processing-time timers that are
+    still registered then do not keep it alive.
     """
 
     def __init__(

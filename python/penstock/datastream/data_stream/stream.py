@@ -243,7 +243,8 @@ class DataStream(StreamSettings, Generic[T]):
         """Starts a part of the program whose results flow back (beyond PyFlink).
 
         Args:
-            max_wait_time_ms: The iteration ends when no feedback came for so long; 0 never.
+            max_wait_time_ms: The iteration ends when no feedback came for so long, even if its
+                input goes on; 0 waits until the input has ended and the loop is empty.
         """
         from penstock.datastream.data_stream.iterative import IterativeStream
 

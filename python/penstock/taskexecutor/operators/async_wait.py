@@ -106,6 +106,11 @@ class AsyncWaitOperator(FunctionOperator):
         """Emits what is still kept."""
         self.context.run_until(self._is_empty)
 
+    def end_superstep(self, iteration: str, quiet: bool) -> None:
+        """What was called for before the marker of an iteration leaves before it."""
+        del iteration, quiet
+        self.finish()
+
     def close(self) -> None:
         """Releases what was opened."""
         if self.loop is not None and self.thread is not None:
