@@ -36,6 +36,7 @@ class NetworkEnvironment:
         request_timeout_ms: int = 30_000,
         partition_request_timeout_ms: int = 10_000,
         connect_timeout_ms: int = 120_000,
+        same_host_path: bool = True,
         temp_directories: Sequence[str | PathLike[str]] = ...,
     ) -> NetworkEnvironment: ...
     @property

@@ -29,15 +29,16 @@ def plane(request, monkeypatch):
     assert not named, f"threads of environments left behind: {named}"
 
 
-@pytest.fixture(params=["local", "remote"])
+@pytest.fixture(params=["local", "same-host", "remote"])
 def link(request):
-    """Whether producer and consumer share an environment."""
+    """Whether producer and consumer share an environment, a host, or only a network."""
     return request.param
 
 
 @pytest.fixture
 def pair(plane, link):
     """Producing and consuming environment, and a function that joins partitions and gates."""
+    plane.same_host_path = link == "same-host"
     producer = plane.environment()
     consumer = producer if link == "local" else plane.environment()
     return producer, consumer, link == "local"

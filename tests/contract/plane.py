@@ -157,6 +157,7 @@ class Plane:
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.environments: list = []
+        self.same_host_path = True
 
     def load(self, name: str):
         return load(name, self.kind)
@@ -187,6 +188,7 @@ class Plane:
             "token": TOKEN,
             "num_segments": 128,
             "segment_size": 1024,
+            "same_host_path": self.same_host_path,
         }
         environment = self.load("NetworkEnvironment")(**{**defaults, **settings})
         self.environments.append(environment)

@@ -19,11 +19,19 @@ from contract.plane import (
 pytestmark = pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built")
 
 
+@pytest.fixture(params=["same-host", "tcp"])
+def path(request):
+    """How the executors reach each other."""
+    return request.param
+
+
 @pytest.fixture(params=["native to pure", "pure to native"])
-def planes(request, monkeypatch):
+def planes(request, path, monkeypatch):
     """The producing and the consuming runtime."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     made = [Plane(kind) for kind in request.param.split(" to ")]
+    for plane in made:
+        plane.same_host_path = path == "same-host"
     yield made
     for plane in made:
         plane.close()

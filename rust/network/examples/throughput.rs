@@ -1,6 +1,7 @@
-//! Measures what two environments in one process exchange, by TCP or through local channels.
+//! Measures what two environments in one process exchange: by TCP, by the same-host path, or
+//! through local channels.
 //!
-//! `cargo run --profile develop --example throughput -- [tcp|local] RECORD_BYTES CHANNELS
+//! `cargo run --profile develop --example throughput -- [tcp|same-host|local] RECORD_BYTES CHANNELS
 //! FLUSH_TIMEOUT_MS MEGABYTES`; prints records per second, GB/s and a checksum of what arrived.
 //! With `latency` in the first place it measures flushed single records there and back.
 
@@ -15,8 +16,35 @@ use penstock_network::{
     PartitionType, RecordReader, ResultPartition,
 };
 
-fn environment(name: &str, channels: usize) -> NetworkEnvironment {
+/// How the data goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Path {
+    Tcp,
+    SameHost,
+    Local,
+}
+
+impl Path {
+    fn parse(text: &str) -> Self {
+        match text {
+            "tcp" => Self::Tcp,
+            "same-host" => Self::SameHost,
+            _ => Self::Local,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::SameHost => "same-host",
+            Self::Local => "local",
+        }
+    }
+}
+
+fn environment(name: &str, channels: usize, path: Path) -> NetworkEnvironment {
     let config = EnvironmentConfig {
+        same_host_path: path == Path::SameHost,
         num_segments: 256 + 4 * channels,
         ..EnvironmentConfig::new(name, b"token")
     };
@@ -131,10 +159,10 @@ fn reader(
     RecordReader::new(gate, consumer.framing_limits())
 }
 
-fn throughput(tcp: bool, record_bytes: usize, channels: usize, flush_ms: i64, megabytes: u64) {
-    let producer = environment("producer", channels);
-    let consumer = environment("consumer", channels);
-    let (owner, location) = if tcp {
+fn throughput(path: Path, record_bytes: usize, channels: usize, flush_ms: i64, megabytes: u64) {
+    let producer = environment("producer", channels, path);
+    let consumer = environment("consumer", channels, path);
+    let (owner, location) = if path != Path::Local {
         (&producer, ChannelLocation::Remote(producer.address()))
     } else {
         (&consumer, ChannelLocation::Local)
@@ -173,24 +201,24 @@ fn throughput(tcp: bool, record_bytes: usize, channels: usize, flush_ms: i64, me
     println!(
         "{} {record_bytes} B x {channels} channels, flush {flush_ms} ms: {:.2} M records/s, {:.3} \
          GB/s, checksum {sum}",
-        if tcp { "tcp" } else { "local" },
+        path.name(),
         total as f64 / seconds / 1e6,
         bytes / seconds / 1e9,
     );
 }
 
-fn latency(tcp: bool, rounds: usize) {
-    let left = environment("left", 1);
-    let right = environment("right", 1);
+fn latency(path: Path, rounds: usize) {
+    let left = environment("left", 1, path);
+    let right = environment("right", 1, path);
     let at = |owner: &NetworkEnvironment| {
-        if tcp {
+        if path != Path::Local {
             ChannelLocation::Remote(owner.address())
         } else {
             ChannelLocation::Local
         }
     };
     let (there, back) = (partition(&left, 1, 1, 0), partition(&right, 2, 1, 0));
-    let (mut at_right, mut at_left) = if tcp {
+    let (mut at_right, mut at_left) = if path != Path::Local {
         (
             reader(&right, 1, 1, at(&left)),
             reader(&left, 2, 1, at(&right)),
@@ -224,7 +252,7 @@ fn latency(tcp: bool, rounds: usize) {
     times.sort_unstable();
     println!(
         "{} round trip of a flushed 8 B record: p50 {:?}, p99 {:?}",
-        if tcp { "tcp" } else { "local" },
+        path.name(),
         times[rounds / 2],
         times[rounds * 99 / 100]
     );
@@ -232,20 +260,19 @@ fn latency(tcp: bool, rounds: usize) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let tcp = |text: &str| text == "tcp";
     let number = |at: usize| -> i64 { arguments[at].parse().expect("a number") };
     match arguments.len() {
         5 => throughput(
-            tcp(&arguments[0]),
+            Path::parse(&arguments[0]),
             number(1) as usize,
             number(2) as usize,
             number(3),
             number(4).unsigned_abs(),
         ),
-        3 if arguments[0] == "latency" => latency(tcp(&arguments[1]), number(2) as usize),
+        3 if arguments[0] == "latency" => latency(Path::parse(&arguments[1]), number(2) as usize),
         _ => println!(
-            "usage: throughput [tcp|local] RECORD_BYTES CHANNELS FLUSH_TIMEOUT_MS MEGABYTES\n\
-             \x20      throughput latency [tcp|local] ROUNDS"
+            "usage: throughput [tcp|same-host|local] RECORD_BYTES CHANNELS FLUSH_TIMEOUT_MS MEGABYTES\n\
+             \x20      throughput latency [tcp|same-host|local] ROUNDS"
         ),
     }
 }

@@ -48,6 +48,8 @@ pub struct EnvironmentConfig {
     pub partition_request_timeout: Duration,
     /// How long connecting may take, authentication included.
     pub connect_timeout: Duration,
+    /// Whether executors of the same host are reached by Unix sockets instead of TCP.
+    pub same_host_path: bool,
     /// Where records too long for memory are spilled; empty means the system's own place.
     pub spill_directories: Vec<PathBuf>,
 }
@@ -67,6 +69,7 @@ impl EnvironmentConfig {
             request_timeout: Duration::from_secs(30),
             partition_request_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(120),
+            same_host_path: true,
             spill_directories: Vec::new(),
         }
     }

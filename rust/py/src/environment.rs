@@ -44,6 +44,7 @@ impl NetworkEnvironment {
         request_timeout_ms = 30_000,
         partition_request_timeout_ms = 10_000,
         connect_timeout_ms = 120_000,
+        same_host_path = true,
         temp_directories = Vec::new(),
     ))]
     #[allow(
@@ -62,6 +63,7 @@ impl NetworkEnvironment {
         request_timeout_ms: u64,
         partition_request_timeout_ms: u64,
         connect_timeout_ms: u64,
+        same_host_path: bool,
         temp_directories: Vec<PathBuf>,
     ) -> PyResult<Self> {
         if floating_buffers_per_gate == 0 {
@@ -77,6 +79,7 @@ impl NetworkEnvironment {
             request_timeout: Duration::from_millis(request_timeout_ms),
             partition_request_timeout: Duration::from_millis(partition_request_timeout_ms),
             connect_timeout: Duration::from_millis(connect_timeout_ms),
+            same_host_path,
             spill_directories: temp_directories,
             ..EnvironmentConfig::new(executor_id, token)
         };

@@ -17,7 +17,7 @@ from penstock.errors import (
     ProducerFailedError,
 )
 from penstock.network.data_type import DataType
-from penstock.network.pure import wire
+from penstock.network.pure import same_host, wire
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ClientHandshake
 
@@ -109,8 +109,10 @@ class PartitionRequestClient:
         connect_timeout_ms: int,
         max_backoff_ms: int,
         partition_request_timeout_ms: int,
+        same_host_path: bool,
     ) -> None:
         self._loop = loop
+        self._same_host_path = same_host_path
         self._address = address
         self._token = token
         self._connect_timeout_ms = connect_timeout_ms
@@ -155,6 +157,9 @@ class PartitionRequestClient:
         if self._connection is not None and self._connection.is_open:
             self._send_request(channel)
         elif self._connection is None and self._connecting is None:
+            if self._same_host_path and (sock := same_host.connect(self._address)) is not None:
+                self._on_connected(sock, "")
+                return
             self._connecting = _Connecting(
                 self._loop, self._address, self._connect_timeout_ms, self._on_connected
             )
@@ -325,9 +330,11 @@ class ConnectionManager:
         *,
         connect_timeout_ms: int,
         partition_request_timeout_ms: int,
+        same_host_path: bool,
     ) -> None:
         self._loop = loop
         self._token = token
+        self._same_host_path = same_host_path
         self._connect_timeout_ms = connect_timeout_ms
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._clients: dict[tuple[str, int], PartitionRequestClient] = {}
@@ -342,6 +349,7 @@ class ConnectionManager:
             connect_timeout_ms=self._connect_timeout_ms,
             max_backoff_ms=self._partition_request_timeout_ms,
             partition_request_timeout_ms=self._partition_request_timeout_ms,
+            same_host_path=self._same_host_path,
         )
         # setdefault is atomic, so concurrent callers share one client.
         return self._clients.setdefault(address, client)

@@ -1,4 +1,4 @@
-"""One authenticated, framed TCP connection, served by the event loop."""
+"""One authenticated, framed connection, served by the event loop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import AuthenticationError, CorruptStreamError, IllegalStateError
-from penstock.network.pure import wire
+from penstock.network.pure import same_host, wire
 from penstock.network.pure.frame_decoder import FrameDecoder
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ _SOCKET_OPTIONS = {
 
 
 def _configure(sock: socket.socket) -> None:
+    if sock.family == socket.AF_UNIX:
+        same_host.configure(sock)
+        return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _SOCKET_OPTIONS.items():
         # Linux has all of them; elsewhere the ones that exist are set.

@@ -58,6 +58,7 @@ class NetworkEnvironment:
         request_timeout_ms: int = 30_000,
         partition_request_timeout_ms: int = 10_000,
         connect_timeout_ms: int = 120_000,
+        same_host_path: bool = True,
         temp_directories: Sequence[str] = (),
     ) -> None:
         if exclusive_buffers_per_channel < 0 or floating_buffers_per_gate < 1:
@@ -79,7 +80,12 @@ class NetworkEnvironment:
         self._loop = EventLoop(f"penstock-network-{executor_id}")
         try:
             self._server = TransportServer(
-                self._loop, bind_host, token, self._partitions, partition_request_timeout_ms
+                self._loop,
+                bind_host,
+                token,
+                self._partitions,
+                partition_request_timeout_ms,
+                same_host_path=same_host_path,
             )
         except OSError:
             self._loop.close(lambda: None)
@@ -89,6 +95,7 @@ class NetworkEnvironment:
             token,
             connect_timeout_ms=connect_timeout_ms,
             partition_request_timeout_ms=partition_request_timeout_ms,
+            same_host_path=same_host_path,
         )
         self._flusher = OutputFlusher(f"penstock-flusher-{executor_id}")
 

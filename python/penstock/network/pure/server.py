@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError, IllegalStateError, PenstockError
 from penstock.network.data_type import DataType
-from penstock.network.pure import wire
+from penstock.network.pure import same_host, wire
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ServerHandshake
 
@@ -326,8 +326,26 @@ class PartitionRequestQueue:
             self._connection.close(error)
 
 
+class _Listener:
+    """A listening socket; hands over who connects."""
+
+    def __init__(self, sock: socket.socket, accepted: Callable[[socket.socket, str], None]) -> None:
+        self.socket = sock
+        self._accepted = accepted
+
+    def on_ready(self, mask: int) -> None:
+        """Accept one connection."""
+        del mask
+        try:
+            sock, peer = self.socket.accept()
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        # Whoever comes by a Unix socket has no address.
+        self._accepted(sock, f"{peer[0]}:{peer[1]}" if peer else "a process of this host")
+
+
 class TransportServer:
-    """Accepts connections of consumers."""
+    """Accepts connections of consumers, on the data port and on the same-host socket."""
 
     def __init__(
         self,
@@ -336,6 +354,8 @@ class TransportServer:
         token: bytes,
         partitions: ResultPartitionManager,
         partition_request_timeout_ms: int,
+        *,
+        same_host_path: bool,
     ) -> None:
         self._loop = loop
         self._token = token
@@ -343,26 +363,28 @@ class TransportServer:
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._connections: set[Connection] = set()
         family = socket.AF_INET6 if ":" in bind_host else socket.AF_INET
-        self._socket = socket.create_server((bind_host, 0), family=family, backlog=_LISTEN_BACKLOG)
-        self._socket.setblocking(False)
-        name = self._socket.getsockname()
+        port = socket.create_server((bind_host, 0), family=family, backlog=_LISTEN_BACKLOG)
+        port.setblocking(False)
+        name = port.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])
-        loop.post(lambda: loop.register(self._socket, selectors.EVENT_READ, self))
+        beside = same_host.listen(self.address) if same_host_path else None
+        self._listeners = [
+            _Listener(sock, self._on_accepted) for sock in (port, beside) if sock is not None
+        ]
+        loop.post(self._listen)
 
-    def on_ready(self, mask: int) -> None:
-        """Accept one connection."""
-        del mask
-        try:
-            sock, peer = self._socket.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
+    def _listen(self) -> None:
+        for listener in self._listeners:
+            self._loop.register(listener.socket, selectors.EVENT_READ, listener)
+
+    def _on_accepted(self, sock: socket.socket, peer: str) -> None:
         queue = PartitionRequestQueue(
             self._loop, self._partitions, self._partition_request_timeout_ms
         )
         connection = Connection(
             self._loop,
             sock,
-            f"{peer[0]}:{peer[1]}",
+            peer,
             ServerHandshake(self._token),
             queue,
             accepts_buffers=False,
@@ -373,7 +395,8 @@ class TransportServer:
 
     def close(self) -> None:
         """Close the port and every connection; for the loop's thread."""
-        self._loop.unregister(self._socket)
-        self._socket.close()
+        for listener in self._listeners:
+            self._loop.unregister(listener.socket)
+            listener.socket.close()
         for connection in list(self._connections):
             connection.close(None)

@@ -1,12 +1,12 @@
 //! The consuming end of a connection: the channels on it and what the producer sends them.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 
 use penstock_memory::{Buffer, DataType};
 
 use super::connection::exceeds_staging;
 use super::inbound::{Inbound, Payload, PayloadKind, Target};
+use super::socket::Peer;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
 use crate::gate::RemoteInputChannel;
@@ -48,7 +48,7 @@ impl ClientChannels {
     }
 
     /// Handles every whole frame that has been read.
-    pub(super) fn handle_frames(&mut self, inbound: &mut Inbound, peer: SocketAddr) -> Result<()> {
+    pub(super) fn handle_frames(&mut self, inbound: &mut Inbound, peer: Peer) -> Result<()> {
         loop {
             if inbound.in_payload() {
                 match inbound.take_payload() {
@@ -108,7 +108,7 @@ impl ClientChannels {
         }
     }
 
-    fn on_payload(&mut self, payload: Payload, peer: SocketAddr) -> Result<()> {
+    fn on_payload(&mut self, payload: Payload, peer: Peer) -> Result<()> {
         let response = match payload.kind {
             PayloadKind::Buffer(response) => response,
             PayloadKind::Control(id) => {
@@ -139,7 +139,7 @@ impl ClientChannels {
         Ok(())
     }
 
-    fn on_message(&mut self, message: Message, peer: SocketAddr) -> Result<()> {
+    fn on_message(&mut self, message: Message, peer: Peer) -> Result<()> {
         match message {
             Message::ErrorResponse {
                 error,
@@ -177,7 +177,7 @@ fn data_type(response: &BufferResponse) -> Result<DataType> {
 }
 
 /// Turns an error of the producer into one of this side.
-fn remote_error(body: &ErrorBody, peer: SocketAddr) -> Error {
+fn remote_error(body: &ErrorBody, peer: Peer) -> Error {
     let error = &body.error;
     let text = error.message.clone();
     match error.class.rsplit('.').next().unwrap_or_default() {

@@ -1,16 +1,14 @@
 //! One connection: its socket, the handshake that opens it, and the two ways of using it.
 
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::time::Instant;
-
-use mio::net::TcpStream;
 
 use super::auth::{self, ANSWER_BYTES, NONCE_BYTES, PROOF_BYTES, Role};
 use super::client::ClientChannels;
 use super::inbound::{Inbound, STAGING_BYTES};
 use super::outbound::Outbound;
 use super::server::ServerReaders;
+use super::socket::{Peer, Socket};
 use crate::error::{Error, Result};
 use crate::framing::random_bytes;
 use crate::wire::Message;
@@ -43,8 +41,8 @@ pub(super) enum Side {
 /// A connection of the I/O thread.
 pub(super) struct Connection {
     pub(super) token: usize,
-    pub(super) stream: TcpStream,
-    pub(super) peer: SocketAddr,
+    pub(super) socket: Socket,
+    pub(super) peer: Peer,
     pub(super) phase: Phase,
     pub(super) side: Side,
     pub(super) inbound: Inbound,
@@ -67,15 +65,15 @@ impl Connection {
     /// An accepted connection: the server speaks first.
     pub(super) fn accepted(
         token: usize,
-        stream: TcpStream,
-        peer: SocketAddr,
+        socket: Socket,
+        peer: Peer,
         deadline: Instant,
     ) -> Result<Self> {
         let nonce = random_bytes()?;
         let side = Side::Server(ServerReaders::new(token));
         let mut connection = Self::new(
             token,
-            stream,
+            socket,
             peer,
             Phase::AwaitAnswer(nonce),
             side,
@@ -87,27 +85,22 @@ impl Connection {
     }
 
     /// A connection that is being made.
-    pub(super) fn connecting(
-        token: usize,
-        stream: TcpStream,
-        peer: SocketAddr,
-        deadline: Instant,
-    ) -> Self {
+    pub(super) fn connecting(token: usize, socket: Socket, peer: Peer, deadline: Instant) -> Self {
         let side = Side::Client(ClientChannels::default());
-        Self::new(token, stream, peer, Phase::Connecting, side, deadline)
+        Self::new(token, socket, peer, Phase::Connecting, side, deadline)
     }
 
     fn new(
         token: usize,
-        stream: TcpStream,
-        peer: SocketAddr,
+        socket: Socket,
+        peer: Peer,
         phase: Phase,
         side: Side,
         deadline: Instant,
     ) -> Self {
         Self {
             token,
-            stream,
+            socket,
             peer,
             phase,
             side,
@@ -140,18 +133,14 @@ impl Connection {
                 self.peer
             ))
         };
-        if let Some(error) = self.stream.take_error().map_err(refused)? {
+        if let Some(error) = self.socket.take_error().map_err(refused)? {
             return Err(refused(error));
         }
-        match self.stream.peer_addr() {
-            Ok(_) => {
-                self.stream.set_nodelay(true).map_err(refused)?;
-                self.phase = Phase::AwaitNonce;
-                Ok(())
-            }
-            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(()),
-            Err(error) => Err(refused(error)),
+        if self.socket.check_connected().map_err(refused)? {
+            self.socket.set_nodelay().map_err(refused)?;
+            self.phase = Phase::AwaitNonce;
         }
+        Ok(())
     }
 
     /// Goes on with the handshake as far as the staged bytes allow.
@@ -210,7 +199,7 @@ impl Connection {
     pub(super) fn receive(&mut self, context: &super::io_thread::Context) -> Result<()> {
         let mut turn = 0;
         while self.readable && turn < TURN_BYTES {
-            match self.inbound.read(&mut self.stream) {
+            match self.inbound.read(&mut self.socket) {
                 Ok(None) => self.readable = false,
                 Ok(Some((0, _))) => return Err(self.closed_by_peer()),
                 Ok(Some((count, filled))) => {
@@ -253,7 +242,7 @@ impl Connection {
                 return Ok(());
             }
             let before = self.outbound.bytes();
-            match self.outbound.write(&mut self.stream) {
+            match self.outbound.write(&mut self.socket) {
                 Ok(took_all) => {
                     turn += before - self.outbound.bytes();
                     self.writable = took_all;
@@ -277,7 +266,7 @@ impl Connection {
 
     /// Closes the socket and gives up what was on its way; returns the peer, whether the
     /// connection was still being opened, and who depends on it.
-    pub(super) fn into_side(self) -> (SocketAddr, bool, Side) {
+    pub(super) fn into_side(self) -> (Peer, bool, Side) {
         (self.peer, !matches!(self.phase, Phase::Open), self.side)
     }
 

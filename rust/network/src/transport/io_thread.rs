@@ -10,10 +10,13 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use super::connection::{Connection, Phase, Side};
+use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
+use super::same_host;
+use super::socket::{Peer, Socket};
 use super::{Command, FIRST_CONNECTION, Transport};
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
@@ -22,10 +25,8 @@ use crate::partition::{Listener, PartitionManager};
 use crate::sync::{Arc, Ordering};
 use crate::wire::{Message, PartitionRequest};
 
-/// Token of the listening socket.
-pub(super) const LISTENER: Token = Token(0);
 /// Token of the waker.
-pub(super) const WAKER: Token = Token(1);
+pub(super) const WAKER: Token = Token(2);
 /// Events taken from one poll.
 const MAX_EVENTS: usize = 256;
 /// Time a peer has to authenticate itself.
@@ -43,7 +44,7 @@ pub(super) struct Context {
 /// The state of the I/O thread.
 pub(super) struct IoThread {
     poll: Poll,
-    listener: TcpListener,
+    listeners: Listeners,
     context: Context,
     connections: HashMap<usize, Connection>,
     /// The connection to each executor that channels are read from.
@@ -51,21 +52,20 @@ pub(super) struct IoThread {
     next_token: usize,
     /// Connections that deserve a turn.
     scheduled: VecDeque<usize>,
-    accepting: bool,
     closing: bool,
 }
 
 impl IoThread {
     pub(super) fn new(
         poll: Poll,
-        listener: TcpListener,
+        listeners: Listeners,
         transport: Arc<Transport>,
         manager: Arc<PartitionManager>,
         config: Arc<EnvironmentConfig>,
     ) -> Self {
         Self {
             poll,
-            listener,
+            listeners,
             context: Context {
                 transport,
                 manager,
@@ -75,7 +75,6 @@ impl IoThread {
             clients: HashMap::new(),
             next_token: FIRST_CONNECTION.0,
             scheduled: VecDeque::new(),
-            accepting: true,
             closing: false,
         }
     }
@@ -97,8 +96,8 @@ impl IoThread {
             for command in commands.drain(..) {
                 self.on_command(command);
             }
-            if self.accepting {
-                self.accept();
+            while let Some((socket, peer)) = self.listeners.accept() {
+                self.on_accepted(socket, peer);
             }
             for _ in 0..self.scheduled.len() {
                 if let Some(token) = self.scheduled.pop_front() {
@@ -114,7 +113,7 @@ impl IoThread {
     }
 
     fn poll_once(&mut self, events: &mut Events) -> std::io::Result<()> {
-        let timeout = if self.closing || !self.scheduled.is_empty() || self.accepting {
+        let timeout = if self.closing || !self.scheduled.is_empty() || self.listeners.is_ready() {
             Some(Duration::ZERO)
         } else {
             let next = self.expire(Instant::now());
@@ -133,7 +132,7 @@ impl IoThread {
         for event in events.iter() {
             match event.token() {
                 WAKER => {}
-                LISTENER => self.accepting = true,
+                token @ (TCP_LISTENER | SAME_HOST_LISTENER) => self.listeners.on_event(token),
                 Token(token) => {
                     if let Some(connection) = self.connections.get_mut(&token) {
                         connection.ending |= event.is_read_closed();
@@ -297,61 +296,47 @@ impl IoThread {
                  probably lost."
             ))
         };
-        let mut stream = TcpStream::connect(address).map_err(failed)?;
-        let token = self.register(&mut stream).map_err(failed)?;
+        let same_host = if self.context.config.same_host_path {
+            same_host::connect(address)
+        } else {
+            None
+        };
+        let mut socket = match same_host {
+            Some(stream) => Socket::SameHost(stream),
+            None => Socket::Tcp(TcpStream::connect(address).map_err(failed)?),
+        };
+        let token = self.register(&mut socket).map_err(failed)?;
         let deadline = Instant::now() + self.context.config.connect_timeout;
         self.connections.insert(
             token,
-            Connection::connecting(token, stream, address, deadline),
+            Connection::connecting(token, socket, Peer::Address(address), deadline),
         );
         self.clients.insert(address, token);
         Ok(token)
     }
 
-    fn register(&mut self, stream: &mut TcpStream) -> std::io::Result<usize> {
+    fn register(&mut self, socket: &mut Socket) -> std::io::Result<usize> {
         let token = self.next_token;
         self.next_token += 1;
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.poll
             .registry()
-            .register(stream, Token(token), interest)?;
+            .register(socket, Token(token), interest)?;
         Ok(token)
     }
 
-    fn accept(&mut self) {
-        loop {
-            match self.listener.accept() {
-                Ok((stream, peer)) => self.on_accepted(stream, peer),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.accepting = false;
-                    return;
-                }
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-                    ) => {}
-                Err(error) => {
-                    log::warn!("accepting a connection: {error}");
-                    self.accepting = false;
-                    return;
-                }
-            }
-        }
-    }
-
-    fn on_accepted(&mut self, mut stream: TcpStream, peer: SocketAddr) {
+    fn on_accepted(&mut self, mut socket: Socket, peer: Peer) {
         if self.connections.len() >= MAX_CONNECTIONS {
             log::warn!("refusing a connection from {peer}: {MAX_CONNECTIONS} are open");
             return;
         }
-        let accepted = stream
-            .set_nodelay(true)
-            .and_then(|()| self.register(&mut stream));
+        let accepted = socket
+            .set_nodelay()
+            .and_then(|()| self.register(&mut socket));
         let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         let connection = accepted
             .map_err(|error| Error::io("preparing an accepted connection", &error))
-            .and_then(|token| Connection::accepted(token, stream, peer, deadline));
+            .and_then(|token| Connection::accepted(token, socket, peer, deadline));
         match connection {
             Ok(connection) => {
                 let token = connection.token;
@@ -367,7 +352,7 @@ impl IoThread {
         let Some(mut connection) = self.connections.remove(&token) else {
             return;
         };
-        if let Err(error) = self.poll.registry().deregister(&mut connection.stream) {
+        if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             log::debug!("deregistering a connection: {error}");
         }
         // Buffers on their way go back before anybody hears of the end.

@@ -1,4 +1,5 @@
-//! The transport: one I/O thread per executor and the TCP connections it owns.
+//! The transport: one I/O thread per executor and the connections it owns, by TCP or, on the same
+//! host, by Unix sockets.
 //!
 //! Sockets live in this module only.  Other threads talk to the I/O thread by commands; every
 //! command is coalesced by its sender (one announcement per channel with new credit, one
@@ -10,15 +11,18 @@ mod client;
 mod connection;
 mod inbound;
 mod io_thread;
+mod listeners;
 mod outbound;
+mod same_host;
 mod server;
+mod socket;
 
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
-use mio::net::TcpListener;
-use mio::{Interest, Poll, Token, Waker};
+use mio::{Poll, Token, Waker};
 
+use self::listeners::Listeners;
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
@@ -76,18 +80,15 @@ impl Transport {
         manager: &Arc<PartitionManager>,
     ) -> Result<Arc<Self>> {
         let bind = || {
-            let bound = std::net::TcpListener::bind((config.bind_host.as_str(), 0))?;
-            bound.set_nonblocking(true)?;
-            let address = bound.local_addr()?;
             let poll = Poll::new()?;
-            let mut listener = TcpListener::from_std(bound);
-            poll.registry()
-                .register(&mut listener, io_thread::LISTENER, Interest::READABLE)?;
+            let (listeners, address) =
+                Listeners::bind(&config.bind_host, config.same_host_path, poll.registry())?;
             let waker = Waker::new(poll.registry(), io_thread::WAKER)?;
-            Ok((listener, address, poll, waker))
+            Ok((listeners, address, poll, waker))
         };
         let doing = format!("opening the data port on {}", config.bind_host);
-        let (listener, address, poll, waker) = bind().map_err(|error| Error::io(&doing, &error))?;
+        let (listeners, address, poll, waker) =
+            bind().map_err(|error| Error::io(&doing, &error))?;
         let transport = Arc::new(Self {
             commands: Mutex::new(Some(Vec::new())),
             parked: AtomicBool::new(false),
@@ -97,7 +98,7 @@ impl Transport {
         });
         let io = io_thread::IoThread::new(
             poll,
-            listener,
+            listeners,
             Arc::clone(&transport),
             Arc::clone(manager),
             Arc::clone(config),
@@ -183,4 +184,4 @@ impl Transport {
 }
 
 /// First token of a connection; tokens are never used twice.
-const FIRST_CONNECTION: Token = Token(2);
+const FIRST_CONNECTION: Token = Token(3);

@@ -1,0 +1,93 @@
+"""The same-host path: a Unix socket beside every data port.
+
+An executor listens on its data port and on a Unix socket in Linux's abstract namespace whose name
+is made of the data port's address.  Abstract names, like ports, belong to a network namespace,
+and a port has one owner in it: whoever finds the name of an address has found the executor behind
+it, on its own host.  Nobody finds the name from another host or namespace; TCP is taken there.
+A name held by a process of another user is not trusted with the choice of the path; the token is
+asked for on either path all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import struct
+
+logger = logging.getLogger(__name__)
+
+_NAME_PREFIX = "penstock-data/"
+"""What every name begins with; the native runtime uses the same."""
+
+_SEND_BUFFER_BYTES = 1 << 20
+"""Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit."""
+
+_LISTEN_BACKLOG = 1024
+_PEER_CREDENTIALS = struct.Struct("3i")
+
+
+def _name_of(address: tuple[str, int]) -> bytes:
+    return f"\0{_NAME_PREFIX}{address[0]}/{address[1]}".encode()
+
+
+def listen(address: tuple[str, int]) -> socket.socket | None:
+    """Listen beside a data port; None when somebody else holds the name."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    try:
+        sock.bind(_name_of(address))
+        sock.listen(_LISTEN_BACKLOG)
+    except OSError as error:
+        sock.close()
+        logger.debug("no same-host path beside %s:%d: %s", *address, error)
+        return None
+    return sock
+
+
+def connect(address: tuple[str, int]) -> socket.socket | None:
+    """Connect to the executor with the data port ``address`` if it is one of this host's."""
+    try:
+        try:
+            return _dial(address)
+        except ConnectionRefusedError:
+            wildcard = _wildcard(address)
+            if wildcard is None:
+                raise
+            return _dial(wildcard)
+    except OSError as error:
+        logger.debug("%s:%d is reached by TCP: %s", *address, error)
+        return None
+
+
+def _dial(address: tuple[str, int]) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.connect(_name_of(address))
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
+        _, owner, _ = _PEER_CREDENTIALS.unpack(credentials)
+        if owner != os.geteuid():
+            raise PermissionError("its same-host name is held by another user's process")
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def configure(sock: socket.socket) -> None:
+    """Let more than one buffer be on its way."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+
+
+def _wildcard(address: tuple[str, int]) -> tuple[str, int] | None:
+    """What an executor that listens on all addresses calls ``address``, if it is this host's."""
+    host, port = address
+    family, everywhere = (socket.AF_INET6, "::") if ":" in host else (socket.AF_INET, "0.0.0.0")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # Only an address of one's own can be bound.
+            probe.bind((host, 0))
+        except OSError:
+            return None
+    return everywhere, port

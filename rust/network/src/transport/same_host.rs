@@ -1,0 +1,119 @@
+//! The same-host path: a Unix socket beside every data port.
+//!
+//! An executor listens on its data port and on a Unix socket in Linux's abstract namespace whose
+//! name is made of the data port's address.  Abstract names, like ports, belong to a network
+//! namespace, and a port has one owner in it: whoever finds the name of an address has found the
+//! executor behind it, on its own host.  Nobody finds the name from another host or namespace, and
+//! TCP is taken there.  A name held by a process of another user is not trusted with the choice
+//! of the path; the token is asked for on either path all the same.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::SocketAddr as UnixAddr;
+
+use mio::net::{UnixListener, UnixStream};
+
+/// What every name begins with; the pure runtime uses the same.
+const NAME_PREFIX: &str = "penstock-data/";
+/// Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// The abstract address beside a data port.
+fn name_of(address: SocketAddr) -> io::Result<UnixAddr> {
+    UnixAddr::from_abstract_name(format!("{NAME_PREFIX}{}/{}", address.ip(), address.port()))
+}
+
+/// Listens beside the data port `address`; `None` when somebody else holds the name.
+pub(super) fn listen(address: SocketAddr) -> Option<UnixListener> {
+    match name_of(address).and_then(|name| UnixListener::bind_addr(&name)) {
+        Ok(listener) => Some(listener),
+        Err(error) => {
+            log::debug!("no same-host path beside {address}: {error}");
+            None
+        }
+    }
+}
+
+/// Connects to the executor with the data port `address` if it is one of this host's.
+pub(super) fn connect(address: SocketAddr) -> Option<UnixStream> {
+    let connected = dial(address).or_else(|error| match wildcard(address) {
+        Some(wildcard) if error.kind() == io::ErrorKind::ConnectionRefused => dial(wildcard),
+        _ => Err(error),
+    });
+    match connected {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            log::debug!("{address} is reached by TCP: {error}");
+            None
+        }
+    }
+}
+
+fn dial(address: SocketAddr) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect_addr(&name_of(address)?)?;
+    let owner = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+    if owner != rustix::process::geteuid() {
+        return Err(io::Error::other(
+            "its same-host name is held by another user's process",
+        ));
+    }
+    prepare(&stream)?;
+    Ok(stream)
+}
+
+/// Lets more than one buffer be on its way.
+pub(super) fn prepare(stream: &UnixStream) -> io::Result<()> {
+    rustix::net::sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER_BYTES)?;
+    Ok(())
+}
+
+/// What an executor that listens on all addresses calls `address`, if that is one of this host's.
+fn wildcard(address: SocketAddr) -> Option<SocketAddr> {
+    // Only an address of one's own can be bound.
+    UdpSocket::bind((address.ip(), 0)).ok()?;
+    let any: IpAddr = match address.ip() {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    Some(SocketAddr::new(any, address.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn port_of_our_own() -> (std::net::TcpListener, SocketAddr) {
+        let port = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = port.local_addr().expect("an address");
+        (port, address)
+    }
+
+    #[test]
+    fn finds_only_the_executor_of_that_port() {
+        let (_first, address) = port_of_our_own();
+        let (_second, other) = port_of_our_own();
+        let _listener = listen(address).expect("listening");
+        assert!(connect(address).is_some());
+        assert!(connect(other).is_none());
+    }
+
+    #[test]
+    fn finds_an_executor_that_listens_everywhere() {
+        let port = std::net::TcpListener::bind(("0.0.0.0", 0)).expect("a port");
+        let address = port.local_addr().expect("an address");
+        let _listener = listen(address).expect("listening");
+        let reached = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port());
+        assert!(connect(reached).is_some());
+        // An address of documentation's, which no host has.
+        let foreign = SocketAddr::new(Ipv4Addr::new(192, 0, 2, 1).into(), address.port());
+        assert!(connect(foreign).is_none());
+    }
+
+    #[test]
+    fn a_taken_name_is_left_to_its_owner() {
+        let (_port, address) = port_of_our_own();
+        let _listener = listen(address).expect("listening");
+        assert!(listen(address).is_none());
+    }
+}
