@@ -76,3 +76,11 @@ class JvmOnlyError(PenstockError, NotImplementedError):
 
 class IllegalStateError(PenstockError, RuntimeError):
     """A call that the object's present state forbids: a defect of the caller, not of the data."""
+
+
+class SourceError(PenstockError, OSError):
+    """A source cannot be read; names what was to be read, and where."""
+
+
+class SinkError(PenstockError, OSError):
+    """A sink cannot be written; names the place, and what to do."""

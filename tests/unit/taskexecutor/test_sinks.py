@@ -8,6 +8,7 @@ from penstock.common.typeinfo import Types
 from penstock.common.types import Row, RowKind
 from penstock.datastream.connectors.file_system import BucketAssigner, RollingPolicy
 from penstock.datastream.functions import SinkFunction
+from penstock.errors import SinkError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.network.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
@@ -60,6 +61,14 @@ def test_failed_task_leaves_no_part_file(tmp_path):
     with OneInputStreamOperatorTestHarness(file_descriptor(tmp_path)) as test:
         test.process_element("a")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_folder_that_cannot_be_written_is_named_before_the_first_element(tmp_path):
+    occupied = tmp_path / "occupied"
+    occupied.touch()
+    harness = OneInputStreamOperatorTestHarness(file_descriptor(occupied / "out"))
+    with pytest.raises(SinkError, match=r"cannot write into .*occupied/out"):
+        harness.open()
 
 
 def test_existing_part_files_are_not_overwritten(tmp_path):

@@ -6,11 +6,11 @@ from itertools import chain
 
 import pytest
 from penstock.datastream.functions import SourceFunction
+from penstock.errors import SourceError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.taskexecutor.loop import END_OF_DATA
 from penstock.taskexecutor.sources import file as file_source
 from penstock.taskexecutor.sources.number_sequence import part_of_range
-from penstock.taskexecutor.sources.socket_text import SocketSourceError
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 
@@ -115,7 +115,7 @@ def test_socket_is_connected_again_and_lines_go_on():
 def test_absent_server_is_named():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(SocketSourceError, match=f"127.0.0.1:{port}"):
+    with pytest.raises(SourceError, match=f"127.0.0.1:{port}"):
         run(socket_descriptor(port, max_retry=2))
 
 

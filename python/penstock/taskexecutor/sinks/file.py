@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from penstock.errors import SinkError
 from penstock.taskexecutor.loop import StreamOperator
 
 if TYPE_CHECKING:
@@ -76,8 +77,19 @@ class FileSinkOperator(StreamOperator):
         self.parts: dict[str, _PartFile] = {}
 
     def open(self) -> None:
-        """Prepares for elements."""
-        self.base_path.mkdir(parents=True, exist_ok=True)
+        """Makes sure that files can be written before the first element comes."""
+        try:
+            self.base_path.mkdir(parents=True, exist_ok=True)
+            probe = self.base_path / f".probe.{uuid.uuid4().hex}"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            msg = (
+                f"the file sink cannot write into {self.base_path}: {error.strerror}; "
+                "choose a folder that the workers may create and write"
+            )
+            self.failed_with = SinkError(msg)
+            raise self.failed_with from error
         if self.policy.rollover_interval_ms or self.policy.inactivity_interval_ms:
             self._schedule_check()
 

@@ -8,7 +8,7 @@ import socket
 import time
 from typing import TYPE_CHECKING
 
-from penstock.errors import PenstockError
+from penstock.errors import SourceError
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
     MIN_TIMESTAMP,
@@ -27,10 +27,6 @@ logger = logging.getLogger(__name__)
 
 _READ_BYTES = 8192
 _FOREVER = -1
-
-
-class SocketSourceError(PenstockError, ConnectionError):
-    """The server could not be reached; names it and the number of attempts."""
 
 
 def create_socket_text_source(context: OperatorContext) -> StreamOperator:
@@ -83,7 +79,7 @@ class SocketTextSource(SourceOperator):
                         f"the socket source cannot connect to {host}:{port} "
                         f"({self.attempts} attempts): {error}"
                     )
-                    raise SocketSourceError(msg) from error
+                    raise SourceError(msg) from error
                 return NOTHING_AVAILABLE
         return self._read()
 
