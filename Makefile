@@ -57,7 +57,7 @@ bench: $(STAMP)  ## the micro benchmarks, measured
 	$(PYTEST) benchmarks/micro --benchmark-enable
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
-	$(BIN)/python benchmarks/workloads/word_count.py
+	$(BIN)/python benchmarks/workloads/all_workloads.py
 
 wheel: $(BIN)/python  ## a wheel in dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .

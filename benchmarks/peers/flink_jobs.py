@@ -1,6 +1,6 @@
 """The workloads as PyFlink programs; the package is penstock or pyflink: ``BENCH["root"]``.
 
-W1 word count, W2 keyed sum, W3 stateless maps and a filter, W4 windowed count.  See
+W1 word count, W2 keyed sum, W3 stateless maps and a filter, W4 windowed count, W5 latency.  See
 ``benchmarks/README.md`` for their definitions.
 """
 
@@ -136,6 +136,53 @@ def windowed_count(env):
     )
 
 
+def latency(env):
+    state = importlib.import_module(ROOT + ".datastream.state")
+
+    class Pace(datastream.MapFunction):
+        """Holds each number back until it is due, and stamps it with the time of emission."""
+
+        def open(self, runtime_context):
+            self.started = None
+
+        def map(self, number):
+            if self.started is None:
+                self.started = time.time_ns()
+                mark(first=self.started)
+            due = self.started + number * 1_000_000_000 // BENCH["rate"]
+            while (now := time.time_ns()) < due:
+                time.sleep(max(50e-6, (due - now) / 1e9))
+            return number % 10_000, time.time_ns()
+
+    class Count(datastream.KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.count = runtime_context.get_state(
+                state.ValueStateDescriptor("count", Types.LONG())
+            )
+
+        def process_element(self, value, ctx):
+            count = (self.count.value() or 0) + 1
+            self.count.update(count)
+            yield count, value[1]
+
+    class Measure(datastream.MapFunction):
+        def open(self, runtime_context):
+            self.seen = []
+
+        def map(self, value):
+            self.seen.append((value[1], time.time_ns() - value[1]))
+            return value
+
+        def close(self):
+            if self.seen:
+                mark(latencies=self.seen)
+
+    env.set_buffer_timeout(BENCH["buffer_timeout"])
+    paced = numbers(env).set_parallelism(1).map(Pace(), PAIR).set_parallelism(1)
+    counts = paced.key_by(lambda pair: pair[0], Types.LONG()).process(Count(), PAIR)
+    discard(counts.map(Measure(), PAIR))
+
+
 def main():
     configuration = common.Configuration()
     for key, value in BENCH.get("configuration", {}).items():
@@ -148,6 +195,7 @@ def main():
         "W2-built-in": lambda: keyed_sum(env, built_in=True),
         "W3": lambda: stateless(env),
         "W4": lambda: windowed_count(env),
+        "W5": lambda: latency(env),
     }[BENCH["workload"]]()
     env.execute(BENCH["workload"])
     mark(last=time.time_ns())

@@ -3,13 +3,15 @@
 Every program gets its parameters in the environment variable ``BENCH`` (JSON) and appends lines
 of JSON to the file ``BENCH["marks"]``: ``{"first": ns}`` at its first record and ``{"last": ns}``
 after its last one (wall-clock nanoseconds); with several processes the earliest and the latest
-count.  Start-up is the time from the start of the process to the first record.
+count.  Start-up is the time from the start of the process to the first record.  A program that
+measures latency appends ``{"latencies": [[stamp, nanoseconds], ...]}`` as well.
 """
 
 import dataclasses
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,21 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 
+#: The engine that rates are compared with.
+PLAIN = "one Python loop"
+
+#: Elements of the first seconds of a latency run are left out: they see the start of the others.
+WARM_UP_NS = 2_000_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Latency:
+    """Percentiles of one run, in ms."""
+
+    p50: float
+    p95: float
+    p99: float
+
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -34,6 +51,8 @@ class Run:
     seconds: float
     startup_s: float
     peak_mb: float
+    cpu_s: float  # of the program and the children it waited for, start-up included
+    latency_ms: Latency | None = None
 
     @property
     def rate(self) -> float:
@@ -93,6 +112,7 @@ def measure(
         marks.touch()
         bench = json.dumps({"marks": str(marks), "workload": workload, **parameters})
         with log.open("wb") as out:
+            used = _children_cpu_s()
             started = time.time_ns()
             process = subprocess.Popen(
                 command,
@@ -121,7 +141,24 @@ def measure(
         seconds=(max(lasts) - min(firsts)) / 1e9,
         startup_s=(min(firsts) - started) / 1e9,
         peak_mb=memory.peak_bytes / 1e6,
+        cpu_s=_children_cpu_s() - used,
+        latency_ms=_percentiles([pair for line in lines for pair in line.get("latencies", ())]),
     )
+
+
+def _children_cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _percentiles(seen: list[tuple[int, int]]) -> Latency | None:
+    """Percentiles of (stamp, latency) pairs in ns, without those of the warm-up."""
+    if not seen:
+        return None
+    begin = min(stamp for stamp, _ in seen) + WARM_UP_NS
+    latencies = sorted(latency for stamp, latency in seen if stamp >= begin)
+    p50, p95, p99 = (latencies[int(share * len(latencies))] / 1e6 for share in (0.5, 0.95, 0.99))
+    return Latency(p50, p95, p99)
 
 
 def machine() -> dict[str, object]:
@@ -151,13 +188,17 @@ def commit() -> str:
 
 def print_table(runs: list[Run]) -> None:
     print(
-        f"{'workload':10} {'engine':28} {'records/s':>14} {'seconds':>9} "
-        f"{'start-up s':>11} {'peak MB':>9}"
+        f"{'workload':12} {'engine':30} {'records/s':>14} {'of plain':>9} {'seconds':>8} "
+        f"{'start-up s':>11} {'cpu s':>7} {'peak MB':>8}  p50/p95/p99 ms"
     )
+    plain = {run.workload: run.rate for run in runs if run.engine == PLAIN}
     for run in runs:
+        ratio = f"{run.rate / plain[run.workload]:.2f}" if run.workload in plain else ""
+        found = run.latency_ms
+        latency = f"{found.p50:.3f}/{found.p95:.3f}/{found.p99:.3f}" if found else ""
         print(
-            f"{run.workload:10} {run.engine:28} {run.rate:14,.0f} {run.seconds:9.2f} "
-            f"{run.startup_s:11.2f} {run.peak_mb:9.0f}"
+            f"{run.workload:12} {run.engine:30} {run.rate:14,.0f} {ratio:>9} {run.seconds:8.2f} "
+            f"{run.startup_s:11.2f} {run.cpu_s:7.1f} {run.peak_mb:8.0f}  {latency}"
         )
 
 
@@ -167,6 +208,7 @@ def write_results(name: str, runs: list[Run]) -> None:
     document = {
         "machine": machine(),
         "commit": commit(),
+        "command": " ".join(["python", *sys.argv]),
         "rows": [dataclasses.asdict(run) | {"rate": round(run.rate)} for run in runs],
     }
     target = RESULTS / f"{name}.json"

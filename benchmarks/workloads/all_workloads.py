@@ -1,0 +1,169 @@
+"""The workloads W1 to W5: penstock native and pure, beside the peers that are installed.
+
+    python benchmarks/workloads/all_workloads.py [--workload W2 ...] [--only ENGINE ...]
+        [--target local|spark ...] [--scale 0.1] [--repeat 3]
+
+Parallelism 2.  PyFlink and Bytewax are taken from this interpreter, or from the interpreters that
+PENSTOCK_BENCH_PYFLINK and PENSTOCK_BENCH_BYTEWAX name.  Prints a table and writes
+``benchmarks/results/workloads.json``.  ``benchmarks/README.md`` defines the workloads.
+"""
+
+import argparse
+import dataclasses
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import harness
+import text
+
+PEERS = harness.ROOT / "benchmarks" / "peers"
+WORKLOADS = ("W1", "W2", "W2-built-in", "W3", "W4", "W5")
+
+TEXT_BYTES = 60_000_000
+NUMBERS = {"W2": 8_000_000, "W2-built-in": 8_000_000, "W3": 16_000_000, "W4": 8_000_000}
+
+#: Slow engines get this share of the input.
+SHARES = {"pure": 1 / 15, "pyflink": 1 / 60}
+
+LATENCY_RATE = 20_000
+LATENCY_SECONDS = 12
+BUFFER_TIMEOUTS_MS = (1, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """How to run one engine."""
+
+    name: str
+    command: tuple[str, ...]
+    parameters: dict[str, object] = dataclasses.field(default_factory=dict)
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    share: float = 1.0
+    has_buffer_timeout: bool = False
+    workloads: tuple[str, ...] = WORKLOADS
+
+
+def engines(targets: list[str]) -> dict[str, Engine]:
+    """The engines that are here, by short name."""
+    found: dict[str, Engine] = {}
+    flink_jobs = str(PEERS / "flink_jobs.py")
+    spark = {"spark.master": "local[2]", "spark.ui.enabled": "false"}
+    for target in targets:
+        for runtime in ("native", "pure"):
+            found[f"{runtime}-{target}"] = Engine(
+                f"penstock {runtime} {target}",
+                (sys.executable, flink_jobs),
+                {"root": "penstock", "configuration": spark if target == "spark" else {}},
+                {"PENSTOCK_RUNTIME": runtime, "PENSTOCK_EXECUTION_TARGET": target},
+                share=SHARES.get(runtime, 1.0),
+                has_buffer_timeout=True,
+                # The pure runtime cannot keep up with the source's rate.
+                workloads=WORKLOADS if runtime == "native" else WORKLOADS[:-1],
+            )
+    if python := harness.python_for("pyflink", "PENSTOCK_BENCH_PYFLINK"):
+        found["pyflink"] = Engine(
+            "PyFlink thread mode",
+            (python, flink_jobs),
+            {"root": "pyflink", "configuration": {"python.execution-mode": "thread"}},
+            share=SHARES["pyflink"],
+            has_buffer_timeout=True,
+        )
+    if python := harness.python_for("bytewax", "PENSTOCK_BENCH_BYTEWAX"):
+        found["bytewax"] = Engine(
+            "Bytewax, 2 processes",
+            (python, "-m", "bytewax.testing", "-p", "2", f"{PEERS}/bytewax_flow.py:flow"),
+            workloads=("W1", "W2", "W3", "W4", "W5"),
+        )
+    for short, name in [("plain_python", harness.PLAIN), ("columnar", "numpy/pyarrow, one core")]:
+        program = str(PEERS / f"{short}.py")
+        found[short] = Engine(name, (sys.executable, program), workloads=WORKLOADS[:-1])
+    return found
+
+
+def measure(engine: Engine, workload: str, scale: float, repeat: int) -> list[harness.Run]:
+    """The median run, or for W5 that of each buffer timeout."""
+    if workload == "W5":
+        count = int(LATENCY_RATE * max(3.0, LATENCY_SECONDS * scale))
+        timeouts = BUFFER_TIMEOUTS_MS if engine.has_buffer_timeout else (None,)
+        return [
+            _median(
+                engine,
+                engine.name if timeout is None else f"{engine.name}, timeout {timeout}",
+                workload,
+                count,
+                {"n": count, "rate": LATENCY_RATE, "buffer_timeout": timeout},
+                repeat,
+            )
+            for timeout in timeouts
+        ]
+    if workload == "W1":
+        size = int(TEXT_BYTES * engine.share * scale)
+        folder = harness.ROOT / "data" / f"text-{size}"
+        words = text.generate(folder, size)
+        parameters: dict[str, object] = {"text": str(folder)}
+        return [_median(engine, engine.name, workload, words, parameters, repeat)]
+    count = int(NUMBERS[workload] * engine.share * scale)
+    return [_median(engine, engine.name, workload, count, {"n": count}, repeat)]
+
+
+def _median(
+    engine: Engine,
+    name: str,
+    workload: str,
+    records: int,
+    parameters: dict[str, object],
+    repeat: int,
+) -> harness.Run:
+    everything = {"parallelism": 2, **engine.parameters, **parameters}
+    runs = [
+        harness.measure(
+            name, workload, list(engine.command), records, everything, engine.environment
+        )
+        for _ in range(repeat)
+    ]
+    middle = statistics.median_low([run.seconds for run in runs])
+    if runs[0].latency_ms is not None:
+        p99 = statistics.median_low([run.latency_ms.p99 for run in runs if run.latency_ms])
+        return next(run for run in runs if run.latency_ms and run.latency_ms.p99 == p99)
+    return next(run for run in runs if run.seconds == middle)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--workload", action="append", choices=WORKLOADS)
+    parser.add_argument("--only", action="append", help="engines to run, by their short names")
+    parser.add_argument("--target", action="append", choices=["spark", "local"])
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the input")
+    parser.add_argument("--repeat", type=int, default=1, help="runs of which the median counts")
+    parser.add_argument("--results", default="workloads", help="name of the file of results")
+    arguments = parser.parse_args()
+    available = engines(arguments.target or ["local"])
+    if unknown := set(arguments.only or ()) - set(available):
+        parser.error(f"not here: {sorted(unknown)}; there are {sorted(available)}")
+    runs: list[harness.Run] = []
+    failures: list[str] = []
+    for workload in arguments.workload or WORKLOADS:
+        for short, engine in available.items():
+            if workload not in engine.workloads or short not in (arguments.only or available):
+                continue
+            try:
+                measured = measure(engine, workload, arguments.scale, arguments.repeat)
+            except RuntimeError as error:
+                failures.append(str(error))
+                print(error, file=sys.stderr)
+                continue
+            runs.extend(measured)
+            harness.print_table(measured)
+    print()
+    harness.print_table(runs)
+    harness.write_results(arguments.results, runs)
+    if failures:
+        sys.exit(f"{len(failures)} runs failed")
+
+
+if __name__ == "__main__":
+    main()
