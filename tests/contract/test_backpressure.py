@@ -129,6 +129,23 @@ def test_memory_stays_in_the_pool(plane, pair):
     assert_all_returned(*plane.environments)
 
 
+def test_overdraft_leaves_the_minimum_of_others(plane):
+    """A-15: a partition that is not read cannot keep another one from its minimum."""
+    environment = plane.environment(num_segments=12)
+    greedy = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    modest = environment.create_result_partition(partition_id(1), 1, flush_timeout_ms=-1)
+    writer = SlowWriter(plane, greedy)
+    settled(writer, greedy, 9)
+    assert environment.available_segments <= 2
+    value = plane.value_of_framed_size(1024)
+    writing = plane.writing(modest, "GLOBAL")
+    Background(lambda: writing.write(value, value)).result()
+    greedy.release()
+    writer.background.result()
+    modest.release()
+    assert_all_returned(environment)
+
+
 def test_availability_follows_the_pool(plane):
     """A-19: a partition is unavailable exactly while its writer would have to wait."""
     environment = plane.environment()

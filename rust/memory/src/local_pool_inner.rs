@@ -6,7 +6,7 @@ use crate::availability::{AvailabilityHelper, Signal, Wakeups};
 use crate::error::PoolError;
 use crate::local_buffer_pool::BufferListener;
 use crate::local_pool_options::LocalPoolOptions;
-use crate::network_buffer_pool::NetworkBufferPool;
+use crate::network_buffer_pool::{Claim, NetworkBufferPool};
 use crate::short_lock::{ShortGuard, ShortLock};
 use crate::slot::{NO_CHANNEL, Recycler, SlotRef};
 use crate::sync::Arc;
@@ -126,16 +126,26 @@ impl LocalPoolInner {
         Ok(Some(UniqueBuffer::from_slot(slot)))
     }
 
-    /// A segment beyond the pool's size, or, within it, one the network pool has free right now.
+    /// A segment beyond the pool's size, or, within it, one the network pool has free right now;
+    /// beyond the pool's minimum never one that the network pool owes to others.
     #[cold]
     fn request_overdraft(self: &Arc<Self>, state: &mut PoolState) -> Option<SlotRef> {
         if state.requested >= state.size + self.options.max_overdraft {
             return None;
         }
-        let slot = self.network_pool.request_pooled()?;
+        let slot = self.network_pool.request_pooled(self.claim(state))?;
         self.adopt(slot);
         state.requested += 1;
         Some(slot)
+    }
+
+    /// By which right the pool takes its next segment.
+    fn claim(&self, state: &PoolState) -> Claim {
+        if state.requested < self.options.min_segments {
+            Claim::Promised
+        } else {
+            Claim::Surplus
+        }
     }
 
     /// Makes this pool the one that `slot` returns to.
@@ -163,7 +173,8 @@ impl LocalPoolInner {
     /// Takes one free segment of the network pool, or asks to be woken when it has one.
     fn fetch_one(self: &Arc<Self>, state: &mut PoolState) {
         loop {
-            let future = match self.network_pool.request_pooled_or_future() {
+            let claim = self.claim(state);
+            let future = match self.network_pool.request_pooled_or_future(claim) {
                 Ok(slot) => {
                     self.adopt(slot);
                     state.requested += 1;
@@ -372,7 +383,7 @@ impl LocalPoolInner {
             if missing == 0 {
                 return Ok(());
             }
-            let slots = match self.network_pool.collect_segments(missing) {
+            let slots = match self.network_pool.collect_segments(missing, Claim::Reserved) {
                 Ok(slots) => slots,
                 Err((collected, error)) => {
                     for slot in collected {
@@ -388,6 +399,7 @@ impl LocalPoolInner {
     /// Adds segments that were collected without the lock; those that no longer fit go back.
     fn take_reserved(self: &Arc<Self>, slots: Vec<SlotRef>) {
         let mut rejected = Vec::new();
+        let mut settled = 0;
         let signal = {
             let mut state = self.state.lock();
             for slot in slots {
@@ -395,12 +407,14 @@ impl LocalPoolInner {
                     rejected.push(slot);
                 } else {
                     self.adopt(slot);
+                    settled += usize::from(self.claim(&state) == Claim::Promised);
                     state.requested += 1;
                     state.segments.push(slot);
                 }
             }
             self.update_availability(&mut state)
         };
+        self.network_pool.settle(settled);
         for slot in rejected {
             self.network_pool.recycle_pooled(slot);
         }
@@ -411,16 +425,17 @@ impl LocalPoolInner {
     }
 
     pub(crate) fn lazy_destroy(self: &Arc<Self>) {
-        let (segments, listeners, signal) = {
+        let (segments, listeners, signal, owed) = {
             let mut state = self.state.lock();
             if state.destroyed {
                 return;
             }
             state.destroyed = true;
+            let owed = self.options.min_segments.saturating_sub(state.requested);
             let segments = std::mem::take(&mut state.segments);
             state.requested -= segments.len();
             let listeners = std::mem::take(&mut state.listeners);
-            (segments, listeners, state.availability.set(true))
+            (segments, listeners, state.availability.set(true), owed)
         };
         for slot in segments {
             self.network_pool.recycle_pooled(slot);
@@ -431,6 +446,6 @@ impl LocalPoolInner {
         if let Some(signal) = signal {
             signal.complete();
         }
-        self.network_pool.unregister(self);
+        self.network_pool.unregister(self, owed);
     }
 }

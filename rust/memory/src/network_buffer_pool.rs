@@ -8,11 +8,19 @@
 //!
 //! They are taken in this order only.  Requesting and recycling never take `factory`.  Signals are
 //! completed and callbacks run while no lock is held.
+//!
+//! # Promises
+//!
+//! A pool's minimum and a channel's exclusive segments are promised.  The free list counts how many
+//! promised segments their owners have not taken yet, and gives nothing of these to anybody else:
+//! not to a pool that grows beyond its minimum, and not as overdraft.  The sizes that
+//! redistribution sets would ensure it by themselves, were it not for the overdraft, which goes
+//! beyond them: one partition's long record must not keep another one from its minimum.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::availability::{AvailabilityFuture, AvailabilityHelper, Wakeups};
+use crate::availability::{AvailabilityFuture, AvailabilityHelper, Signal, Wakeups};
 use crate::error::PoolError;
 use crate::local_buffer_pool::LocalBufferPool;
 use crate::local_pool_inner::LocalPoolInner;
@@ -52,7 +60,12 @@ struct Factory {
 
 struct FreeSegments {
     segments: Vec<SlotRef>,
+    /// Promised segments that their owners have not taken yet.
+    owed: usize,
+    /// Whether there is a segment.
     availability: AvailabilityHelper,
+    /// Whether there is a segment that is owed to nobody.
+    surplus: AvailabilityHelper,
     destroyed: bool,
     /// The memory of all segments; `None` once the pool is destroyed and has the last one back.
     region: Option<SegmentRegion>,
@@ -60,7 +73,51 @@ struct FreeSegments {
     returned: usize,
 }
 
+/// By which right somebody takes a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It was promised to him.
+    Promised,
+    /// It was probably promised to him; [`NetworkBufferPool::settle`] follows if so.
+    Reserved,
+    /// Nobody else was promised it.
+    Surplus,
+}
+
+/// Whom a change of the free list wakes, once its lock is released.
+type Signals = [Option<Arc<Signal>>; 2];
+
+fn complete(signals: Signals) {
+    for signal in signals.into_iter().flatten() {
+        signal.complete();
+    }
+}
+
 impl FreeSegments {
+    fn take(&mut self, claim: Claim) -> Option<SlotRef> {
+        if claim == Claim::Surplus && self.segments.len() <= self.owed {
+            return None;
+        }
+        let slot = self.segments.pop()?;
+        if claim == Claim::Promised {
+            self.owed -= 1;
+        }
+        let nobody = self.refresh();
+        debug_assert!(nobody.iter().all(Option::is_none));
+        Some(slot)
+    }
+
+    /// Brings both availabilities in line with what is free and owed.
+    #[must_use]
+    fn refresh(&mut self) -> Signals {
+        if self.destroyed {
+            // Whoever waits shall look again and see the end.
+            return [self.availability.set(true), self.surplus.set(true)];
+        }
+        let (available, surplus) = (!self.segments.is_empty(), self.segments.len() > self.owed);
+        [self.availability.set(available), self.surplus.set(surplus)]
+    }
+
     /// Counts segments that come back to a destroyed pool; gives out the region with the last.
     fn count_returned(&mut self, count: usize, total: usize) -> Option<SegmentRegion> {
         self.returned += count;
@@ -101,6 +158,7 @@ impl NetworkBufferPool {
         let (region, slots) = allocate_slots(number_of_segments, size)?;
         let segments: Vec<SlotRef> = slots.iter().rev().map(SlotRef::to_slot).collect();
         let availability = AvailabilityHelper::new(!segments.is_empty());
+        let surplus = AvailabilityHelper::new(!segments.is_empty());
         Ok(Arc::new(Self {
             slots,
             segment_size,
@@ -113,7 +171,9 @@ impl NetworkBufferPool {
             }),
             free: ShortLock::new(FreeSegments {
                 segments,
+                owed: 0,
                 availability,
+                surplus,
                 destroyed: false,
                 region: Some(region),
                 returned: 0,
@@ -154,6 +214,12 @@ impl NetworkBufferPool {
     #[must_use]
     pub fn required_segments(&self) -> usize {
         lock(&self.factory).required
+    }
+
+    /// Segments promised to pools and channels that they have not taken yet.
+    #[must_use]
+    pub fn owed_segments(&self) -> usize {
+        self.free.lock().owed
     }
 
     /// How many local pools are registered.
@@ -224,12 +290,13 @@ impl NetworkBufferPool {
             self.redistribute(&mut factory)
         };
         wakeups.run();
-        match self.collect_segments(count) {
+        match self.collect_segments(count, Claim::Promised) {
             Ok(slots) => Ok(slots
                 .into_iter()
                 .map(|slot| PooledSegment::new(slot, Arc::clone(self)))
                 .collect()),
             Err((collected, error)) => {
+                self.settle(count - collected.len());
                 self.give_back(&collected, count);
                 Err(error)
             }
@@ -253,18 +320,15 @@ impl NetworkBufferPool {
     /// Hands out no segment any more; the memory is freed when the last one is back.
     pub fn destroy(&self) {
         lock(&self.factory).destroyed = true;
-        let (region, signal) = {
+        let (region, signals) = {
             let mut free = self.free.lock();
             free.destroyed = true;
             let segments = std::mem::take(&mut free.segments);
             let region = free.count_returned(segments.len(), self.slots.len());
-            // Whoever waits shall look again and see the end.
-            (region, free.availability.set(true))
+            (region, free.refresh())
         };
         drop(region);
-        if let Some(signal) = signal {
-            signal.complete();
-        }
+        complete(signals);
     }
 
     /// Destroys every local pool lazily.
@@ -334,35 +398,40 @@ impl NetworkBufferPool {
 
     /// A free segment for a local pool, or `None`.
     #[inline]
-    pub(crate) fn request_pooled(&self) -> Option<SlotRef> {
-        let mut free = self.free.lock();
-        let slot = free.segments.pop()?;
-        if free.segments.is_empty() {
-            let none = free.availability.set(false);
-            debug_assert!(none.is_none());
-        }
-        Some(slot)
+    pub(crate) fn request_pooled(&self, claim: Claim) -> Option<SlotRef> {
+        self.free.lock().take(claim)
     }
 
     /// A free segment for a local pool, or the future to wait for.
-    pub(crate) fn request_pooled_or_future(&self) -> Result<SlotRef, AvailabilityFuture> {
+    pub(crate) fn request_pooled_or_future(
+        &self,
+        claim: Claim,
+    ) -> Result<SlotRef, AvailabilityFuture> {
         let mut free = self.free.lock();
-        match free.segments.pop() {
-            Some(slot) => {
-                if free.segments.is_empty() {
-                    let none = free.availability.set(false);
-                    debug_assert!(none.is_none());
-                }
-                Ok(slot)
-            }
-            None => Err(free.availability.future()),
-        }
+        free.take(claim).ok_or_else(|| match claim {
+            Claim::Surplus => free.surplus.future(),
+            Claim::Promised | Claim::Reserved => free.availability.future(),
+        })
+    }
+
+    /// Counts `count` segments as owed no more: they were taken, or the promise has ended.
+    pub(crate) fn settle(&self, count: usize) {
+        complete(self.settle_quietly(count));
+    }
+
+    /// As [`settle`](Self::settle), for callers that hold a lock.
+    #[must_use]
+    fn settle_quietly(&self, count: usize) -> Signals {
+        let mut free = self.free.lock();
+        free.owed -= count;
+        free.refresh()
     }
 
     /// Up to `count` segments, waiting for each; what was collected comes back with the error.
     pub(crate) fn collect_segments(
         &self,
         count: usize,
+        claim: Claim,
     ) -> Result<Vec<SlotRef>, (Vec<SlotRef>, PoolError)> {
         let deadline = Deadline::after(Some(self.request_timeout));
         let mut collected = Vec::with_capacity(count);
@@ -370,7 +439,7 @@ impl NetworkBufferPool {
             if self.is_destroyed() {
                 return Err((collected, PoolError::NetworkPoolDestroyed));
             }
-            match self.request_pooled_or_future() {
+            match self.request_pooled_or_future(claim) {
                 Ok(slot) => collected.push(slot),
                 Err(future) => {
                     let left = deadline.remaining().unwrap_or(Duration::ZERO);
@@ -402,7 +471,7 @@ impl NetworkBufferPool {
         if slots.is_empty() {
             return;
         }
-        let signal = {
+        let signals = {
             let mut free = self.free.lock();
             if free.destroyed {
                 let region = free.count_returned(slots.len(), self.slots.len());
@@ -411,15 +480,9 @@ impl NetworkBufferPool {
                 return;
             }
             free.segments.extend_from_slice(slots);
-            if free.availability.is_available() {
-                None
-            } else {
-                free.availability.set(true)
-            }
+            free.refresh()
         };
-        if let Some(signal) = signal {
-            signal.complete();
-        }
+        complete(signals);
     }
 
     pub(crate) fn return_unpooled(&self, slots: &[SlotRef]) {
@@ -439,8 +502,8 @@ impl NetworkBufferPool {
         wakeups.run();
     }
 
-    /// Forgets a local pool that was destroyed.
-    pub(crate) fn unregister(&self, pool: &LocalPoolInner) {
+    /// Forgets a local pool that was destroyed before it had taken `owed` of its minimum.
+    pub(crate) fn unregister(&self, pool: &LocalPoolInner, owed: usize) {
         let wakeups = {
             let mut factory = lock(&self.factory);
             let before = factory.pools.len();
@@ -451,7 +514,12 @@ impl NetworkBufferPool {
                 return;
             }
             factory.required -= pool.options().min_segments;
-            self.redistribute(&mut factory)
+            let signals = self.settle_quietly(owed);
+            let mut wakeups = self.redistribute(&mut factory);
+            for signal in signals {
+                wakeups.push_signal(signal);
+            }
+            wakeups
         };
         wakeups.run();
     }
@@ -472,6 +540,10 @@ impl NetworkBufferPool {
             });
         }
         factory.required += count;
+        let mut free = self.free.lock();
+        free.owed += count;
+        let nobody = free.refresh();
+        debug_assert!(nobody.iter().all(Option::is_none));
         Ok(())
     }
 

@@ -111,6 +111,41 @@ fn overprovisioned_pool_gives_back_to_the_promised_one() {
     assert!(second.is_available());
 }
 
+/// neither overdraft nor growth takes what others were promised, whoever comes first.
+#[test]
+fn overdraft_leaves_the_minimum_of_others() {
+    let pool = network_pool(10);
+    let greedy = pool
+        .create_buffer_pool(LocalPoolOptions::new(1, 3).with_overdraft(20))
+        .unwrap();
+    let (late, third) = (local(&pool, 3, 5), local(&pool, 2, 2));
+    let held: Vec<_> = std::iter::from_fn(|| greedy.request_buffer().unwrap()).collect();
+    assert_eq!(held.len(), 5);
+    assert_eq!(pool.available_segments(), pool.owed_segments());
+    let promised: Vec<_> = std::iter::from_fn(|| late.request_buffer().unwrap()).collect();
+    assert_eq!(promised.len(), 3);
+    assert!(!late.is_available());
+    let segments: Vec<_> = std::iter::from_fn(|| third.request_buffer().unwrap()).collect();
+    assert_eq!((segments.len(), pool.owed_segments()), (2, 0));
+    // The overdraft goes back, and the pool that waits to grow gets it.
+    drop(held);
+    assert!(late.is_available());
+}
+
+/// Segments that nobody is owed any more wake those who wait to grow.
+#[test]
+fn the_end_of_a_promise_serves_those_who_wait() {
+    let pool = network_pool(4);
+    let growing = local(&pool, 1, 4);
+    let promised = local(&pool, 2, 2);
+    let held: Vec<_> = std::iter::from_fn(|| growing.request_buffer().unwrap()).collect();
+    assert_eq!(held.len(), 2);
+    assert!(!growing.is_available());
+    drop(promised);
+    assert!(growing.is_available());
+    assert_eq!(pool.owed_segments(), 0);
+}
+
 /// A request beyond what can be promised is refused and says what would help.
 #[test]
 fn insufficient_segments_are_named() {

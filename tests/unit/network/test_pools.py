@@ -180,10 +180,10 @@ class TestNetworkBufferPool:
     def test_availability(self):
         pool = pool_of(2)
         assert pool.available_future.is_done
-        first, second = pool.request_pooled_segment(), pool.request_pooled_segment()
+        first, second = (pool.request_pooled_segment(promised=False) for _ in range(2))
         waiting = pool.available_future
         assert not waiting.is_done
-        assert pool.request_pooled_segment() is None
+        assert pool.request_pooled_segment(promised=False) is None
         pool.recycle_pooled_segment(first)
         assert waiting.is_done
         assert pool.available_future.is_done
@@ -296,6 +296,34 @@ class TestLocalBufferPool:
         assert pool.available_segments == 30 - size
         local.recycle(held.pop())
         assert local.is_available
+
+    def test_overdraft_leaves_the_minimum_of_others(self):
+        """A-15: neither overdraft nor growth takes what others were promised."""
+        pool = pool_of(10)
+        greedy = pool.create_buffer_pool(1, 3, max_overdraft=20)
+        late, third = pool.create_buffer_pool(3, 5), pool.create_buffer_pool(2, 2)
+
+        def take_all(local):
+            return list(iter(local.request_segment, None))
+
+        held = take_all(greedy)
+        assert len(held) == 5
+        assert pool.available_segments == pool.owed_segments
+        assert len(take_all(late)) == 3
+        assert not late.is_available
+        assert (len(take_all(third)), pool.owed_segments) == (2, 0)
+        for segment in held:
+            greedy.recycle(segment)
+        assert late.is_available
+
+    def test_end_of_a_promise_serves_those_who_wait(self):
+        pool = pool_of(4)
+        growing, promised = pool.create_buffer_pool(1, 4), pool.create_buffer_pool(2, 2)
+        assert len(list(iter(growing.request_segment, None))) == 2
+        assert not growing.is_available
+        promised.lazy_destroy()
+        assert growing.is_available
+        assert pool.owed_segments == 0
 
     def test_blocked_request_wakes_on_recycle(self):
         local = pool_of(4).create_buffer_pool(1, 2)

@@ -262,7 +262,9 @@ class LocalBufferPool:
         # The promise stands already, so the exclusive request must not count a second time.
         segments = self._network_pool.borrow_segments(missing)
         with self._lock:
+            settled = 0 if self._destroyed else min(len(segments), self._owed())
             self._requested += len(segments)
+        self._network_pool.settle(settled)
         for segment in segments:
             self.recycle_segment(segment, UNKNOWN_CHANNEL)
 
@@ -272,6 +274,7 @@ class LocalBufferPool:
             if self._destroyed:
                 return
             self._destroyed = True
+            owed = self._owed()
             segments, self._available = self._available, deque()
             self._requested -= len(segments)
             listeners, self._listeners = self._listeners, deque()
@@ -282,7 +285,7 @@ class LocalBufferPool:
             listener.notify_buffer_destroyed()
         if waiting is not None:
             waiting.complete()
-        self._network_pool.destroy_buffer_pool(self)
+        self._network_pool.destroy_buffer_pool(self, owed)
 
     # -- inside, under the lock -----------------------------------------------------------
 
@@ -300,10 +303,14 @@ class LocalBufferPool:
         return self._fetch()
 
     def _fetch(self) -> MemorySegment | None:
-        segment = self._network_pool.request_pooled_segment()
+        segment = self._network_pool.request_pooled_segment(promised=self._owed() > 0)
         if segment is not None:
             self._requested += 1
         return segment
+
+    def _owed(self) -> int:
+        """Segments of the minimum that the pool has not taken."""
+        return max(0, self.min_segments - self._requested)
 
     def _take_excess(self) -> list[MemorySegment]:
         excess = []
@@ -338,7 +345,11 @@ class LocalBufferPool:
             waiting.complete()
         if self._watch_is_due:
             self._watch_is_due = False
-            self._network_pool.available_future.add_callback(self._on_global_available)
+            network_pool = self._network_pool
+            with self._lock:
+                promised = self._owed() > 0
+            future = network_pool.available_future if promised else network_pool.surplus_future
+            future.add_callback(self._on_global_available)
 
     def _on_global_available(self) -> None:
         listener: BufferListener | None = None

@@ -4,6 +4,10 @@ Two locks: ``_factory_lock`` guards the set of local pools and the count of requ
 ``_lock`` the free segments.  Requests and returns of pooled segments take ``_lock`` alone, so
 they go on while pools are created.  Order: factory lock, then a local pool's lock, then
 ``_lock``; futures are completed under none of the last two.
+
+``_owed`` counts the promised segments (minima of pools, exclusive segments) that their owners
+have not taken yet.  Nobody else gets them: neither a pool that grows beyond its minimum nor an
+overdraft, which goes beyond the sizes that redistribution sets.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ class NetworkBufferPool:
         self._destroyed = False
         self._lock = threading.Lock()
         self._free: deque[MemorySegment] = deque()
+        self._owed = 0
         allocated = 0
         try:
             for _ in range(num_segments):
@@ -64,6 +69,7 @@ class NetworkBufferPool:
                 f"{required - got} MiB missing"
             ) from error
         self._availability = AvailabilityHelper(available=num_segments > 0)
+        self._surplus = AvailabilityHelper(available=num_segments > 0)
 
     # -- sizes ----------------------------------------------------------------------------
 
@@ -83,6 +89,11 @@ class NetworkBufferPool:
         return self._required
 
     @property
+    def owed_segments(self) -> int:
+        """Promised segments that their owners have not taken yet."""
+        return self._owed
+
+    @property
     def num_pools(self) -> int:
         """Number of registered local pools."""
         return len(self._pools)
@@ -97,12 +108,34 @@ class NetworkBufferPool:
         """Completed while a segment is free."""
         return self._availability.future
 
+    @property
+    def surplus_future(self) -> AvailabilityFuture:
+        """Completed while a segment is free that is owed to nobody."""
+        return self._surplus.future
+
     # -- pooled segments ------------------------------------------------------------------
 
-    def request_pooled_segment(self) -> MemorySegment | None:
-        """Take a free segment, or None if there is none."""
+    def request_pooled_segment(self, *, promised: bool) -> MemorySegment | None:
+        """Take a free segment, or None if there is none.
+
+        Args:
+            promised: It is one of those that the caller was promised; else it must be owed to
+                nobody.
+        """
         with self._lock:
-            return self._take()
+            if not promised and len(self._free) <= self._owed:
+                return None
+            segment = self._take()
+            if segment is not None and promised:
+                self._owed -= 1
+            return segment
+
+    def settle(self, count: int) -> None:
+        """Owe ``count`` segments less: they were taken, or the promise has ended."""
+        with self._lock:
+            self._owed -= count
+            waiting = self._refresh()
+        self._complete(waiting)
 
     def recycle_pooled_segment(self, segment: MemorySegment) -> None:
         """Return a segment."""
@@ -110,6 +143,8 @@ class NetworkBufferPool:
 
     def borrow_segments(self, count: int) -> list[MemorySegment]:
         """Take ``count`` segments that a local pool was promised, waiting for them.
+
+        The caller settles those that it still was owed when they came.
 
         Raises:
             InsufficientBuffersError: they did not come within the request timeout.
@@ -143,11 +178,13 @@ class NetworkBufferPool:
         try:
             self._collect(segments, count)
         except BaseException:
+            self.settle(count)
             self._give_back(segments)
             with self._factory_lock:
                 self._required -= count
                 self._redistribute()
             raise
+        self.settle(count)
         return segments
 
     def recycle_unpooled_segments(self, segments: Sequence[MemorySegment]) -> None:
@@ -212,14 +249,15 @@ class NetworkBufferPool:
             self._redistribute()
         return pool
 
-    def destroy_buffer_pool(self, pool: LocalBufferPool) -> None:
-        """Forget a local pool; called by its ``lazy_destroy``."""
+    def destroy_buffer_pool(self, pool: LocalBufferPool, owed: int) -> None:
+        """Forget a local pool, which had not taken ``owed`` segments of its minimum."""
         with self._factory_lock:
             if pool not in self._pools:
                 return
             del self._pools[pool]
             self._resizable.pop(pool, None)
             self._required -= pool.min_segments
+            self.settle(owed)
             self._redistribute()
 
     def destroy_all_buffer_pools(self) -> None:
@@ -238,10 +276,10 @@ class NetworkBufferPool:
             self._destroyed = True
             with self._lock:
                 segments, self._free = self._free, deque()
-                waiting = self._availability.future
+                waiting = (self._availability.future, self._surplus.future)
             for segment in segments:
                 segment.free()
-        waiting.complete()
+        self._complete(waiting)
 
     # -- inside ---------------------------------------------------------------------------
 
@@ -249,9 +287,26 @@ class NetworkBufferPool:
         if not self._free:
             return None
         segment = self._free.popleft()
-        if not self._free:
-            self._availability.reset_unavailable()
+        self._refresh()
         return segment
+
+    def _refresh(self) -> Sequence[AvailabilityFuture | None]:
+        """Make both futures agree with what is free and owed; return those to complete."""
+        waiting = []
+        for helper, available in (
+            (self._availability, len(self._free) > 0),
+            (self._surplus, len(self._free) > self._owed),
+        ):
+            if available or self._destroyed:
+                waiting.append(helper.reset_available())
+            else:
+                helper.reset_unavailable()
+        return waiting
+
+    def _complete(self, waiting: Iterable[AvailabilityFuture | None]) -> None:
+        for future in waiting:
+            if future is not None:
+                future.complete()
 
     def _give_back(self, segments: Iterable[MemorySegment]) -> None:
         with self._lock:
@@ -260,9 +315,8 @@ class NetworkBufferPool:
                     segment.free()
                 return
             self._free.extend(segments)
-            waiting = self._availability.reset_available() if self._free else None
-        if waiting is not None:
-            waiting.complete()
+            waiting = self._refresh()
+        self._complete(waiting)
 
     def _check_not_destroyed(self) -> None:
         if self._destroyed:
@@ -278,6 +332,9 @@ class NetworkBufferPool:
                 "taskmanager.memory.network.max"
             )
         self._required += count
+        with self._lock:
+            self._owed += count
+            self._refresh()
 
     def _redistribute(self) -> None:
         """Share what no one was promised, in proportion to what each pool can still take."""
