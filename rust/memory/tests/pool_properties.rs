@@ -112,10 +112,10 @@ impl World {
             .iter()
             .any(|(pool, _)| pool.min_segments() < pool.max_segments());
         assert!(sizes <= TOTAL - unpooled, "A-14");
-        let owed = self
-            .pools
-            .iter()
-            .map(|(pool, _)| pool.min_segments().saturating_sub(pool.requested_segments()));
+        let owed = self.pools.iter().map(|(pool, _)| {
+            pool.min_segments()
+                .saturating_sub(pool.requested_segments())
+        });
         assert_eq!(self.network_pool.owed_segments(), owed.sum::<usize>());
         if any_resizable {
             assert_eq!(sizes, most.min(TOTAL - unpooled), "A-14");
