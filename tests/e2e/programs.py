@@ -27,6 +27,17 @@ def endless(env):
     return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
 
 
+def touching(marker):
+    """A map function that says by a file that records arrive."""
+
+    def touch(number):
+        if number == 1_000:
+            marker.touch()
+        return number
+
+    return touch
+
+
 def collects(env, _):
     """The results of a job come back, twice on one Spark."""
     for _ in range(2):
@@ -63,19 +74,20 @@ def loses_a_worker(env, folder):
     env.execute()
 
 
+def runs_until_interrupted(env, folder):
+    """A job that never ends by itself; says by a file that it runs."""
+    marker = Path(folder, "running")
+    endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
+    env.execute()
+
+
 def cancels(env, folder):
     """A job that runs is cancelled; its client sees it."""
     marker = Path(folder, "running")
-
-    def touch(number):
-        if number == 1_000:
-            marker.touch()
-        return number
-
-    endless(env).map(touch, Types.LONG()).filter(lambda number: False).print()
+    endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
     client = env.execute_async()
     while not marker.exists():
-        pass
+        os.sched_yield()
     client.cancel().result()
     try:
         client.get_job_execution_result().result()

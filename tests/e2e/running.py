@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,8 +22,16 @@ class Outcome:
     err: str
 
 
-def run_program(arguments: list[str], **environment: str) -> Outcome:
-    """Runs ``python ARGUMENTS`` in its own session; nothing of that session may be left."""
+def run_program(
+    arguments: list[str], interrupt_after: Path | None = None, **environment: str
+) -> Outcome:
+    """Runs ``python ARGUMENTS`` in its own session; nothing of that session may be left.
+
+    Args:
+        arguments: What follows the interpreter's name.
+        interrupt_after: A file; once it exists, the session's foreground gets Ctrl-C's signal.
+        environment: What is added to the environment.
+    """
     process = subprocess.Popen(
         [sys.executable, *arguments],
         stdout=subprocess.PIPE,
@@ -31,6 +40,10 @@ def run_program(arguments: list[str], **environment: str) -> Outcome:
         env={**os.environ, **environment},
         start_new_session=True,
     )
+    if interrupt_after is not None:
+        while not interrupt_after.exists() and process.poll() is None:
+            os.sched_yield()
+        os.killpg(process.pid, signal.SIGINT)
     try:
         out, err = process.communicate(timeout=LIMIT_S)
     except subprocess.TimeoutExpired:

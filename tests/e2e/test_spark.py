@@ -83,3 +83,13 @@ def test_cancel(tmp_path: Path) -> None:
     outcome = program("cancels", "local[2]", tmp_path)
     assert outcome.code == 0, outcome.err
     assert outcome.out.split()[-2:] == ["JobCancelledError", "CANCELED"]
+
+
+def test_interrupt_ends_everything(tmp_path: Path) -> None:
+    """Ctrl-C reaches the program as KeyboardInterrupt; `run_program` finds nothing left."""
+    outcome = run_program(
+        [PROGRAMS, "runs_until_interrupted", "local[2]", str(tmp_path)],
+        interrupt_after=tmp_path / "running",
+    )
+    assert outcome.code != 0
+    assert "KeyboardInterrupt" in outcome.err
