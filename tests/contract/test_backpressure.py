@@ -138,8 +138,12 @@ def test_overdraft_leaves_the_minimum_of_others(plane):
     settled(writer, greedy, 9)
     assert environment.available_segments <= 2
     value = plane.value_of_framed_size(1024)
-    writing = plane.writing(modest, "GLOBAL")
-    Background(lambda: writing.write(value, value)).result()
+
+    def produce():
+        plane.writing(modest, "GLOBAL").write(value, value)
+        modest.finish()
+
+    Background(produce).result()
     greedy.release()
     writer.background.result()
     modest.release()
