@@ -194,6 +194,8 @@ class JobVertex:
         is_source: Whether the chain begins with a source.
         bounded: Whether it ends by itself.
         descriptions: Longer texts of the chained operators, for plans.
+        coordinators: What runs beside the JobMaster for its operators: OperatorID and
+            `cloudpickle` of an `OperatorDescriptor`.
     """
 
     id: bytes
@@ -211,6 +213,7 @@ class JobVertex:
     is_source: bool = False
     bounded: bool = True
     descriptions: tuple[str, ...] = ()
+    coordinators: tuple[tuple[bytes, bytes], ...] = ()
 
     def load_chain(self) -> ChainConfig:
         """Unpickles the code; only for the process that made it and for its workers.

@@ -183,6 +183,11 @@ class JobGraphGenerator:
             is_source=head.is_source,
             bounded=head.bounded,
             descriptions=tuple(node.description for node in chain.members),
+            coordinators=tuple(
+                (self._ids[node.id], _pickle_coordinated(node))
+                for node in chain.members
+                if node.descriptor.is_coordinated
+            ),
         )
 
     def _connect(self, vertices: dict[bytes, JobVertex]) -> None:
@@ -307,6 +312,15 @@ def _distribution(edge: StreamEdge) -> DistributionPattern:
 
 def _dataset_id(producer_id: bytes, index: int) -> bytes:
     return murmur3_128(producer_id + b"dataset" + index.to_bytes(4, "big"))
+
+
+def _pickle_coordinated(node: StreamNode) -> bytes:
+    try:
+        return bytes(cloudpickle.dumps(node.descriptor))
+    except Exception as error:
+        raise InvalidProgramError(
+            f"operator {node.name!r} cannot be shipped, because it cannot be pickled: {error}"
+        ) from error
 
 
 def _pickle_chain(chain: ChainConfig) -> bytes:

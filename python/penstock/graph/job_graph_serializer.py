@@ -74,6 +74,7 @@ class _Vertex(msgspec.Struct, array_like=True):
     resources: dict[str, float]
     is_source: bool
     bounded: bool
+    coordinators: list[tuple[bytes, bytes]] = []
 
 
 class _Resources(msgspec.Struct, array_like=True):
@@ -179,6 +180,7 @@ def _vertex_out(vertex: JobVertex) -> _Vertex:
         resources=dict(vertex.resources),
         is_source=vertex.is_source,
         bounded=vertex.bounded,
+        coordinators=list(vertex.coordinators),
     )
 
 
@@ -225,4 +227,5 @@ def _vertex_in(vertex: _Vertex) -> JobVertex:
         is_source=vertex.is_source,
         bounded=vertex.bounded,
         descriptions=tuple(o.description for o in vertex.operators),
+        coordinators=tuple(vertex.coordinators),
     )

@@ -45,6 +45,12 @@ class OperatorDescriptor:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def is_coordinated(self) -> bool:
+        """Whether a part of the operator runs once per job, beside the JobMaster."""
+        strategy = self.arguments.get("watermark_strategy")
+        return self.kind == "split_source" or getattr(strategy, "alignment", None) is not None
+
+    @property
     def is_yielding(self) -> bool:
         """Whether the operator yields to the mailbox while it waits for its own results."""
         return self.kind in YIELDING_KINDS

@@ -247,7 +247,10 @@ class Dispatcher:
     def _handle_for_job(
         self,
         executor: TaskExecutorGateway,
-        message: messages.OfferSlots | messages.UpdateTaskState | messages.ReportAccumulators,
+        message: messages.OfferSlots
+        | messages.UpdateTaskState
+        | messages.ReportAccumulators
+        | messages.ToCoordinator,
     ) -> None:
         master = self._jobs.get(message.job_id)
         if isinstance(message, messages.OfferSlots):
@@ -261,8 +264,10 @@ class Dispatcher:
         elif master is not None:
             if isinstance(message, messages.UpdateTaskState):
                 master.task_state_changed(executor.executor_id, message)
-            else:
+            elif isinstance(message, messages.ReportAccumulators):
                 master.accumulators_reported(message)
+            else:
+                master.coordinator_message(executor, message)
 
     def _watch(self, hello: messages.HeartbeatHello, sock: socket.socket) -> None:
         executor = self._resources.executors.get(hello.executor_id)

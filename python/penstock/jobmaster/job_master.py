@@ -18,6 +18,7 @@ from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import (
     SECONDARY_FAILURES,
@@ -82,6 +83,9 @@ class JobMaster:
                 ),
             ),
         )
+        self._coordinators = SourceCoordinators(
+            job_graph, lambda error: main_thread.post(lambda: self.fail(error))
+        )
         self._tick_timer: Timer | None = None
         self._required = 0
         self._ended = False
@@ -100,13 +104,14 @@ class JobMaster:
             actions.JobStatusChanged: self._job_status_changed,
             actions.ScheduleRestart: self._log_restart,
             actions.AbortCheckpoints: self._without_checkpoints,
-            actions.RestoreState: self._without_checkpoints,
+            actions.RestoreState: self._reset_coordinators,
         }
 
     # ---- events ------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begins: slots are requested, tasks deployed once they are there."""
+        self._coordinators.start()
         self._run(self._scheduler.start(now_ms()))
 
     def cancel(self) -> None:
@@ -199,6 +204,13 @@ class JobMaster:
         """A TaskExecutor reports intermediate accumulator values."""
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
         self._accumulators[attempt] = message.accumulators
+
+    def coordinator_message(
+        self, executor: TaskExecutorGateway, message: messages.ToCoordinator
+    ) -> None:
+        """The reader of a source sent a message."""
+        if not self._ended:
+            self._coordinators.received(executor, message)
 
     def accumulators(self) -> dict[str, Any]:
         """The accumulators of the latest attempts of all subtasks, merged by name."""
@@ -327,6 +339,9 @@ class JobMaster:
         """Nothing to do while no checkpoint exists: tasks start with empty state."""
         logger.debug("no checkpoints: %s", type(action).__name__)
 
+    def _reset_coordinators(self, action: actions.RestoreState) -> None:
+        self._coordinators.subtasks_reset(action.subtasks)
+
     def _log_task_state(self, action: actions.TaskStateChanged) -> None:
         logger.debug("%s: %s → %s", action.task_name, action.old.value, action.new.value)
 
@@ -359,6 +374,7 @@ class JobMaster:
             if failure is not None and isinstance(failure.payload, BaseException):
                 error.__cause__ = failure.payload
         self._ended = True
+        self._coordinators.close()
         self._resources.forget_job(self.job_id, f"the job is {action.new.value}")
         self._release_code()
         self.handle.set_result(action.new, error, self.accumulators())

@@ -156,6 +156,43 @@ class ReportAccumulators(Message, frozen=True):
     accumulators: dict[str, Any]
 
 
+class ReaderRegistration(Message, frozen=True):
+    """The reader of a source runs and takes splits."""
+
+    job_id: bytes
+    attempt_id: bytes
+    operator_id: bytes
+
+
+class RequestSplit(Message, frozen=True):
+    """The reader of a source asks its enumerator for a split."""
+
+    job_id: bytes
+    attempt_id: bytes
+    operator_id: bytes
+
+
+class ReportedWatermark(Message, frozen=True):
+    """How far the reader of an aligned source has come, in ms."""
+
+    job_id: bytes
+    attempt_id: bytes
+    operator_id: bytes
+    watermark: int
+
+
+class SourceEvent(Message, frozen=True):
+    """An event between the reader of a source and its enumerator, in either direction.
+
+    ``event`` is encoded by the self-describing codec.
+    """
+
+    job_id: bytes
+    attempt_id: bytes
+    operator_id: bytes
+    event: bytes
+
+
 class FatalError(Message, frozen=True):
     """The TaskExecutor cannot go on and ends after this message."""
 
@@ -226,6 +263,29 @@ class CancelTask(Message, frozen=True):
     attempt_id: bytes
 
 
+class AddSplits(Message, frozen=True):
+    """The enumerator of a source gives splits to a reader, each in the self-describing codec."""
+
+    attempt_id: bytes
+    operator_id: bytes
+    splits: tuple[bytes, ...]
+
+
+class NoMoreSplits(Message, frozen=True):
+    """The enumerator of a source will give a reader no further split."""
+
+    attempt_id: bytes
+    operator_id: bytes
+
+
+class WatermarkAlignment(Message, frozen=True):
+    """How far a reader may go before it waits for the others of its group, in ms."""
+
+    attempt_id: bytes
+    operator_id: bytes
+    max_watermark: int
+
+
 class Shutdown(Message, frozen=True):
     """Ends the TaskExecutor."""
 
@@ -273,6 +333,10 @@ ToDriver = (
     | SlotFreed
     | UpdateTaskState
     | ReportAccumulators
+    | ReaderRegistration
+    | RequestSplit
+    | ReportedWatermark
+    | SourceEvent
     | FatalError
 )
 ToTaskExecutor = (
@@ -285,8 +349,14 @@ ToTaskExecutor = (
     | ReleaseCode
     | SubmitTask
     | CancelTask
+    | AddSplits
+    | NoMoreSplits
+    | WatermarkAlignment
+    | SourceEvent
     | Shutdown
 )
+ToCoordinator = ReaderRegistration | RequestSplit | ReportedWatermark | SourceEvent
+FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 FromCollector = CollectHello | CollectBatch | CollectFinished
 
 M = TypeVar("M")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
+    from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.task_environment import TaskEnvironment
 
@@ -103,6 +104,12 @@ class OperatorChain:
         data, data_type = serialize_event(event), int(data_type_of(event))
         for writer in self.writers:
             writer.broadcast_event(data, data_type)
+
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """Gives a message from beside the JobMaster to the operator that it names."""
+        for operator, context in zip(self.operators, self.contexts, strict=True):
+            if context.config.id == message.operator_id:
+                cast("Any", operator).handle_operator_event(message)
 
     def end_superstep(self, iteration: str, quiet: bool) -> None:
         """Every element of a superstep of ``iteration`` has arrived; passes its marker on."""

@@ -7,7 +7,7 @@ input or take one step of the source.  It takes no new input while an output has
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
@@ -20,7 +20,7 @@ from penstock.taskexecutor.loop import (
     NOTHING_AVAILABLE,
     SourceOperator,
 )
-from penstock.taskexecutor.mailbox import Mailbox
+from penstock.taskexecutor.mailbox import Mailbox, MailboxClosedError
 from penstock.taskexecutor.operator_chain import OperatorChain
 from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.processing_time import ProcessingTimeService
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph.job_graph import ChainConfig, OperatorConfig
+    from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task_environment import TaskEnvironment
 
 #: Longest wait for input; mails and timers end a wait earlier.
@@ -131,6 +132,12 @@ class StreamTask:
         if chain is not None and isinstance(chain.head, SourceOperator):
             chain.head.cancel()
         self._wakeup()
+
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """Brings a message from beside the JobMaster to its operator, in the task's thread."""
+        # Closed means that the task is ending and reads no further.
+        with suppress(MailboxClosedError):
+            self.mailbox.execute(lambda: self._opened_chain().handle_operator_event(message))
 
     def _create_context(self, config: OperatorConfig) -> OperatorContext:
         return OperatorContext(

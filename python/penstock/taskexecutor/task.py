@@ -33,7 +33,12 @@ if TYPE_CHECKING:
 
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
-    from penstock.rpc.messages import TaskDeploymentDescriptor, TaskFailure
+    from penstock.rpc.messages import (
+        FromCoordinator,
+        TaskDeploymentDescriptor,
+        TaskFailure,
+        ToCoordinator,
+    )
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +61,9 @@ class Invokable(Protocol):
     def cancel(self) -> None:
         """Wakes `restore` or `invoke`; any thread, idempotent."""
 
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """A message for one of the operators; any thread, returns at once."""
+
 
 class TaskListener(Protocol):
     """What a task tells its TaskExecutor; called from the task's threads."""
@@ -67,6 +75,9 @@ class TaskListener(Protocol):
 
     def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
         """The task published accumulator values."""
+
+    def task_message(self, task: Task, message: ToCoordinator) -> None:
+        """The task sent a message to the JobMaster's side of one of its operators."""
 
     def task_ended(self, task: Task) -> None:
         """The task's thread is about to end; its resources are released."""
@@ -123,6 +134,13 @@ class Task:
     def start(self) -> None:
         """Starts the task's thread."""
         self._thread.start()
+
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """Brings a message to one of the task's operators; dropped when the task has ended."""
+        with self._lock:
+            invokable = self._invokable
+        if invokable is not None:
+            invokable.handle_operator_event(message)
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Waits until the task has released everything; returns whether it has."""
@@ -229,6 +247,7 @@ class Task:
             report_accumulators=self._report_accumulators,
             report_failure=self.fail_externally,
             temp_directory=self._make_temp_directory,
+            send_to_coordinator=lambda message: self._listener.task_message(self, message),
         )
         invokable = make_invokable(self._code, environment)
         self._code = b""

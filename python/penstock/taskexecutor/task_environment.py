@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import PenstockError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
+    from penstock.rpc.messages import ToCoordinator
+
+
+def _no_coordinator(message: ToCoordinator) -> None:
+    msg = f"nobody takes {type(message).__name__} here: this task runs without a JobMaster"
+    raise PenstockError(msg)
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,7 @@ class TaskEnvironment:
         report_accumulators: publishes the current accumulator values of this attempt: numbers,
             strings, lists or dicts of them.
         temp_directory: makes (once) and returns a directory that is removed when the task ends.
+        send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
         report_failure: fails the task from a thread other than its own.
     """
 
@@ -44,3 +53,4 @@ class TaskEnvironment:
     report_failure: Callable[[BaseException], None]
     temp_directory: Callable[[], str]
     metrics: dict[str, Any] = field(default_factory=dict)
+    send_to_coordinator: Callable[[ToCoordinator], None] = _no_coordinator

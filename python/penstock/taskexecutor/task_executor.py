@@ -23,12 +23,15 @@ from penstock.rpc.messages import (
     ROLE_CONTROL,
     ROLE_HEARTBEAT,
     AcceptSlots,
+    AddSplits,
     CancelTask,
     CodeChunk,
     FatalError,
     FreeSlot,
+    FromCoordinator,
     HeartbeatHello,
     Message,
+    NoMoreSplits,
     OfferSlots,
     RegisterTaskExecutor,
     RegistrationAccepted,
@@ -40,10 +43,13 @@ from penstock.rpc.messages import (
     SlotFreed,
     SlotOffer,
     SlotRefused,
+    SourceEvent,
     SubmitTask,
     TaskDeploymentDescriptor,
     TaskFailure,
+    ToCoordinator,
     UpdateTaskState,
+    WatermarkAlignment,
     encode_message,
     task_executor_decoder,
 )
@@ -97,6 +103,10 @@ class TaskExecutor:
             ReleaseCode: self._release_code,
             SubmitTask: self._submit_task,
             CancelTask: self._cancel_task,
+            AddSplits: self._operator_event,
+            NoMoreSplits: self._operator_event,
+            WatermarkAlignment: self._operator_event,
+            SourceEvent: self._operator_event,
             Shutdown: lambda message: self.stop(message.reason, clean=True),
         }
 
@@ -303,6 +313,12 @@ class TaskExecutor:
         if task is not None:
             task.cancel()
 
+    def _operator_event(self, message: FromCoordinator) -> None:
+        with self._lock:
+            task = self._tasks.get(message.attempt_id)
+        if task is not None:
+            task.handle_operator_event(message)
+
     def _open_collect_channel(
         self, descriptor: TaskDeploymentDescriptor, collect_id: str
     ) -> CollectClient:
@@ -332,6 +348,11 @@ class TaskExecutor:
         """Reports accumulator values to the driver."""
         descriptor = task.descriptor
         self._send(ReportAccumulators(descriptor.job_id, descriptor.attempt_id, accumulators))
+
+    def task_message(self, task: Task, message: ToCoordinator) -> None:
+        """Passes a message of an operator to the driver."""
+        del task
+        self._send(message)
 
     def task_ended(self, task: Task) -> None:
         """Takes an ended task out of its slot."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.connectors.base import Source
+from penstock.datastream.connectors.split_source import PythonSource
 from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
 
@@ -59,6 +60,11 @@ class HybridSourceBuilder:
         given: Any = source
         if not isinstance(given, Source):
             raise InvalidProgramError(f"a HybridSource consists of Sources, got {given!r}")
+        if isinstance(source, PythonSource):
+            raise InvalidProgramError(
+                "a HybridSource cannot contain a PythonSource: let its enumerator hand out the "
+                "splits of what is read before as well"
+            )
         if self._sources and not self._sources[-1].is_bounded():
             raise InvalidProgramError("only the last source of a HybridSource may have no end")
         if self._sources and self._sources[0].get_produced_type() != source.get_produced_type():

@@ -51,6 +51,7 @@ _FACTORIES: Final = {
     "hybrid_source": ("sources.hybrid", "create_hybrid_source"),
     "iteration_head": ("iterations.head", "create_iteration_head"),
     "iteration_tail": ("iterations.tail", "create_iteration_tail"),
+    "split_source": ("sources.split_source", "create_split_source"),
     "sink_function": ("sinks.function", "create_sink_function"),
     "print_sink": ("sinks.print", "create_print_sink"),
     "file_sink": ("sinks.file", "create_file_sink"),

@@ -1,0 +1,225 @@
+"""SourceCoordinator: the part of a source that runs once per job, in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.connectors.split_source import ReaderInfo, SplitEnumeratorContext
+from penstock.jobmaster.main_thread import MainThread
+from penstock.network.codec import codec_for
+from penstock.rpc import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.datastream.connectors.split_source import SplitEnumerator
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A reader that runs now: its attempt, where, and how to reach it."""
+
+    attempt_id: bytes
+    host: str
+    send: Callable[[messages.FromCoordinator], object]
+
+
+class SourceCoordinator:
+    """Runs the enumerator of a source and keeps account of the splits that it assigned.
+
+    Without checkpoints nothing that a failed reader has read is safe, so all splits that it was
+    given go back to the enumerator.
+    """
+
+    def __init__(
+        self,
+        job_id: bytes,
+        operator_id: bytes,
+        source: Any,
+        parallelism: int,
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        """Creates a coordinator; `start` makes its enumerator.
+
+        Args:
+            job_id: The job.
+            operator_id: The operator of the source.
+            source: The PythonSource.
+            parallelism: The number of its subtasks.
+            fail: Fails the job; called from the coordinator's thread.
+        """
+        self.operator_id = operator_id
+        self.parallelism = parallelism
+        self.readers: dict[int, Reader] = {}
+        self.codec: Any = codec_for(None)
+        self._job_id = job_id
+        self._source = source
+        self._fail = fail
+        self._assigned: dict[int, list[Any]] = {}
+        self._enumerator: SplitEnumerator[Any] | None = None
+        self._closed = threading.Event()
+        self.thread = MainThread(f"coordinator of {type(source).__name__}", self._failed)
+
+    def start(self) -> None:
+        """Makes and starts the enumerator, in its thread."""
+        self.thread.start()
+        self.thread.post(self._start)
+
+    def received(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
+        """A reader sent a message; any thread."""
+        self.thread.post(lambda: self._handle(subtask, reader, message))
+
+    def subtask_reset(self, subtask: int) -> None:
+        """The attempt of a subtask has ended and another one will follow; any thread."""
+        self.thread.post(lambda: self._reset(subtask))
+
+    def close(self) -> None:
+        """Closes the enumerator and ends the thread; returns at once.  Any thread, idempotent."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self.thread.post(self._close)
+            threading.Thread(target=self.thread.close, daemon=True).start()
+
+    def assign(self, assignment: Mapping[int, Sequence[Any]]) -> None:
+        """Sends splits to readers."""
+        for subtask in assignment:
+            self._reader(subtask)
+        for subtask, splits in assignment.items():
+            reader = self._reader(subtask)
+            self._assigned.setdefault(subtask, []).extend(splits)
+            encoded = tuple(self.codec.encode(split) for split in splits)
+            reader.send(messages.AddSplits(reader.attempt_id, self.operator_id, encoded))
+
+    def no_more_splits(self, subtask: int) -> None:
+        """Tells a reader that it has all its splits."""
+        reader = self._reader(subtask)
+        reader.send(messages.NoMoreSplits(reader.attempt_id, self.operator_id))
+
+    def send_event(self, subtask: int, event: Any) -> None:
+        """Sends an event to a reader."""
+        reader = self._reader(subtask)
+        reader.send(
+            messages.SourceEvent(
+                self._job_id, reader.attempt_id, self.operator_id, self.codec.encode(event)
+            )
+        )
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the job has ended."""
+        return self._closed.is_set()
+
+    # ---- the coordinator's thread ------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._enumerator = self._source.create_enumerator(_EnumeratorContext(self))
+        self._enumerator.start()
+
+    def _handle(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
+        enumerator = self._enumerator
+        if enumerator is None or self.is_closed:
+            return
+        if isinstance(message, messages.ReaderRegistration):
+            self.readers[subtask] = reader
+            enumerator.add_reader(subtask)
+            return
+        known = self.readers.get(subtask)
+        if known is None or known.attempt_id != reader.attempt_id:
+            return  # what an earlier attempt still said
+        if isinstance(message, messages.RequestSplit):
+            enumerator.handle_split_request(subtask, reader.host)
+        elif isinstance(message, messages.SourceEvent):
+            enumerator.handle_source_event(subtask, self.codec.decode(message.event))
+
+    def _reset(self, subtask: int) -> None:
+        self.readers.pop(subtask, None)
+        splits = self._assigned.pop(subtask, [])
+        if splits and self._enumerator is not None and not self.is_closed:
+            self._enumerator.add_splits_back(splits, subtask)
+
+    def _close(self) -> None:
+        enumerator, self._enumerator = self._enumerator, None
+        if enumerator is not None:
+            enumerator.close()
+
+    def _failed(self, error: BaseException) -> None:
+        if self.is_closed:
+            logger.error("a source's enumerator failed after its job had ended: %s", error)
+        else:
+            self._fail(error)
+
+    def _reader(self, subtask: int) -> Reader:
+        reader = self.readers.get(subtask)
+        if reader is None:
+            raise ValueError(
+                f"subtask {subtask} has no registered reader; registered are {sorted(self.readers)}"
+            )
+        return reader
+
+
+class _EnumeratorContext(SplitEnumeratorContext[Any]):
+    def __init__(self, coordinator: SourceCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def current_parallelism(self) -> int:
+        """The number of subtasks of the source."""
+        return self._coordinator.parallelism
+
+    def registered_readers(self) -> Mapping[int, ReaderInfo]:
+        """The readers that run now, by subtask."""
+        return {
+            subtask: ReaderInfo(subtask, reader.host)
+            for subtask, reader in self._coordinator.readers.items()
+        }
+
+    def assign_splits(self, assignment: Mapping[int, Sequence[Any]]) -> None:
+        """Gives splits to registered readers."""
+        self._coordinator.assign(assignment)
+
+    def signal_no_more_splits(self, subtask_id: int) -> None:
+        """Tells a registered reader that it will get no further split."""
+        self._coordinator.no_more_splits(subtask_id)
+
+    def send_event_to_source_reader(self, subtask_id: int, event: Any) -> None:
+        """Sends plain data to a registered reader."""
+        self._coordinator.send_event(subtask_id, event)
+
+    def call_async(
+        self,
+        call: Callable[[], Any],
+        handler: Callable[[Any, BaseException | None], None],
+        initial_delay_ms: int = 0,
+        period_ms: int | None = None,
+    ) -> None:
+        """Calls something that may block in another thread, and the handler in this one."""
+        coordinator = self._coordinator
+
+        def run() -> None:
+            result, error = None, None
+            try:
+                result = call()
+            except Exception as raised:
+                error = raised
+            coordinator.thread.post(lambda: deliver(result, error))
+
+        def deliver(result: Any, error: BaseException | None) -> None:
+            if coordinator.is_closed:
+                return
+            handler(result, error)
+            if period_ms is not None:
+                coordinator.thread.schedule(period_ms / 1000, begin)
+
+        def begin() -> None:
+            if not coordinator.is_closed:
+                threading.Thread(target=run, name="call_async of a source", daemon=True).start()
+
+        coordinator.thread.schedule(initial_delay_ms / 1000, begin)
+
+    def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
+        """Runs an action in the enumerator's thread."""
+        self._coordinator.thread.post(action)

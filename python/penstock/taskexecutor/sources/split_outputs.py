@@ -1,0 +1,208 @@
+"""The outputs of a reader of splits: one for each split, and one for the reader as a whole.
+
+Each has its own watermark generator.  The slowest output that is not idle decides the watermark
+of the reader.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.watermark_generator import WatermarkOutput
+from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
+from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP, Output
+from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+_MAIN: Final = None
+
+
+class WatermarkMultiplexer:
+    """Combines the watermarks of several outputs into one."""
+
+    def __init__(self, emitter: WatermarkEmitter) -> None:
+        """Emits to ``emitter``."""
+        self._emitter = emitter
+        self._parts: dict[str | None, _Part] = {}
+        self.watermark = MIN_TIMESTAMP
+
+    def add(self, name: str | None) -> _Part:
+        """The part of a new output, which holds the others back from now on."""
+        part = self._parts[name] = _Part(self)
+        return part
+
+    def remove(self, name: str | None) -> None:
+        """Forgets an output."""
+        if self._parts.pop(name, None) is not None and self._parts:
+            self.update()
+
+    def update(self) -> None:
+        """Emits what follows from the parts."""
+        active = [part.watermark for part in self._parts.values() if not part.idle]
+        if not active:
+            self._emitter.mark_idle()
+            return
+        self._emitter.mark_active()
+        slowest = min(active)
+        if slowest > self.watermark:
+            self.watermark = slowest
+            self._emitter.emit_watermark(slowest)
+
+
+class _Part(WatermarkOutput):
+    """The watermark and idleness of one output."""
+
+    def __init__(self, multiplexer: WatermarkMultiplexer) -> None:
+        self._multiplexer = multiplexer
+        self.watermark = MIN_TIMESTAMP
+        self.idle = False
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """The output has come so far."""
+        if timestamp > self.watermark or self.idle:
+            self.watermark = max(timestamp, self.watermark)
+            self.idle = False
+            self._multiplexer.update()
+
+    def mark_idle(self) -> None:
+        """Nobody need wait for the output."""
+        if not self.idle:
+            self.idle = True
+            self._multiplexer.update()
+
+    def mark_active(self) -> None:
+        """The output goes on."""
+        if self.idle:
+            self.idle = False
+            self._multiplexer.update()
+
+
+class _Output(SourceOutput):
+    """One output: timestamps, a generator, and its part of the watermark."""
+
+    def __init__(self, reader: ReaderOutputs, name: str | None) -> None:
+        self._reader = reader
+        self._part = reader.multiplexer.add(name)
+        self._generator = None if reader.strategy is None else reader.new_generator()
+        self._last_event_s = time.monotonic()
+
+    def collect(self, record: Any, timestamp: int | None = None) -> None:
+        """Emits an element."""
+        reader = self._reader
+        at = MIN_TIMESTAMP if timestamp is None else timestamp
+        if reader.extract is not None:
+            at = reader.extract(record, at)
+        if self._part.idle:
+            self._part.mark_active()
+        reader.output.collect(record, at)
+        if self._generator is not None:
+            self._generator.on_event(record, at, self._part)
+            if reader.idle_timeout_s is not None:
+                self._last_event_s = time.monotonic()
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits a watermark."""
+        self._part.emit_watermark(timestamp)
+
+    def mark_idle(self) -> None:
+        """Nobody need wait for this output."""
+        self._part.mark_idle()
+
+    def mark_active(self) -> None:
+        """Ends idleness."""
+        self._part.mark_active()
+
+    def on_interval(self) -> None:
+        """Lets the generator emit, or finds that the output is idle."""
+        timeout_s = self._reader.idle_timeout_s
+        if timeout_s is not None and time.monotonic() - self._last_event_s >= timeout_s:
+            self._part.mark_idle()
+        elif self._generator is not None:
+            self._generator.on_periodic_emit(self._part)
+
+
+class ReaderOutputs(ReaderOutput):
+    """What a reader emits to.
+
+    Attributes:
+        strategy: The source's WatermarkStrategy, or None.
+        output: Where elements go.
+        extract: Gives the timestamp of an element, or None.
+        idle_timeout_s: How long an output may be quiet, or None.
+    """
+
+    def __init__(self, context: OperatorContext, strategy: Any, output: Output) -> None:
+        """Creates the outputs of one reader."""
+        self.strategy = strategy
+        self.output = output
+        self.extract: Any = None
+        self.idle_timeout_s: float | None = None
+        assigner = None if strategy is None else strategy.timestamp_assigner
+        if assigner is not None:
+            opener = getattr(assigner, "open", None)
+            if opener is not None:
+                opener(context.runtime_context)
+            self.extract = assigner.extract_timestamp
+        if strategy is not None and strategy.idle_timeout_ms is not None:
+            self.idle_timeout_s = strategy.idle_timeout_ms / 1000
+        self._emitter = (FinalWatermarkEmitter if context.is_batch else WatermarkEmitter)(output)
+        self.multiplexer = WatermarkMultiplexer(self._emitter)
+        self._outputs: dict[str | None, _Output] = {}
+
+    def new_generator(self) -> Any:
+        """A watermark generator for one output."""
+        return self.strategy.create_watermark_generator()
+
+    @property
+    def watermark(self) -> int:
+        """The last watermark emitted, in ms."""
+        return self.multiplexer.watermark
+
+    @property
+    def aligned_watermark(self) -> int:
+        """What other sources compare themselves with: an idle reader holds nobody back."""
+        return MAX_TIMESTAMP if self._emitter.idle else self.multiplexer.watermark
+
+    def collect(self, record: Any, timestamp: int | None = None) -> None:
+        """Emits an element that belongs to no split."""
+        self._main().collect(record, timestamp)
+
+    def emit_watermark(self, timestamp: int) -> None:
+        """Emits a watermark of the reader as a whole."""
+        self._main().emit_watermark(timestamp)
+
+    def mark_idle(self) -> None:
+        """Nobody need wait for the reader."""
+        self._main().mark_idle()
+
+    def mark_active(self) -> None:
+        """Ends idleness."""
+        self._main().mark_active()
+
+    def create_output_for_split(self, split_id: str) -> SourceOutput:
+        """The output of a split; the same one every time until it is released."""
+        found = self._outputs.get(split_id)
+        if found is None:
+            found = self._outputs[split_id] = _Output(self, split_id)
+        return found
+
+    def release_output_for_split(self, split_id: str) -> None:
+        """Forgets the output of a split, which emits its last watermark before."""
+        output = self._outputs.pop(split_id, None)
+        if output is not None:
+            output.on_interval()
+            self.multiplexer.remove(split_id)
+
+    def on_interval(self) -> None:
+        """Lets the generators emit."""
+        for output in list(self._outputs.values()):
+            output.on_interval()
+
+    def _main(self) -> _Output:
+        found = self._outputs.get(_MAIN)
+        if found is None:
+            found = self._outputs[_MAIN] = _Output(self, _MAIN)
+        return found

@@ -1,0 +1,215 @@
+"""PythonSource: a reader of the splits that an enumerator beside the JobMaster assigns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.common.configuration import Configuration
+from penstock.datastream.connectors.split_source import (
+    InputStatus,
+    SourceReader,
+    SourceReaderContext,
+)
+from penstock.network.codec import codec_for
+from penstock.rpc.messages import (
+    AddSplits,
+    FromCoordinator,
+    NoMoreSplits,
+    ReaderRegistration,
+    ReportedWatermark,
+    RequestSplit,
+    SourceEvent,
+    WatermarkAlignment,
+)
+from penstock.taskexecutor.loop import (
+    END_OF_DATA,
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
+    NOTHING_AVAILABLE,
+    SourceOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
+from penstock.taskexecutor.sources.wait import SourceWait
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def create_split_source(context: OperatorContext) -> StreamOperator:
+    """Reads the splits of the PythonSource that is the descriptor's function."""
+    return SplitSource(context.descriptor.function)
+
+
+class _ReaderContext(SourceReaderContext):
+    def __init__(self, source: SplitSource) -> None:
+        self._source = source
+
+    def get_index_of_subtask(self) -> int:
+        """The reader's subtask, from 0."""
+        return self._source.context.environment.subtask  # type: ignore[no-any-return]
+
+    def current_parallelism(self) -> int:
+        """The number of subtasks of the source."""
+        return self._source.context.environment.parallelism  # type: ignore[no-any-return]
+
+    def metric_group(self) -> Any:
+        """Where the reader registers its metrics."""
+        return self._source.context.runtime_context.get_metrics_group()
+
+    def get_configuration(self) -> Configuration:
+        """The job's configuration."""
+        return Configuration.from_dict(dict(self._source.context.environment.configuration))
+
+    def send_split_request(self) -> None:
+        """Asks the enumerator for a split."""
+        self._source.send(RequestSplit)
+
+    def send_source_event_to_coordinator(self, source_event: Any) -> None:
+        """Sends plain data to the enumerator."""
+        self._source.send(SourceEvent, self._source.codec.encode(source_event))
+
+
+class SplitSource(SourceOperator):
+    """Drives a reader, and speaks with the coordinator of the source."""
+
+    def __init__(self, source: Any) -> None:
+        """Creates the operator of a PythonSource."""
+        super().__init__()
+        self.source = source
+        self.codec: Any = codec_for(None)
+        self.reader: SourceReader[Any] | None = None
+        self.outputs: ReaderOutputs | None = None
+        self.wait = SourceWait()
+        self.awaited: Future[Any] | None = None
+        self.max_watermark = MAX_TIMESTAMP
+
+    def open(self) -> None:
+        """Makes the reader and registers it."""
+        context = self.context
+        strategy = context.descriptor.arguments.get("watermark_strategy")
+        try:
+            self.outputs = ReaderOutputs(context, strategy, self.output)
+            self.reader = self.source.create_reader(_ReaderContext(self))
+            # Before the start, which may send messages already.
+            self.send(ReaderRegistration)
+            self._reader().start()
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        interval_ms = context.execution_config.get_auto_watermark_interval()
+        if strategy is not None and interval_ms > 0:
+            self._repeat(interval_ms, self.outputs.on_interval)
+        alignment = getattr(strategy, "alignment", None)
+        if alignment is not None:
+            self._repeat(alignment.update_interval_ms, self._report_watermark)
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        if self.wait.cancelled:
+            return END_OF_DATA
+        reader, outputs = self._reader(), cast("ReaderOutputs", self.outputs)
+        try:
+            for _ in range(limit):
+                if outputs.watermark > self.max_watermark:
+                    return NOTHING_AVAILABLE
+                status = reader.poll_next(outputs)
+                if status is InputStatus.END_OF_INPUT:
+                    outputs.on_interval()
+                    return END_OF_DATA
+                if status is InputStatus.NOTHING_AVAILABLE:
+                    return NOTHING_AVAILABLE
+                if status is not InputStatus.MORE_AVAILABLE:
+                    name = type(reader).__name__
+                    raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        return MORE_AVAILABLE
+
+    def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until the reader has more, a message came, or the time is over."""
+        outputs = cast("ReaderOutputs", self.outputs)
+        if outputs.watermark <= self.max_watermark:
+            future = self._reader().is_available()
+            if future is not None:
+                if future.done():
+                    return
+                if future is not self.awaited:
+                    self.awaited = future
+                    future.add_done_callback(lambda _: self.wait.wakeup())
+        self.wait.wait(timeout_ms)
+
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """Takes a message of the coordinator, in the task's thread."""
+        reader = self._reader()
+        try:
+            match message:
+                case AddSplits():
+                    reader.add_splits([self.codec.decode(split) for split in message.splits])
+                case NoMoreSplits():
+                    reader.notify_no_more_splits()
+                case SourceEvent():
+                    reader.handle_source_events(self.codec.decode(message.event))
+                case WatermarkAlignment():
+                    self.max_watermark = message.max_watermark
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def send(self, kind: Any, *fields: Any) -> None:
+        """Sends a message to the coordinator."""
+        environment = self.context.environment
+        environment.send_to_coordinator(
+            kind(environment.job_id, environment.attempt_id, self.context.config.id, *fields)
+        )
+
+    def finish(self) -> None:
+        """Nobody waits for a reader that has ended."""
+        if getattr(self.context.descriptor.arguments.get("watermark_strategy"), "alignment", None):
+            self.send(ReportedWatermark, MAX_TIMESTAMP)
+
+    def wakeup(self) -> None:
+        """Ends a wait from another thread."""
+        self.wait.wakeup()
+
+    def cancel(self) -> None:
+        """Ends the source early, from any thread."""
+        self.wait.cancel()
+
+    def close(self) -> None:
+        """Closes the reader."""
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            try:
+                reader.close()
+            except BaseException as error:
+                self.failed_with = error
+                raise
+            finally:
+                self.wait.close()
+
+    def _reader(self) -> SourceReader[Any]:
+        assert self.reader is not None, "opened"
+        return self.reader
+
+    def _report_watermark(self) -> None:
+        watermark = cast("ReaderOutputs", self.outputs).aligned_watermark
+        if watermark > MIN_TIMESTAMP:
+            self.send(ReportedWatermark, watermark)
+
+    def _repeat(self, interval_ms: int, action: Any) -> None:
+        timers = self.context.processing_time
+
+        def run(_: int) -> None:
+            try:
+                action()
+            except BaseException as error:
+                self.failed_with = error
+                raise
+            timers.register(timers.now() + interval_ms, run)
+
+        timers.register(timers.now() + interval_ms, run)
