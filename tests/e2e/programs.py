@@ -46,6 +46,21 @@ def collects(env, _):
             print(sorted(found))
 
 
+def finds_the_session(_, __):
+    """Without a word about targets, a process with a SparkSession runs jobs on it."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.getOrCreate()
+    env = StreamExecutionEnvironment.get_execution_environment()
+    stream = env.from_collection([0], Types.LONG())
+    parent = stream.map(lambda _: Path(f"/proc/{os.getppid()}/cmdline").read_text())
+    with parent.execute_and_collect() as found:
+        print("pyspark.daemon" in next(found))
+    print(session.range(3).count())
+    session.stop()
+
+
 def raises(env, _):
     """A user's exception reaches the caller of execute() as itself."""
 

@@ -2,6 +2,8 @@
 
 import collections
 import re
+import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,22 @@ def test_results_come_back_and_spark_serves_several_jobs() -> None:
     outcome = program("collects", "local[2]")
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["[1, 4, 9]"] * 2
+
+
+def test_active_session_is_used_and_left_as_it_is() -> None:
+    arguments = [PROGRAMS, "finds_the_session", "unused", ""]
+    outcome = run_program(arguments, PYSPARK_PYTHON=sys.executable)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["True", "3"]
+
+
+def test_executors_without_penstock_are_named(tmp_path: Path) -> None:
+    """Their interpreter is another one here: a bare virtual environment."""
+    venv.create(tmp_path / "bare")
+    python = str(tmp_path / "bare" / "bin" / "python")
+    outcome = run_program([PROGRAMS, "finds_the_session", "unused", ""], PYSPARK_PYTHON=python)
+    assert outcome.code != 0
+    assert f"'{python}', has no penstock: install it there" in outcome.err
 
 
 def test_user_exception_reaches_the_caller() -> None:

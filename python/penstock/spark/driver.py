@@ -106,7 +106,7 @@ class SparkDriver:
             rows = self._context.parallelize([dict(spec.launch)], 1).mapPartitions(_host_all)
             end = self._exit_of(spec, rows.collect())
         except Exception as error:  # reported: whatever Spark raises ends this worker alone
-            end = WorkerExit(spec.executor_id, None, None, str(error)[:_LONGEST_SPARK_ERROR])
+            end = WorkerExit(spec.executor_id, None, None, self._explanation(str(error)))
         finally:
             with self._lock:
                 del self._groups[group]
@@ -115,6 +115,16 @@ class SparkDriver:
                     self._failures.append(f"{end.executor_id}: {end}")
             if not stopped:
                 self._on_exit(end)
+
+    def _explanation(self, spark_error: str) -> str:
+        """The error that Spark raised, or what to do where the cause is known."""
+        if "No module named 'penstock'" in spark_error:
+            return (
+                f"the Python of Spark's executors, {self._context.pythonExec!r}, has no penstock: "
+                "install it there, or name another interpreter by PYSPARK_PYTHON or "
+                "spark.pyspark.python before Spark starts"
+            )
+        return spark_error[:_LONGEST_SPARK_ERROR]
 
     @staticmethod
     def _exit_of(spec: WorkerSpec, rows: Sequence[dict[str, Any]]) -> WorkerExit:
