@@ -222,6 +222,14 @@ class OperatorStateStore(ABC):
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """The broadcast map of that descriptor."""
 
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list that is split when the parallelism changes (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_union_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        """A list of which every subtask gets all parts when restored (beyond PyFlink)."""
+
 
 class StateDescriptor(ABC):  # noqa: B024
     """Names a state and says of which type it is.

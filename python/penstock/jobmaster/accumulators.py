@@ -1,29 +1,53 @@
-"""Accumulators of a job: the values of its subtasks, merged by name."""
+"""Accumulators of a job: those of its subtasks, merged by name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from penstock.errors import JobExecutionError
+from penstock.network.codec import codec_for
+from penstock.rpc.messages import ACCUMULATOR_EXTENSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
 def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Adds numbers, joins lists and texts in order, and merges dicts key by key.
+    """Merges accumulators and gives their results.
+
+    Of plain values numbers are added, lists and texts joined in order, dicts merged key by key.
 
     Raises:
         JobExecutionError: two subtasks use one name for values of different kinds.
     """
     merged: dict[str, Any] = {}
     for part in parts:
-        for name, value in part.items():
+        for name, encoded in part.items():
+            value = _decoded(encoded)
             merged[name] = _merge(name, merged[name], value) if name in merged else value
-    return merged
+    return {
+        name: value.get_local_value() if _is_accumulator(value) else value
+        for name, value in merged.items()
+    }
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, msgspec.msgpack.Ext) and value.code == ACCUMULATOR_EXTENSION:
+        codec: Any = codec_for(None)
+        return codec.decode(bytes(value.data))
+    return value
+
+
+def _is_accumulator(value: Any) -> bool:
+    return hasattr(value, "get_local_value")
 
 
 def _merge(name: str, one: Any, other: Any) -> Any:
+    if _is_accumulator(one) and type(one) is type(other):
+        one.merge(other)
+        return one
     if isinstance(one, dict) and isinstance(other, dict):
         joined = dict(one)
         for key, value in other.items():

@@ -377,7 +377,12 @@ class JobMaster:
         self._coordinators.close()
         self._resources.forget_job(self.job_id, f"the job is {action.new.value}")
         self._release_code()
-        self.handle.set_result(action.new, error, self.accumulators())
+        try:
+            accumulators = self.accumulators()
+        except Exception as failure:  # whatever a user's accumulator raises when it is merged
+            accumulators = {}
+            error = error or failure
+        self.handle.set_result(action.new, error, accumulators)
         self._on_ended(self)
 
     def _release_code(self) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CODE_CHUNK_BYTES = MAX_FRAME_BYTES // 2
 """Job code travels in chunks of this size, so that a frame never reaches its limit."""
 
+ACCUMULATOR_EXTENSION = 1
+"""MessagePack extension type of an accumulator in the self-describing codec."""
+
 ROLE_CONTROL = "taskexecutor"
 ROLE_HEARTBEAT = "heartbeat"
 ROLE_COLLECT = "collect"

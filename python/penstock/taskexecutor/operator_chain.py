@@ -84,9 +84,16 @@ class OperatorChain:
 
     def open(self) -> None:
         """Initializes the state of and opens the operators, tail to head."""
-        for operator in reversed(self.operators):
+        for operator, context in zip(
+            reversed(self.operators), reversed(self.contexts), strict=True
+        ):
             self._initialized.append(operator)
             operator.initialize_state()
+            try:
+                context.initialize_function_state()
+            except BaseException as error:
+                operator.failed_with = error
+                raise
             operator.open()
 
     def finish(self) -> None:

@@ -6,6 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.functions.checkpointed import CheckpointedFunction
+from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.function_state import InitializationContext
 from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
@@ -51,6 +54,7 @@ class OperatorContext:
         *,
         is_batch: bool = False,
         run_until: Callable[[Callable[[], bool]], None] | None = None,
+        accumulators: AccumulatorRegistry | None = None,
     ) -> None:
         """Creates the context of one operator.
 
@@ -62,6 +66,7 @@ class OperatorContext:
             processing_time: The task's clock and timers.
             is_batch: Whether the job runs in BATCH execution mode.
             run_until: Runs mails and timers of the task until a condition holds.
+            accumulators: Those of the task; the operator has its own when None.
         """
         self.config = config
         self.environment = environment
@@ -69,6 +74,7 @@ class OperatorContext:
         self.mailbox = mailbox
         self.processing_time = processing_time
         self.is_batch = is_batch
+        self.accumulators = AccumulatorRegistry() if accumulators is None else accumulators
         self.runtime_context = StreamingRuntimeContext(self)
         self._run_until = run_until
         self.timer_services: list[InternalTimerService] = []
@@ -121,7 +127,14 @@ class OperatorContext:
             self.processing_time,
             is_batch=self.is_batch,
             run_until=self._run_until,
+            accumulators=self.accumulators,
         )
+
+    def initialize_function_state(self) -> None:
+        """Lets the operator's function create its state, if it is a CheckpointedFunction."""
+        function = self.descriptor.function
+        if isinstance(function, CheckpointedFunction):
+            function.initialize_state(InitializationContext(self))
 
     def open_with_operator(self, helper: object) -> None:
         """Opens a key selector or partitioner now and closes it with the operator."""

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.common.accumulators import (
+    Accumulator,
+    DoubleCounter,
+    Histogram,
+    IntCounter,
+    LongCounter,
+)
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.function_state import FunctionOperatorStateStore
 from penstock.taskexecutor.metric_group import OperatorMetricGroup
 
 if TYPE_CHECKING:
+    from penstock.datastream.state import OperatorStateStore
     from penstock.taskexecutor.operator_context import OperatorContext
+
+A = TypeVar("A")
 
 
 class StreamingRuntimeContext(RuntimeContext):
@@ -68,6 +79,37 @@ class StreamingRuntimeContext(RuntimeContext):
                 (operator.name, str(operator.environment.subtask)),
             )
         return self._metrics
+
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """Gives access to state that belongs to no key."""
+        return FunctionOperatorStateStore(self._operator)
+
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Registers an accumulator of the job."""
+        self._operator.accumulators.add(name, accumulator)
+
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """The task's accumulator of that name, or None."""
+        return self._operator.accumulators.get(name)
+
+    def get_int_counter(self, name: str) -> IntCounter:
+        """The task's counter of that name."""
+        return self._counter(name, IntCounter)
+
+    def get_long_counter(self, name: str) -> LongCounter:
+        """The task's counter of that name."""
+        return self._counter(name, LongCounter)
+
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """The task's counter of that name."""
+        return self._counter(name, DoubleCounter)
+
+    def get_histogram(self, name: str) -> Histogram:
+        """The task's histogram of that name."""
+        return self._counter(name, Histogram)
+
+    def _counter(self, name: str, kind: type[A]) -> A:
+        return self._operator.accumulators.get_or_add(name, kind)  # type: ignore[no-any-return]
 
     def get_state(self, state_descriptor: Any) -> Any:
         """One value of the current key."""

@@ -14,6 +14,7 @@ from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData
+from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
     MAX_TIMESTAMP,
@@ -42,6 +43,9 @@ _OUTPUT_WAIT_MS = 10
 
 #: Elements per step of a source, between two looks at mails, timers and outputs.
 _SOURCE_STEP = 1024
+
+#: Distance of two reports of accumulators while the task runs.
+_ACCUMULATOR_INTERVAL_MS = 1000
 
 _RUNTIME_MODE = "execution.runtime-mode"
 
@@ -72,6 +76,7 @@ class StreamTask:
         self._chain: OperatorChain | None = None
         self.processing_time = ProcessingTimeService()
         self.mailbox = Mailbox(self._wakeup)
+        self._accumulators = AccumulatorRegistry(self._report_accumulators_later)
 
     def restore(self) -> None:
         """Builds and opens the operators, tail to head, and asks for the inputs.
@@ -120,6 +125,7 @@ class StreamTask:
             self._close_after(error)
             raise
         failure = chain.close()
+        self._report_accumulators()
         self.mailbox.close()
         if failure is not None:
             self._name_operator(failure)
@@ -148,7 +154,21 @@ class StreamTask:
             self.processing_time,
             is_batch=self._is_batch,
             run_until=self._run_until,
+            accumulators=self._accumulators,
         )
+
+    def _report_accumulators(self) -> None:
+        values = self._accumulators.encoded()
+        if values:
+            self._environment.report_accumulators(values)
+
+    def _report_accumulators_later(self) -> None:
+        def report(_: int) -> None:
+            self._report_accumulators()
+            self._report_accumulators_later()
+
+        now_ms = self.processing_time.now()
+        self.processing_time.register(now_ms + _ACCUMULATOR_INTERVAL_MS, report)
 
     def _process_input(self, task_input: TaskInput) -> None:
         mailbox, timers = self.mailbox, self.processing_time
@@ -228,6 +248,10 @@ class StreamTask:
         self.processing_time.quiesce()
         if self._chain is not None:
             secondary = self._chain.close()
+            try:
+                self._report_accumulators()
+            except Exception as unreported:
+                secondary = secondary or unreported
             if secondary is not None:
                 error.add_note(f"closing failed as well: {secondary!r}")
 

@@ -28,8 +28,8 @@ class TaskEnvironment:
         partitions: in the order of the vertex's produced data sets.
         gates: (input number, gate), one per job edge into the vertex.
         open_collect_channel: dials the driver for the results of the named collect sink.
-        report_accumulators: publishes the current accumulator values of this attempt: numbers,
-            strings, lists or dicts of them.
+        report_accumulators: publishes the current accumulators of this attempt, encoded by
+            `AccumulatorRegistry`, or numbers, strings, lists or dicts of them.
         temp_directory: makes (once) and returns a directory that is removed when the task ends.
         send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
         report_failure: fails the task from a thread other than its own.

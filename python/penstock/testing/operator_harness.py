@@ -98,6 +98,7 @@ class _OperatorTestHarness:
     def open(self) -> None:
         """Opens the operator."""
         self.operator.initialize_state()
+        self._context.initialize_function_state()
         self.operator.open()
 
     def close(self) -> None:

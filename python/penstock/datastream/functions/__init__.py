@@ -28,6 +28,10 @@ if TYPE_CHECKING:
         BroadcastProcessFunction,
         KeyedBroadcastProcessFunction,
     )
+    from penstock.datastream.functions.checkpointed import (
+        CheckpointedFunction,
+        FunctionInitializationContext,
+    )
     from penstock.datastream.functions.function import (
         Function,
     )
@@ -73,6 +77,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
     "CoMapFunction",
@@ -81,6 +86,7 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "FunctionInitializationContext",
     "JavaFunctionWrapper",
     "JoinFunction",
     "KeySelector",
@@ -125,6 +131,8 @@ __getattr__, __dir__ = lazy_exports(
         "BaseBroadcastProcessFunction": "broadcast",
         "BroadcastProcessFunction": "broadcast",
         "KeyedBroadcastProcessFunction": "broadcast",
+        "CheckpointedFunction": "checkpointed",
+        "FunctionInitializationContext": "checkpointed",
         "Function": "function",
         "CoGroupFunction": "join",
         "FlatJoinFunction": "join",

@@ -6,6 +6,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.common.accumulators import (
+        Accumulator,
+        DoubleCounter,
+        Histogram,
+        IntCounter,
+        LongCounter,
+    )
     from penstock.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
@@ -13,6 +20,7 @@ if TYPE_CHECKING:
         ListStateDescriptor,
         MapState,
         MapStateDescriptor,
+        OperatorStateStore,
         ReducingState,
         ReducingStateDescriptor,
         ValueState,
@@ -76,6 +84,38 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """A global job parameter, or the default."""
+
+    @abstractmethod
+    def get_operator_state_store(self) -> OperatorStateStore:
+        """Gives access to state that belongs to no key (beyond PyFlink)."""
+
+    @abstractmethod
+    def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:
+        """Registers an accumulator of the job (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: The task has an accumulator of that name.
+        """
+
+    @abstractmethod
+    def get_accumulator(self, name: str) -> Accumulator[Any, Any] | None:
+        """The task's accumulator of that name, or None (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_int_counter(self, name: str) -> IntCounter:
+        """The task's counter of that name, new if there is none (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_long_counter(self, name: str) -> LongCounter:
+        """The task's counter of that name, new if there is none (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_double_counter(self, name: str) -> DoubleCounter:
+        """The task's counter of that name, new if there is none (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_histogram(self, name: str) -> Histogram:
+        """The task's histogram of that name, new if there is none (beyond PyFlink)."""
 
     @abstractmethod
     def get_metrics_group(self) -> Any:

@@ -53,6 +53,7 @@ _FACTORIES: Final = {
     "iteration_tail": ("iterations.tail", "create_iteration_tail"),
     "split_source": ("sources.split_source", "create_split_source"),
     "sink_function": ("sinks.function", "create_sink_function"),
+    "sink_writer": ("sinks.writer", "create_sink_writer"),
     "print_sink": ("sinks.print", "create_print_sink"),
     "file_sink": ("sinks.file", "create_file_sink"),
     "collect_sink": ("sinks.collect", "create_collect_sink"),
