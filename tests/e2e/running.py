@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 150
+LIMIT_S = 360
 
 
 @dataclasses.dataclass(frozen=True)

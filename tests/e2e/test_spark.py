@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from e2e.running import ROOT, Outcome, run_program
 
-pytestmark = pytest.mark.spark
+# Starting Spark takes minutes on a machine that is busy with something else.
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 PROGRAMS = str(Path(__file__).with_name("programs.py"))
 MASTERS = ["local[2]", "local-cluster[2,1,1024]"]

@@ -70,9 +70,11 @@ def differences(cls, described, path):
                 yield f"{where} takes {found}, not {wanted}"
             if member.get("abstract") and not getattr(function, "__isabstractmethod__", False):
                 yield f"{where} should be abstract"
-        elif "value" in member and isinstance(member["value"], (int, float, bool)):
-            if getattr(cls, name) != member["value"]:
-                yield f"{where} is {getattr(cls, name)!r}, not {member['value']!r}"
+        elif (
+            isinstance(member.get("value"), (int, float, bool))
+            and getattr(cls, name) != member["value"]
+        ):
+            yield f"{where} is {getattr(cls, name)!r}, not {member['value']!r}"
     for name in described.get("inherited", ()):
         if not hasattr(cls, name):
             yield f"{path}.{name} (inherited) is missing"
