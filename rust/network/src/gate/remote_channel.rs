@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::event;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport};
-use crate::wire::{PartitionId, ReceiverId};
+use crate::wire::{PartitionId, PartitionRequest, ReceiverId};
 
 /// Value of `connection` before the I/O thread has given the channel one.
 pub(crate) const NO_CONNECTION: usize = usize::MAX;
@@ -134,6 +134,17 @@ impl RemoteInputChannel {
             && !self.requested.swap(true, Ordering::AcqRel)
         {
             self.transport.post(Command::RequestPartition(this));
+        }
+    }
+
+    /// The request for the subpartition, as it goes to the producer.
+    pub(crate) fn partition_request(&self) -> PartitionRequest {
+        PartitionRequest {
+            partition: Box::new(self.partition_id),
+            index_start: self.subpartition as i32,
+            index_end: self.subpartition as i32,
+            receiver: self.id,
+            initial_credit: self.initial_credit,
         }
     }
 

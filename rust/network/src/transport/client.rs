@@ -1,11 +1,12 @@
 //! The consuming end of a connection: the channels on it and what the producer sends them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use penstock_memory::{Buffer, DataType};
 
 use super::connection::exceeds_staging;
 use super::inbound::{Inbound, Payload, PayloadKind, Target};
+use super::outbound::Outbound;
 use super::socket::Peer;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
@@ -20,6 +21,8 @@ use crate::wire::{
 #[derive(Default)]
 pub(super) struct ClientChannels {
     channels: HashMap<ReceiverId, Arc<RemoteInputChannel>>,
+    /// Channels that have asked a second time for their partition.
+    asked_again: HashSet<ReceiverId>,
 }
 
 impl ClientChannels {
@@ -29,6 +32,7 @@ impl ClientChannels {
 
     /// Forgets a channel; false when it was not there.
     pub(super) fn remove(&mut self, id: &ReceiverId) -> bool {
+        self.asked_again.remove(id);
         self.channels.remove(id).is_some()
     }
 
@@ -48,11 +52,16 @@ impl ClientChannels {
     }
 
     /// Handles every whole frame that has been read.
-    pub(super) fn handle_frames(&mut self, inbound: &mut Inbound, peer: Peer) -> Result<()> {
+    pub(super) fn handle_frames(
+        &mut self,
+        inbound: &mut Inbound,
+        outbound: &mut Outbound,
+        peer: Peer,
+    ) -> Result<()> {
         loop {
             if inbound.in_payload() {
                 match inbound.take_payload() {
-                    Some(payload) => self.on_payload(payload, peer)?,
+                    Some(payload) => self.on_payload(payload, outbound, peer)?,
                     None => return Ok(()),
                 }
                 continue;
@@ -74,7 +83,7 @@ impl ClientChannels {
             } else if let Some(body) = rest.get(..header.body_bytes) {
                 let message = decode_body(header.id, body)?;
                 inbound.consume(HEADER_BYTES + header.body_bytes);
-                self.on_message(message, peer)?;
+                self.on_message(message, outbound, peer)?;
             } else if exceeds_staging(HEADER_BYTES + header.body_bytes) {
                 inbound.consume(HEADER_BYTES);
                 let target = Target::Heap(vec![0; header.body_bytes]);
@@ -108,7 +117,7 @@ impl ClientChannels {
         }
     }
 
-    fn on_payload(&mut self, payload: Payload, peer: Peer) -> Result<()> {
+    fn on_payload(&mut self, payload: Payload, outbound: &mut Outbound, peer: Peer) -> Result<()> {
         let response = match payload.kind {
             PayloadKind::Buffer(response) => response,
             PayloadKind::Control(id) => {
@@ -117,7 +126,7 @@ impl ClientChannels {
                         "a control body in a pooled buffer".into(),
                     ));
                 };
-                return self.on_message(decode_body(id, &body)?, peer);
+                return self.on_message(decode_body(id, &body)?, outbound, peer);
             }
         };
         let Some(channel) = self.channels.get(&response.receiver) else {
@@ -139,16 +148,13 @@ impl ClientChannels {
         Ok(())
     }
 
-    fn on_message(&mut self, message: Message, peer: Peer) -> Result<()> {
+    fn on_message(&mut self, message: Message, outbound: &mut Outbound, peer: Peer) -> Result<()> {
         match message {
             Message::ErrorResponse {
                 error,
                 receiver: Some(receiver),
             } => {
-                // A channel that was released meanwhile does not care.
-                if let Some(channel) = self.channels.remove(&receiver) {
-                    channel.on_error(remote_error(&error, peer));
-                }
+                self.on_channel_error(&receiver, remote_error(&error, peer), outbound);
                 Ok(())
             }
             Message::ErrorResponse {
@@ -167,6 +173,26 @@ impl ClientChannels {
                 "{other:?} is no message of a producer"
             ))),
         }
+    }
+}
+
+impl ClientChannels {
+    /// The producer has given up a channel.
+    ///
+    /// A partition that it has waited for in vain is asked for once more, at once: its task may
+    /// have been slow to deploy (SEMANTICS C7).
+    fn on_channel_error(&mut self, id: &ReceiverId, error: Error, outbound: &mut Outbound) {
+        // A channel that was released meanwhile does not care.
+        let Some(channel) = self.channels.get(id) else {
+            return;
+        };
+        if matches!(error, Error::PartitionNotFound(_)) && self.asked_again.insert(*id) {
+            outbound.push_message(&Message::PartitionRequest(channel.partition_request()));
+            return;
+        }
+        let channel = Arc::clone(channel);
+        self.remove(id);
+        channel.on_error(error);
     }
 }
 

@@ -137,7 +137,7 @@ impl Connection {
             return Err(refused(error));
         }
         if self.socket.check_connected().map_err(refused)? {
-            self.socket.set_nodelay().map_err(refused)?;
+            self.socket.configure().map_err(refused)?;
             self.phase = Phase::AwaitNonce;
         }
         Ok(())
@@ -222,7 +222,9 @@ impl Connection {
 
     fn handle_frames(&mut self, context: &super::io_thread::Context) -> Result<()> {
         match &mut self.side {
-            Side::Client(channels) => channels.handle_frames(&mut self.inbound, self.peer),
+            Side::Client(channels) => {
+                channels.handle_frames(&mut self.inbound, &mut self.outbound, self.peer)
+            }
             Side::Server(readers) => {
                 readers.handle_frames(&mut self.inbound, &mut self.outbound, context)
             }

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
 use crate::partition::{Listener, PartitionManager};
 use crate::sync::{Arc, Ordering};
-use crate::wire::{Message, PartitionRequest};
+use crate::wire::Message;
 
 /// Token of the waker.
 pub(super) const WAKER: Token = Token(2);
@@ -276,13 +276,7 @@ impl IoThread {
             return;
         };
         channel.connection.store(token, Ordering::Relaxed);
-        connection.send(&Message::PartitionRequest(PartitionRequest {
-            partition: Box::new(channel.partition_id),
-            index_start: channel.subpartition as i32,
-            index_end: channel.subpartition as i32,
-            receiver: channel.id,
-            initial_credit: channel.initial_credit,
-        }));
+        connection.send(&Message::PartitionRequest(channel.partition_request()));
         if let Side::Client(channels) = &mut connection.side {
             channels.insert(channel);
         }
@@ -330,9 +324,7 @@ impl IoThread {
             log::warn!("refusing a connection from {peer}: {MAX_CONNECTIONS} are open");
             return;
         }
-        let accepted = socket
-            .set_nodelay()
-            .and_then(|()| self.register(&mut socket));
+        let accepted = socket.configure().and_then(|()| self.register(&mut socket));
         let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         let connection = accepted
             .map_err(|error| Error::io("preparing an accepted connection", &error))

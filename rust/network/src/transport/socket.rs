@@ -3,10 +3,22 @@
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
+use rustix::net::sockopt;
+
+/// Silence after which a peer is probed.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+/// Time between two probes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+/// Probes without an answer after which a peer is gone.
+const KEEPALIVE_PROBES: u32 = 3;
+/// Time that sent bytes may stay unacknowledged, in milliseconds.
+#[cfg(target_os = "linux")]
+const USER_TIMEOUT_MS: u32 = 30_000;
 
 /// A stream socket that does not block.
 pub(super) enum Socket {
@@ -38,12 +50,21 @@ impl Socket {
         }
     }
 
-    /// Sends small frames at once; Unix sockets do so anyway.
-    pub(super) fn set_nodelay(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::SameHost(_) => Ok(()),
-        }
+    /// Sends small frames at once, and notices within half a minute that a peer has vanished
+    /// without a word; Unix sockets do both by themselves.
+    pub(super) fn configure(&self) -> io::Result<()> {
+        let Self::Tcp(stream) = self else {
+            return Ok(());
+        };
+        stream.set_nodelay(true)?;
+        sockopt::set_socket_keepalive(stream, true)?;
+        sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+        sockopt::set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+        // Bytes that were sent and are not acknowledged: keepalive does not probe meanwhile.
+        #[cfg(target_os = "linux")]
+        sockopt::set_tcp_user_timeout(stream, USER_TIMEOUT_MS)?;
+        Ok(())
     }
 }
 
@@ -121,5 +142,30 @@ impl fmt::Display for Peer {
             Self::Address(address) => address.fmt(f),
             Self::SameHost => f.write_str("a process of this host"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A half-open connection is noticed: the options are really set.
+    #[test]
+    fn sockets_probe_silent_peers() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let socket = Socket::Tcp(TcpStream::from_std(stream));
+        socket.configure().unwrap();
+        let Socket::Tcp(stream) = &socket else {
+            unreachable!("it was made so above");
+        };
+        assert!(stream.nodelay().unwrap());
+        assert!(sockopt::socket_keepalive(stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(stream).unwrap(), KEEPALIVE_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(stream).unwrap(), KEEPALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(stream).unwrap(), KEEPALIVE_PROBES);
+        #[cfg(target_os = "linux")]
+        assert_eq!(sockopt::tcp_user_timeout(stream).unwrap(), USER_TIMEOUT_MS);
     }
 }
