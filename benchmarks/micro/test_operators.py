@@ -1,0 +1,73 @@
+"""Operators driven element by element in their harness: the price of one, by kind.
+
+Each round handles ``PENSTOCK_BENCH_RECORDS`` elements (1,000 if unset).  The columnar limits beside
+them do the same to a whole array at once.
+"""
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from penstock.common import Types
+from penstock.datastream.functions import KeyedProcessFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.graph.operators import OperatorDescriptor
+from penstock.testing import (
+    KeyedOneInputStreamOperatorTestHarness,
+    OneInputStreamOperatorTestHarness,
+)
+
+RECORDS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
+PAIRS = [(number % 100, number) for number in range(RECORDS)]
+
+
+class CountInState(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+
+
+def feed(harness, values):
+    process = harness.process_element
+    for value in values:
+        process(value, 0)
+    harness.output.clear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "function"),
+    [("map", lambda pair: pair), ("filter", lambda pair: True), ("flat_map", lambda pair: [pair])],
+)
+def test_stateless(benchmark, kind, function):
+    with OneInputStreamOperatorTestHarness(OperatorDescriptor(kind, function)) as harness:
+        benchmark(feed, harness, PAIRS)
+
+
+@pytest.mark.parametrize(
+    "descriptor",
+    [
+        pytest.param(OperatorDescriptor("reduce", lambda a, b: (a[0], a[1] + b[1])), id="reduce"),
+        pytest.param(
+            OperatorDescriptor("aggregate_field", None, {"position": 1, "op": "sum"}), id="sum"
+        ),
+        pytest.param(OperatorDescriptor("keyed_process", CountInState()), id="value_state"),
+    ],
+)
+def test_keyed(benchmark, descriptor):
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, lambda pair: pair[0]) as harness:
+        benchmark(feed, harness, PAIRS)
+
+
+def test_limit_numpy_keyed_sum(benchmark):
+    """What the keyed sum costs on arrays, final sums only."""
+    keys, values = np.array(PAIRS).T
+    benchmark(np.bincount, keys, weights=values)
+
+
+def test_limit_pyarrow_filter(benchmark):
+    numbers = pa.array(range(RECORDS))
+    benchmark(lambda: pc.filter(numbers, pc.equal(pc.bit_wise_and(numbers, 1), 0)))

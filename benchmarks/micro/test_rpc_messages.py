@@ -1,0 +1,33 @@
+"""Control messages: encoding and decoding, among them the largest, a task's deployment."""
+
+import pytest
+from penstock.rpc import messages
+from penstock.rpc.messages import encode_message
+
+CHANNEL = messages.ChannelDescriptor(b"p" * 60, 0, "taskexecutor-1", "127.0.0.1", 40000)
+DEPLOYMENT = messages.SubmitTask(
+    messages.TaskDeploymentDescriptor(
+        job_id=b"j" * 16,
+        attempt_id=b"a" * 40,
+        vertex_id=b"v" * 16,
+        task_name="Source: text -> FlatMap",
+        subtask=0,
+        parallelism=100,
+        max_parallelism=256,
+        attempt_number=0,
+        allocation_id=b"s" * 16,
+        code_id="code",
+        configuration={},
+        partitions=(messages.PartitionDescriptor(b"p" * 60, 100, "PIPELINED_BOUNDED", 100),),
+        gates=(messages.GateDescriptor(0, (CHANNEL,) * 100),),
+    )
+)
+CASES = {
+    "update_task_state": messages.UpdateTaskState(b"j" * 16, b"a" * 40, "RUNNING"),
+    "submit_task_100_channels": DEPLOYMENT,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_encode(benchmark, case):
+    benchmark(encode_message, CASES[case])

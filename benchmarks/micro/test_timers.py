@@ -1,0 +1,21 @@
+"""The timer queue: registering, and taking what is due."""
+
+import os
+
+import pytest
+from penstock.taskexecutor.timers import TimerQueue
+
+RECORDS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
+
+
+@pytest.mark.parametrize("distinct_times", [10, RECORDS])
+def test_add_then_remove(benchmark, distinct_times):
+    def run():
+        queue = TimerQueue()
+        for number in range(RECORDS):
+            queue.add(number % distinct_times, number, None)
+        for number in range(RECORDS):
+            queue.remove(number % distinct_times, number, None)
+        return queue
+
+    benchmark(run)
