@@ -126,6 +126,23 @@ def test_credits(planes, exclusive):
     assert_all_returned(producer, consumer)
 
 
+def test_blocking_partition(planes):
+    """What one runtime wrote to a file, the other reads twice."""
+    producing, consuming = planes
+    pid = partition_id()
+    producer, consumer = producing.environment(), consuming.environment()
+    partition = producer.create_result_partition(pid, 1, "BLOCKING")
+    values = [bytes([n]) * 900 for n in range(200)]
+    producing.writing(partition, "GLOBAL").write(*values)
+    partition.finish()
+    for _ in range(2):
+        gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
+        assert consuming.reading(gate).to_end().values[0] == values
+        gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
 def test_failure_crosses(planes):
     """A producer's failure and an unknown partition surface as the same exceptions."""
     producing, consuming = planes

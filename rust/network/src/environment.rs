@@ -13,8 +13,8 @@ use crate::gate::{
     SingleInputGate, UnionInputGate,
 };
 use crate::partition::{
-    Listener, OutputFlusher, PartitionManager, PartitionShared, PartitionType, Released,
-    ResultPartition,
+    Listener, OutputFlusher, PartitionFile, PartitionManager, PartitionShared, PartitionType,
+    Released, ResultPartition,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport};
@@ -50,7 +50,8 @@ pub struct EnvironmentConfig {
     pub connect_timeout: Duration,
     /// Whether executors of the same host are reached by Unix sockets instead of TCP.
     pub same_host_path: bool,
-    /// Where records too long for memory are spilled; empty means the system's own place.
+    /// Where blocking partitions and records too long for memory are written; empty means the
+    /// system's own place.
     pub spill_directories: Vec<PathBuf>,
 }
 
@@ -204,7 +205,7 @@ impl NetworkEnvironment {
     ///
     /// # Errors
     /// `InsufficientBuffers` when the pool cannot give the minimum, `IllegalState` when the id is
-    /// taken or the environment is closed.
+    /// taken or the environment is closed, `Io` when no file can be made for a blocking one.
     pub fn create_result_partition(
         &self,
         partition_id: PartitionId,
@@ -218,9 +219,16 @@ impl NetworkEnvironment {
                 "a partition without subpartitions".into(),
             ));
         }
+        let file = match partition_type {
+            PartitionType::Blocking => {
+                let file = self.limits.spill_directories.create_file("partition")?;
+                Some(PartitionFile::new(file))
+            }
+            _ => None,
+        };
         let min = num_subpartitions + 1;
         let max = match partition_type {
-            PartitionType::PipelinedBounded => num_subpartitions * 2 + 8,
+            PartitionType::PipelinedBounded | PartitionType::Blocking => num_subpartitions * 2 + 8,
             PartitionType::Pipelined => usize::MAX,
         };
         let options = LocalPoolOptions::new(min, max)
@@ -232,6 +240,7 @@ impl NetworkEnvironment {
             num_subpartitions,
             self.pool.segment_size(),
             pool,
+            file,
         ));
         let waiting = self.core.manager.register(Arc::clone(&shared))?;
         for listener in waiting {
@@ -250,7 +259,9 @@ impl NetworkEnvironment {
                 }
             }
         }
-        if let Ok(interval @ 1..) = u64::try_from(flush_timeout_ms) {
+        if !shared.is_blocking()
+            && let Ok(interval @ 1..) = u64::try_from(flush_timeout_ms)
+        {
             self.core
                 .flusher
                 .add(&shared, Duration::from_millis(interval));

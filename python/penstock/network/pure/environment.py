@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigurationError, IllegalStateError
+from penstock.network.pure.blocking_subpartition import PartitionFile
 from penstock.network.pure.buffer_manager import BufferManager
 from penstock.network.pure.client import ConnectionManager
 from penstock.network.pure.event_loop import EventLoop
@@ -38,7 +39,7 @@ MAX_BUFFERS_PER_CHANNEL = 10
 MAX_OVERDRAFT_BUFFERS = 20
 """Buffers that a partition may take beyond its pool to end a record that it has begun."""
 
-_PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED")
+_PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED", "BLOCKING")
 ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
 
 
@@ -133,6 +134,7 @@ class NetworkEnvironment:
         Raises:
             InsufficientBuffersError: its pool's minimum cannot be promised.
             ConfigurationError: the type is unknown.
+            NetworkError: no file can be made for a blocking partition.
         """
         self._check_open()
         _check_partition_id(partition_id)
@@ -140,7 +142,8 @@ class NetworkEnvironment:
             raise ConfigurationError(
                 f"result partition type {partition_type!r}; known are {', '.join(_PARTITION_TYPES)}"
             )
-        bounded = partition_type == "PIPELINED_BOUNDED"
+        bounded = partition_type != "PIPELINED"
+        file = PartitionFile(self._temp_directories) if partition_type == "BLOCKING" else None
         size = num_subpartitions * self._exclusive + self._floating
         minimum = num_subpartitions + 1
         pool = self._pool.create_buffer_pool(
@@ -157,6 +160,7 @@ class NetworkEnvironment:
             flush_timeout_ms=flush_timeout_ms,
             exclusive_buffers_per_channel=self._exclusive,
             flusher=self._flusher,
+            file=file,
             on_release=self._partitions.unregister,
         )
         try:

@@ -21,7 +21,7 @@ from penstock.errors import (
 from penstock.network.data_type import DataType
 from penstock.network.events import EventAnnouncement, parse_event, serialize_event
 from penstock.network.pure.buffer import AnyBuffer, Buffer, event_buffer
-from penstock.network.pure.subpartition import PipelinedSubpartitionView, next_sequence_number
+from penstock.network.pure.subpartition import next_sequence_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.buffer_manager import BufferManager
     from penstock.network.pure.client import PartitionRequestClient
     from penstock.network.pure.partition_manager import ResultPartitionManager
-    from penstock.network.pure.result_partition import ResultPartition
+    from penstock.network.pure.result_partition import ResultPartition, SubpartitionView
     from penstock.network.pure.wire import BufferHeader
 
 
@@ -108,7 +108,7 @@ class LocalInputChannel(InputChannel):
         self._partitions = partitions
         self._call_later = call_later
         self._lock = threading.Lock()
-        self._view: PipelinedSubpartitionView | None = None
+        self._view: SubpartitionView | None = None
         self._requested = False
         self._released = False
 
@@ -172,7 +172,7 @@ class LocalInputChannel(InputChannel):
             return None
         return ChannelBuffer(result.buffer, result.next_data_type is not DataType.NONE)
 
-    def _raise_released(self, view: PipelinedSubpartitionView) -> None:
+    def _raise_released(self, view: SubpartitionView) -> None:
         if view.failure_cause is not None:
             raise ProducerFailedError(view.failure_cause)
         raise CancelTaskError(f"partition {self.partition_id.hex()} has been released")

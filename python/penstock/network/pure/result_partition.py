@@ -6,8 +6,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from penstock.errors import CancelTaskError, IllegalStateError
+from penstock.errors import CancelTaskError, IllegalStateError, NetworkError
 from penstock.network.data_type import DataType
+from penstock.network.pure.blocking_subpartition import (
+    BlockingSubpartition,
+    BlockingSubpartitionView,
+    PartitionFile,
+)
 from penstock.network.pure.buffer_builder import BufferBuilder, BufferConsumer
 from penstock.network.pure.subpartition import (
     REFUSED,
@@ -21,6 +26,8 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
     from penstock.network.pure.output_flusher import OutputFlusher
+
+SubpartitionView = PipelinedSubpartitionView | BlockingSubpartitionView
 
 BROADCAST = -1
 """The subpartition index that means "all of them"."""
@@ -44,6 +51,7 @@ class ResultPartition:
         flush_timeout_ms: int = 100,
         exclusive_buffers_per_channel: int = 2,
         flusher: OutputFlusher | None = None,
+        file: PartitionFile | None = None,
         on_release: Callable[[ResultPartition], None] | None = None,
     ) -> None:
         if num_subpartitions < 1:
@@ -54,14 +62,17 @@ class ResultPartition:
         self.num_subpartitions = num_subpartitions
         self.pool = pool
         self.flush_timeout_ms = flush_timeout_ms
-        self.subpartitions = [
+        self._file = file
+        self.subpartitions: list[PipelinedSubpartition | BlockingSubpartition] = [
             PipelinedSubpartition(index, self, exclusive_buffers_per_channel)
+            if file is None
+            else BlockingSubpartition(index, self, file)
             for index in range(num_subpartitions)
         ]
         self._unicast: list[BufferBuilder | None] = [None] * num_subpartitions
         self._broadcast: BufferBuilder | None = None
         self._wanted_size = [2**31 - 1] * num_subpartitions
-        self._flusher = flusher if flush_timeout_ms > 0 else None
+        self._flusher = flusher if flush_timeout_ms > 0 and file is None else None
         self._flush_is_due = False
         self._on_release = on_release
         self._finished = False
@@ -115,6 +126,7 @@ class ResultPartition:
             self._add_builder(subpartition, builder, count)
         if builder.is_full:
             self._finish_builder(subpartition)
+        self._check_written()
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
         """Send a serialized event to every subpartition, behind all records written so far.
@@ -131,6 +143,7 @@ class ResultPartition:
                 self._finish_all_builders()
                 for subpartition in self.subpartitions:
                     subpartition.add(first.copy())
+                self._check_written()
         finally:
             first.close()
         if self.flush_timeout_ms == 0:
@@ -146,6 +159,8 @@ class ResultPartition:
             self._finished = True
             for subpartition in self.subpartitions:
                 subpartition.finish()
+            self._check_written()
+            self._publish()
         # No builder is requested any more; buffers in flight return when they are consumed.
         self.pool.lazy_destroy()
 
@@ -189,6 +204,8 @@ class ResultPartition:
             self._finish_all_builders()
         for subpartition in self.subpartitions:
             subpartition.release()
+        if self._file is not None:
+            self._file.release()
         if self._on_release is not None:
             self._on_release(self)
 
@@ -206,8 +223,8 @@ class ResultPartition:
 
     def create_subpartition_view(
         self, index: int, listener: AvailabilityListener
-    ) -> PipelinedSubpartitionView:
-        """Make the only view of a subpartition."""
+    ) -> SubpartitionView:
+        """Make a view of a subpartition, the only one of a pipelined one."""
         if not 0 <= index < self.num_subpartitions:
             raise ValueError(f"subpartition {index} of {self.num_subpartitions}")
         return self.subpartitions[index].create_read_view(listener)
@@ -257,6 +274,23 @@ class ResultPartition:
             raise self._cancelled()
         if self._finished:
             raise IllegalStateError(f"{self} is finished")
+
+    def _check_written(self) -> None:
+        """A blocking partition that cannot be written as a whole must not be read in part."""
+        if self._file is not None and (error := self._file.error) is not None:
+            self.fail(str(error))
+            raise NetworkError(str(error))
+
+    def _publish(self) -> None:
+        """Let readers of a blocking partition begin; its writer waits for nobody."""
+        if self._file is None:
+            return
+        for subpartition in self.subpartitions:
+            if isinstance(subpartition, BlockingSubpartition):
+                subpartition.publish()
+        with self._state:
+            self._unconsumed.clear()
+            self._state.notify_all()
 
     def _cancelled(self) -> CancelTaskError:
         why = f" ({self._failure_cause})" if self._failure_cause else ""

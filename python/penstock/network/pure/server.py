@@ -12,7 +12,7 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock.errors import CorruptStreamError, IllegalStateError, PenstockError
+from penstock.errors import CorruptStreamError, IllegalStateError, NetworkError, PenstockError
 from penstock.network.data_type import DataType
 from penstock.network.pure import same_host, wire
 from penstock.network.pure.connection import Connection
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.event_loop import EventLoop, Timer
     from penstock.network.pure.partition_manager import ResultPartitionManager
-    from penstock.network.pure.result_partition import ResultPartition
-    from penstock.network.pure.subpartition import BufferAndBacklog, PipelinedSubpartitionView
+    from penstock.network.pure.result_partition import ResultPartition, SubpartitionView
+    from penstock.network.pure.subpartition import BufferAndBacklog
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class SequenceViewReader:
         self.initial_credit = request.credit
         self.credits = request.credit
         self.is_queued = False
-        self.view: PipelinedSubpartitionView | None = None
+        self.view: SubpartitionView | None = None
         self.cancel_request: Callable[[], None] | None = None
         self._queue = queue
 
@@ -280,7 +280,12 @@ class PartitionRequestQueue:
         while self._available and connection is not None and connection.is_writable:
             reader = self._available.popleft()
             reader.is_queued = False
-            result = reader.next_buffer()
+            try:
+                result = reader.next_buffer()
+            except NetworkError as error:
+                # The disk of one partition fails its readers, not everybody on the connection.
+                self._fail_reader(reader, "penstock.errors.NetworkError", str(error))
+                continue
             if result is None:
                 self._end_if_released(reader)
                 continue

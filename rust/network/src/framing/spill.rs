@@ -44,11 +44,17 @@ impl SpillDirectories {
     /// Opens a nameless file in the first directory that allows it, beginning at a random one; a
     /// directory that fails is dropped from this list unless it is the last.
     pub(super) fn create(&self) -> Result<SpillFile> {
+        let file = self.create_file("inputchannel")?;
+        Ok(SpillFile { file, length: 0 })
+    }
+
+    /// As `create`; `suffix` tells what the file was for, should its name ever be seen.
+    pub(crate) fn create_file(&self, suffix: &str) -> Result<File> {
         let mut directories = self.directories.lock();
         let mut at = random_bytes::<1>()?[0] as usize % directories.len();
         loop {
-            match create_in(&directories[at]) {
-                Ok(file) => return Ok(SpillFile { file, length: 0 }),
+            match create_in(&directories[at], suffix) {
+                Ok(file) => return Ok(file),
                 Err(error) if directories.len() > 1 => {
                     let dropped = directories.remove(at);
                     log::warn!("spilling no longer uses {}: {error}", dropped.display());
@@ -63,13 +69,13 @@ impl SpillDirectories {
     }
 }
 
-fn create_in(directory: &std::path::Path) -> std::io::Result<File> {
+fn create_in(directory: &std::path::Path, suffix: &str) -> std::io::Result<File> {
     let mut last = None;
     for _ in 0..NAME_ATTEMPTS {
         let name: [u8; 20] =
             random_bytes().map_err(|error| std::io::Error::other(error.to_string()))?;
         let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = directory.join(format!("{name}.inputchannel"));
+        let path = directory.join(format!("{name}.{suffix}"));
         match OpenOptions::new()
             .read(true)
             .write(true)

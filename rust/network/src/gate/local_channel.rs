@@ -8,7 +8,9 @@ use penstock_memory::DataType;
 use super::single::{Polled, SingleInputGate};
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
-use crate::partition::{AvailabilityListener, Listener, PartitionShared, Released};
+use crate::partition::{
+    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
+};
 use crate::sync::{Arc, AtomicBool, Ordering, Weak};
 use crate::wire::PartitionId;
 
@@ -20,8 +22,8 @@ pub(crate) struct LocalInputChannel {
     index: usize,
     partition_id: PartitionId,
     subpartition: usize,
-    /// The partition, once it is registered.
-    partition: OnceLock<Arc<PartitionShared>>,
+    /// The view, once the partition is registered.
+    view: OnceLock<SubpartitionView>,
     released: AtomicBool,
     this: Weak<Self>,
 }
@@ -38,7 +40,7 @@ impl LocalInputChannel {
             index,
             partition_id,
             subpartition,
-            partition: OnceLock::new(),
+            view: OnceLock::new(),
             released: AtomicBool::new(false),
             this: Weak::clone(this),
         })
@@ -65,22 +67,22 @@ impl LocalInputChannel {
         let Some(this) = self.this.upgrade() else {
             return;
         };
-        let Some(subpartition) = partition.subpartitions.get(self.subpartition) else {
-            self.fail(Error::PartitionNotFound(format!(
-                "subpartition {} of a partition with {}",
-                self.subpartition,
-                partition.subpartitions.len()
-            )));
+        match SubpartitionView::new(partition, self.subpartition) {
+            // The view may notify at once, so it must be known before it is connected.
+            Ok(view) => {
+                if self.view.set(view).is_err() {
+                    return;
+                }
+            }
+            Err(error) => return self.fail(error),
+        }
+        let Some(view) = self.view.get() else {
             return;
         };
-        // The view may notify at once, so the partition must be known before.
-        if self.partition.set(Arc::clone(&partition)).is_err() {
-            return;
-        }
-        if let Err(error) = subpartition.create_view(this) {
+        if let Err(error) = view.connect(this) {
             self.fail(error);
         } else if self.released.load(Ordering::Acquire) {
-            partition.on_consumed(self.subpartition);
+            view.release();
         }
     }
 
@@ -102,18 +104,17 @@ impl LocalInputChannel {
         if self.released.load(Ordering::Acquire) {
             return Ok(None);
         }
-        let Some(partition) = self.partition.get() else {
+        let Some(view) = self.view.get() else {
             return Ok(None);
         };
-        let subpartition = &partition.subpartitions[self.subpartition];
-        if let Some(next) = subpartition.poll()? {
+        if let Some(next) = view.poll()? {
             let more = next.next_type != DataType::None;
             return Ok(Some(Polled {
                 buffer: next.buffer,
                 more,
             }));
         }
-        match subpartition.released() {
+        match view.released() {
             None => Ok(None),
             Some(Released::Failed(cause)) => Err(Error::ProducerFailed(cause)),
             Some(Released::Released) => Err(Error::CancelTask(
@@ -126,14 +127,13 @@ impl LocalInputChannel {
         if self.released.load(Ordering::Acquire) {
             return Ok(());
         }
-        let Some(partition) = self.partition.get() else {
+        let Some(view) = self.view.get() else {
             return Err(Error::IllegalState(
                 "the channel has no partition yet".into(),
             ));
         };
-        let subpartition = &partition.subpartitions[self.subpartition];
-        subpartition.resume_consumption()?;
-        if subpartition.is_available(true) {
+        view.resume_consumption()?;
+        if view.is_available(true) {
             self.notify_data_available();
         }
         Ok(())
@@ -143,8 +143,8 @@ impl LocalInputChannel {
         if self.released.swap(true, Ordering::AcqRel) {
             return;
         }
-        if let Some(partition) = self.partition.get() {
-            partition.on_consumed(self.subpartition);
+        if let Some(view) = self.view.get() {
+            view.release();
         } else {
             let this = std::ptr::from_ref(self);
             environment.manager().forget(|listener| match listener {

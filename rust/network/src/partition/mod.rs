@@ -1,14 +1,18 @@
 //! The producing side: subpartitions, the partition that a task writes, the registry that readers
 //! look partitions up in, and the thread that flushes on time.
 
+mod blocking;
 mod flusher;
 mod manager;
 mod result_partition;
 mod shared;
 mod subpartition;
+mod view;
 
+pub(crate) use blocking::PartitionFile;
 pub(crate) use flusher::OutputFlusher;
 pub(crate) use manager::{Listener, PartitionManager};
 pub use result_partition::{Cursor, PartitionType, ResultPartition};
 pub(crate) use shared::PartitionShared;
 pub(crate) use subpartition::{AvailabilityListener, Released};
+pub(crate) use view::SubpartitionView;

@@ -55,13 +55,15 @@ impl Cursor {
     }
 }
 
-/// How a partition is consumed, as far as this slice of the data plane knows kinds.
+/// How a partition is consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartitionType {
     /// Consumed while it is produced, unbounded pool.
     Pipelined,
     /// Consumed while it is produced, bounded pool.
     PipelinedBounded,
+    /// Written to a file, consumed when finished, by any number of readers.
+    Blocking,
 }
 
 impl PartitionType {
@@ -73,6 +75,7 @@ impl PartitionType {
         match name {
             "PIPELINED" => Ok(Self::Pipelined),
             "PIPELINED_BOUNDED" => Ok(Self::PipelinedBounded),
+            "BLOCKING" => Ok(Self::Blocking),
             other => Err(Error::IllegalState(format!(
                 "no result partition of type {other:?}"
             ))),
@@ -252,7 +255,7 @@ impl ResultPartition {
         for subpartition in &self.shared.subpartitions {
             subpartition.add(consumer.copy());
         }
-        Ok(())
+        self.check_written(&mut writer)
     }
 
     /// Sends `EndOfPartition` to every subpartition; nothing can be written afterwards.
@@ -265,6 +268,10 @@ impl ResultPartition {
         writer.finished = true;
         for subpartition in &self.shared.subpartitions {
             subpartition.finish();
+        }
+        self.check_written(&mut writer)?;
+        if self.shared.is_blocking() {
+            self.shared.publish();
         }
         Ok(())
     }
@@ -346,7 +353,8 @@ impl ResultPartition {
             return Err(self.no_such(index));
         }
         let mut writer = self.writer.lock();
-        if self.shared.pool.is_destroyed() {
+        let published = writer.finished && self.shared.is_blocking();
+        if self.shared.pool.is_destroyed() && !published {
             Self::clear(&mut writer);
             return Err(Error::CancelTask(
                 "the result partition was released".into(),
@@ -422,7 +430,17 @@ impl ResultPartition {
                 writer.broadcast = Some(builder);
             }
         }
-        Ok(())
+        self.check_written(writer)
+    }
+
+    /// A blocking partition that cannot be written as a whole must not be read in part.
+    fn check_written(&self, writer: &mut Writer) -> Result<()> {
+        let Some(error) = self.shared.write_error() else {
+            return Ok(());
+        };
+        self.shared.release(&Released::Failed(error.to_string()));
+        Self::clear(writer);
+        Err(error)
     }
 
     /// Finishes the buffer behind `cursor` and those of the other kind.

@@ -2,17 +2,81 @@
 
 use std::time::{Duration, Instant};
 
-use penstock_memory::LocalBufferPool;
+use penstock_memory::{BufferConsumer, LocalBufferPool};
 
+use super::blocking::{BlockingSubpartition, PartitionFile};
 use super::subpartition::{PipelinedSubpartition, Released};
+use crate::error::Error;
 use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering};
 use crate::wire::PartitionId;
+
+/// A queue of either kind.
+#[derive(Debug)]
+pub(crate) enum Subpartition {
+    /// Read while it is written, once.
+    Pipelined(PipelinedSubpartition),
+    /// Read after it was written, any number of times.
+    Blocking(BlockingSubpartition),
+}
+
+impl Subpartition {
+    /// Appends a buffer and returns the size wanted of the next one, or `None` when the
+    /// subpartition has ended and the buffer was dropped.
+    pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.add(consumer),
+            Self::Blocking(blocking) => blocking.add(consumer),
+        }
+    }
+
+    /// Appends `EndOfPartition`; nothing can be added afterwards.
+    pub(crate) fn finish(&self) {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.finish(),
+            Self::Blocking(blocking) => blocking.finish(),
+        }
+    }
+
+    /// Lets the reader, or the file, have what is there.
+    pub(crate) fn flush(&self) {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.flush(),
+            Self::Blocking(blocking) => blocking.flush(),
+        }
+    }
+
+    /// Ends it early: everything is recycled and readers learn why.
+    pub(crate) fn release(&self, why: Released) {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.release(why),
+            Self::Blocking(blocking) => blocking.release(why),
+        }
+    }
+
+    /// Elements in memory, events included.
+    pub(crate) fn queued(&self) -> usize {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.queued(),
+            Self::Blocking(blocking) => blocking.queued(),
+        }
+    }
+
+    /// Buffers added and bytes polled since the start.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.totals(),
+            Self::Blocking(blocking) => blocking.totals(),
+        }
+    }
+}
 
 /// The part of a result partition that is reachable from several threads.
 #[derive(Debug)]
 pub(crate) struct PartitionShared {
     pub(crate) id: PartitionId,
-    pub(crate) subpartitions: Vec<PipelinedSubpartition>,
+    pub(crate) subpartitions: Vec<Subpartition>,
+    /// What a blocking partition is written to.
+    file: Option<Arc<PartitionFile>>,
     pub(crate) pool: Arc<LocalBufferPool>,
     /// One byte per subpartition and a last one for the broadcast builder; the writer stores 1
     /// after publishing bytes, the flusher swaps in 0 before it flushes.
@@ -34,12 +98,19 @@ impl PartitionShared {
         num_subpartitions: usize,
         segment_bytes: usize,
         pool: Arc<LocalBufferPool>,
+        file: Option<PartitionFile>,
     ) -> Self {
+        let file = file.map(Arc::new);
+        let make = || match &file {
+            None => Subpartition::Pipelined(PipelinedSubpartition::new(segment_bytes)),
+            Some(file) => {
+                Subpartition::Blocking(BlockingSubpartition::new(Arc::clone(file), segment_bytes))
+            }
+        };
         Self {
             id,
-            subpartitions: (0..num_subpartitions)
-                .map(|_| PipelinedSubpartition::new(segment_bytes))
-                .collect(),
+            subpartitions: (0..num_subpartitions).map(|_| make()).collect(),
+            file,
             pool,
             dirty: (0..=num_subpartitions).map(|_| AtomicU8::new(0)).collect(),
             consumed: Mutex::new(Consumed {
@@ -91,6 +162,9 @@ impl PartitionShared {
         for subpartition in &self.subpartitions {
             subpartition.release(why.clone());
         }
+        if let Some(file) = &self.file {
+            file.release();
+        }
         self.pool.lazy_destroy();
         let mut consumed = self.consumed.lock();
         consumed.left = 0;
@@ -100,7 +174,10 @@ impl PartitionShared {
 
     /// The reader of `subpartition` has taken everything it ever will.
     pub(crate) fn on_consumed(&self, subpartition: usize) {
-        self.subpartitions[subpartition].release(Released::Released);
+        // What lies in a file can be read again.
+        if let Subpartition::Pipelined(pipelined) = &self.subpartitions[subpartition] {
+            pipelined.release(Released::Released);
+        }
         let mut consumed = self.consumed.lock();
         if !std::mem::replace(&mut consumed.done[subpartition], true) {
             consumed.left = consumed.left.saturating_sub(1);
@@ -110,6 +187,29 @@ impl PartitionShared {
         if all {
             self.all_consumed.notify_all();
         }
+    }
+
+    /// Whether it is written to a file first.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The write that failed, if one did.
+    pub(crate) fn write_error(&self) -> Option<Error> {
+        self.file.as_ref().and_then(|file| file.error())
+    }
+
+    /// Everything of a blocking partition is in its file: readers may begin, and the writer waits
+    /// for nobody and needs no more buffers.
+    pub(crate) fn publish(&self) {
+        for subpartition in &self.subpartitions {
+            if let Subpartition::Blocking(blocking) = subpartition {
+                blocking.publish();
+            }
+        }
+        self.pool.lazy_destroy();
+        self.consumed.lock().left = 0;
+        self.all_consumed.notify_all();
     }
 
     /// Waits until every reader is done; false when `timeout` passed before.

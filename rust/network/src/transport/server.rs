@@ -11,7 +11,9 @@ use super::io_thread::Context;
 use super::outbound::Outbound;
 use super::{Command, Transport, connection::exceeds_staging};
 use crate::error::{Error, Result};
-use crate::partition::{AvailabilityListener, Listener, PartitionShared, Released};
+use crate::partition::{
+    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
+};
 use crate::sync::{Arc, AtomicBool, Ordering};
 use crate::wire::{
     BUFFER_RESPONSE, BufferResponse, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES, Message,
@@ -52,7 +54,7 @@ struct Reader {
     /// Whether it is in the queue of those with something to send.
     queued: bool,
     /// The partition, once it is registered, and the ear at it.
-    view: Option<(Arc<PartitionShared>, Arc<ReaderListener>)>,
+    view: Option<(SubpartitionView, Arc<ReaderListener>)>,
 }
 
 impl Reader {
@@ -94,8 +96,8 @@ impl ServerReaders {
         );
         self.available.clear();
         for (_, reader) in self.readers.drain() {
-            if let Some((partition, _)) = reader.view {
-                partition.on_consumed(reader.subpartition);
+            if let Some((view, _)) = reader.view {
+                view.release();
             }
         }
     }
@@ -164,12 +166,12 @@ impl ServerReaders {
             }
             Message::ResumeConsumption { receiver } => {
                 if let Some(reader) = self.readers.get_mut(&receiver)
-                    && let Some((partition, _)) = &reader.view
+                    && let Some((view, _)) = &reader.view
                 {
                     if reader.initial_credit == 0 {
                         reader.credits = 0;
                     }
-                    match partition.subpartitions[reader.subpartition].resume_consumption() {
+                    match view.resume_consumption() {
                         Ok(()) => self.enqueue(&receiver, outbound),
                         Err(error) => self.fail_reader(&receiver, &error, outbound),
                     }
@@ -181,13 +183,12 @@ impl ServerReaders {
                 let size = usize::try_from(size)
                     .map_err(|_| Error::CorruptStream(format!("a buffer size of {size}")))?;
                 if let Some(Reader {
-                    subpartition,
-                    view: Some((partition, _)),
+                    view: Some((view, _)),
                     ..
                 }) = self.readers.get(&receiver)
                     && size > 0
                 {
-                    partition.subpartitions[*subpartition].set_desired_buffer_size(size);
+                    view.set_desired_buffer_size(size);
                 }
             }
             Message::AckAllUserRecordsProcessed { .. } => {}
@@ -268,17 +269,11 @@ impl ServerReaders {
             posted: AtomicBool::new(false),
         });
         let ear: Arc<dyn AvailabilityListener> = Arc::<ReaderListener>::clone(&listener);
-        let created = match partition.subpartitions.get(reader.subpartition) {
-            Some(subpartition) => subpartition.create_view(ear),
-            None => Err(Error::PartitionNotFound(format!(
-                "subpartition {} of a partition with {}",
-                reader.subpartition,
-                partition.subpartitions.len()
-            ))),
-        };
+        let created = SubpartitionView::new(partition, reader.subpartition)
+            .and_then(|view| view.connect(ear).map(|()| view));
         match created {
-            Ok(()) => {
-                reader.view = Some((partition, listener));
+            Ok(view) => {
+                reader.view = Some((view, listener));
                 self.enqueue(receiver, outbound);
             }
             Err(error) => self.fail_reader(receiver, &error, outbound),
@@ -312,18 +307,17 @@ impl ServerReaders {
         let Some(reader) = self.readers.get_mut(receiver) else {
             return;
         };
-        let Some((partition, _)) = &reader.view else {
+        let Some((view, _)) = &reader.view else {
             return;
         };
         if reader.queued {
             return;
         }
-        let subpartition = &partition.subpartitions[reader.subpartition];
-        if subpartition.is_available(reader.credits > 0) || subpartition.released().is_some() {
+        if view.is_available(reader.credits > 0) || view.released().is_some() {
             reader.queued = true;
             self.available.push_back(*receiver);
         } else if reader.needs_backlog_announcement() {
-            let backlog = subpartition.backlog();
+            let backlog = view.backlog();
             if backlog > 0 {
                 outbound.push_message(&Message::BacklogAnnouncement {
                     backlog,
@@ -343,12 +337,20 @@ impl ServerReaders {
                 continue;
             };
             reader.queued = false;
-            let Some((partition, _)) = &reader.view else {
+            let Some((view, _)) = &reader.view else {
                 continue;
             };
-            let subpartition = &partition.subpartitions[reader.subpartition];
-            let Some(next) = subpartition.poll()? else {
-                if let Some(why) = subpartition.released() {
+            let polled = match view.poll() {
+                // The disk of one partition fails its readers, not everybody on the connection.
+                Err(error @ Error::Io(_)) => {
+                    self.fail_reader(&receiver, &error, outbound);
+                    continue;
+                }
+                Err(Error::CancelTask(_)) => None,
+                polled => polled?,
+            };
+            let Some(next) = polled else {
+                if let Some(why) = view.released() {
                     let error = Error::ProducerFailed(match why {
                         Released::Failed(cause) => cause,
                         Released::Released => {
@@ -393,7 +395,7 @@ impl ServerReaders {
         };
         self.available.retain(|queued| queued != receiver);
         match reader.view {
-            Some((partition, _)) => partition.on_consumed(reader.subpartition),
+            Some((view, _)) => view.release(),
             None => context.manager.forget(|listener| {
                 matches!(listener, Listener::Remote { request, .. } if request.receiver == *receiver)
             }),
@@ -406,8 +408,8 @@ impl ServerReaders {
             return;
         };
         self.available.retain(|queued| queued != receiver);
-        if let Some((partition, _)) = reader.view {
-            partition.on_consumed(reader.subpartition);
+        if let Some((view, _)) = reader.view {
+            view.release();
         }
         let error = ErrorBody {
             error: ErrorTexts {

@@ -1,0 +1,343 @@
+//! One consumer's part of a blocking partition: written to a file, read any number of times.
+//!
+//! The writer's buffers go to the partition's file as soon as they are finished, so the writer
+//! never waits for a reader.  Nothing can be read before the whole partition is in the file: the
+//! index of a subpartition is published when every subpartition has its end, and a write that
+//! fails (a full disk) fails the partition instead.  Readers have positions of their own.
+//!
+//! The file has no name, so nothing stays on disk however the process ends.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use penstock_memory::{Buffer, BufferConsumer, DataType};
+
+use super::subpartition::{AvailabilityListener, BufferAndBacklog, Released};
+use crate::error::{Error, Result};
+use crate::event::END_OF_PARTITION_BYTES;
+use crate::sync::{Arc, Mutex};
+
+/// The file of one partition: the buffers of all subpartitions, in the order they were finished.
+#[derive(Debug)]
+pub(crate) struct PartitionFile {
+    state: Mutex<FileState>,
+}
+
+#[derive(Debug)]
+struct FileState {
+    /// `None` once released or failed.
+    file: Option<Arc<File>>,
+    end: u64,
+    error: Option<Error>,
+}
+
+impl PartitionFile {
+    pub(crate) fn new(file: File) -> Self {
+        Self {
+            state: Mutex::new(FileState {
+                file: Some(Arc::new(file)),
+                end: 0,
+                error: None,
+            }),
+        }
+    }
+
+    /// Appends and returns the offset; `None` once failed or released.
+    fn append(&self, bytes: &[u8]) -> Option<u64> {
+        let mut state = self.state.lock();
+        let offset = state.end;
+        match state.file.as_ref()?.write_all_at(bytes, offset) {
+            Ok(()) => {
+                state.end += bytes.len() as u64;
+                Some(offset)
+            }
+            Err(error) => {
+                let doing = format!("writing a blocking partition after {offset} bytes");
+                state.error = Some(Error::io(&doing, &error));
+                // What is written is of no use to anybody.
+                state.file = None;
+                None
+            }
+        }
+    }
+
+    fn read(&self, extent: &Extent) -> Result<Box<[u8]>> {
+        let file = self.state.lock().file.clone();
+        let file = file.ok_or_else(|| Error::CancelTask("the partition was released".into()))?;
+        let mut bytes = vec![0; extent.size as usize].into_boxed_slice();
+        file.read_exact_at(&mut bytes, extent.offset)
+            .map_err(|error| Error::io("reading a blocking partition", &error))?;
+        Ok(bytes)
+    }
+
+    /// The first write that failed.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.state.lock().error.clone()
+    }
+
+    /// Gives the space back.
+    pub(crate) fn release(&self) {
+        self.state.lock().file = None;
+    }
+}
+
+/// Where a buffer lies in the file.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    offset: u64,
+    size: u32,
+    data_type: DataType,
+}
+
+struct State {
+    /// Not in the file yet; only the last one may be unfinished.
+    pending: VecDeque<BufferConsumer>,
+    extents: Vec<Extent>,
+    /// The index, once the whole partition is in the file.
+    published: Option<Arc<[Extent]>>,
+    ended: bool,
+    released: Option<Released>,
+    listeners: Vec<Arc<dyn AvailabilityListener>>,
+    total_bytes: u64,
+}
+
+/// A blocking subpartition.
+pub(crate) struct BlockingSubpartition {
+    file: Arc<PartitionFile>,
+    buffer_size: usize,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for BlockingSubpartition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state.lock();
+        f.debug_struct("BlockingSubpartition")
+            .field("pending", &state.pending.len())
+            .field("extents", &state.extents.len())
+            .field("published", &state.published.is_some())
+            .field("released", &state.released)
+            .finish_non_exhaustive()
+    }
+}
+
+impl BlockingSubpartition {
+    pub(crate) fn new(file: Arc<PartitionFile>, buffer_size: usize) -> Self {
+        Self {
+            file,
+            buffer_size,
+            state: Mutex::new(State {
+                pending: VecDeque::new(),
+                extents: Vec::new(),
+                published: None,
+                ended: false,
+                released: None,
+                listeners: Vec::new(),
+                total_bytes: 0,
+            }),
+        }
+    }
+
+    /// Takes a buffer and returns the size wanted of the next one, or `None` when the
+    /// subpartition has ended and the buffer was dropped.
+    pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
+        let mut state = self.state.lock();
+        if state.ended || state.released.is_some() {
+            return None;
+        }
+        state.pending.push_back(consumer);
+        self.write_finished(&mut state);
+        Some(self.buffer_size)
+    }
+
+    /// Moves what is finished to the file, so that its buffers return to the pool.
+    pub(crate) fn flush(&self) {
+        self.write_finished(&mut self.state.lock());
+    }
+
+    /// Writes the end; nothing is visible before `publish`.
+    pub(crate) fn finish(&self) {
+        let event = Buffer::from_bytes(END_OF_PARTITION_BYTES, DataType::EndOfPartition);
+        self.add(BufferConsumer::finished(event));
+        self.state.lock().ended = true;
+    }
+
+    /// The whole partition is in the file: readers may begin.
+    pub(crate) fn publish(&self) {
+        let mut state = self.state.lock();
+        if state.released.is_some() {
+            return;
+        }
+        state.published = Some(std::mem::take(&mut state.extents).into());
+        let listeners = state.listeners.clone();
+        drop(state);
+        for listener in listeners {
+            listener.notify_data_available();
+        }
+    }
+
+    /// Ends it early: readers learn why.
+    pub(crate) fn release(&self, why: Released) {
+        let mut state = self.state.lock();
+        if state.released.is_some() {
+            return;
+        }
+        state.released = Some(why);
+        state.published = None;
+        state.extents = Vec::new();
+        let pending = std::mem::take(&mut state.pending);
+        let listeners = std::mem::take(&mut state.listeners);
+        drop(state);
+        drop(pending);
+        for listener in listeners {
+            listener.notify_data_available();
+        }
+    }
+
+    /// Why nothing more will come, if it ended early.
+    pub(crate) fn released(&self) -> Option<Released> {
+        self.state.lock().released.clone()
+    }
+
+    /// Buffers that are not in the file yet.
+    pub(crate) fn queued(&self) -> usize {
+        self.state.lock().pending.len()
+    }
+
+    /// Buffers written and bytes read since the start.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        let written = state.published.as_deref().unwrap_or(&state.extents).len();
+        (written as u64, state.total_bytes)
+    }
+
+    fn write_finished(&self, state: &mut State) {
+        while let Some(head) = state.pending.front_mut() {
+            // Looks at the writer's marker; `is_finished` alone may be behind.
+            head.skip(0);
+            if !head.is_finished() {
+                return;
+            }
+            let buffer = head.build();
+            if buffer.size() > 0
+                && let Some(offset) = self.file.append(buffer.as_slice())
+            {
+                state.extents.push(Extent {
+                    offset,
+                    size: buffer.size() as u32,
+                    data_type: buffer.data_type(),
+                });
+            }
+            state.pending.pop_front();
+        }
+    }
+}
+
+/// The place of one reader in a blocking subpartition.
+#[derive(Debug, Default)]
+pub(crate) struct BlockingPosition {
+    next: usize,
+    sequence_number: i32,
+    blocked: bool,
+}
+
+impl BlockingSubpartition {
+    /// Makes a listener hear of the end of writing, or of the reason why there is none.
+    ///
+    /// # Errors
+    /// `ProducerFailed` or `PartitionNotFound` when there is nothing to read any more.
+    pub(crate) fn connect(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
+        let mut state = self.state.lock();
+        match &state.released {
+            Some(Released::Failed(cause)) => return Err(Error::ProducerFailed(cause.clone())),
+            Some(Released::Released) => {
+                return Err(Error::PartitionNotFound(
+                    "the subpartition was released".into(),
+                ));
+            }
+            None => {}
+        }
+        state.listeners.push(Arc::clone(&listener));
+        let readable = state.published.is_some();
+        drop(state);
+        if readable {
+            listener.notify_data_available();
+        }
+        Ok(())
+    }
+
+    /// A reader has gone.
+    pub(crate) fn disconnect(&self, listener: &Arc<dyn AvailabilityListener>) {
+        let mut state = self.state.lock();
+        state
+            .listeners
+            .retain(|known| !Arc::ptr_eq(known, listener));
+    }
+
+    /// Reads the next buffer of a reader.
+    ///
+    /// # Errors
+    /// `Io` when the file cannot be read.
+    pub(crate) fn poll(&self, at: &mut BlockingPosition) -> Result<Option<BufferAndBacklog>> {
+        let Some(extents) = self.readable() else {
+            return Ok(None);
+        };
+        let (false, Some(extent)) = (at.blocked, extents.get(at.next)) else {
+            return Ok(None);
+        };
+        let bytes = self.file.read(extent)?;
+        at.next += 1;
+        at.blocked = extent.data_type.is_blocking_upstream();
+        let sequence_number = at.sequence_number;
+        at.sequence_number = sequence_number.wrapping_add(1) & i32::MAX;
+        self.state.lock().total_bytes += bytes.len() as u64;
+        let next_type = match extents.get(at.next) {
+            Some(next) if !at.blocked => next.data_type,
+            _ => DataType::None,
+        };
+        Ok(Some(BufferAndBacklog {
+            buffer: Buffer::from_bytes(bytes, extent.data_type),
+            backlog: self.backlog(at),
+            next_type,
+            sequence_number,
+        }))
+    }
+
+    /// Lets a reader go on after an event that blocked.
+    ///
+    /// # Errors
+    /// `IllegalState` when nothing blocks.
+    pub(crate) fn resume(at: &mut BlockingPosition) -> Result<()> {
+        if !std::mem::take(&mut at.blocked) {
+            return Err(Error::IllegalState(
+                "the subpartition is not blocked".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether a reader could poll something, given whether it has credit for data.
+    pub(crate) fn is_available(&self, at: &BlockingPosition, has_credit: bool) -> bool {
+        let next = self.readable().and_then(|all| all.get(at.next).copied());
+        !at.blocked && next.is_some_and(|next| has_credit || next.data_type.is_event())
+    }
+
+    /// Buffers that a reader has not taken, events left out; counted up to what a receiver cares
+    /// for, so that a long partition is not counted for every buffer.
+    pub(crate) fn backlog(&self, at: &BlockingPosition) -> i32 {
+        const ENOUGH: usize = 1024;
+        let Some(extents) = self.readable() else {
+            return 0;
+        };
+        if at.blocked {
+            return 0;
+        }
+        let rest = &extents[at.next.min(extents.len())..];
+        let data = rest.iter().take(ENOUGH).filter(|e| e.data_type.is_buffer());
+        data.count() as i32
+    }
+
+    fn readable(&self) -> Option<Arc<[Extent]>> {
+        self.state.lock().published.clone()
+    }
+}

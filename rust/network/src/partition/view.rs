@@ -1,0 +1,130 @@
+//! What a reader holds of a subpartition, whichever kind it is.
+
+use super::blocking::{BlockingPosition, BlockingSubpartition};
+use super::shared::{PartitionShared, Subpartition};
+use super::subpartition::{AvailabilityListener, BufferAndBacklog, Released};
+use crate::error::{Error, Result};
+use crate::sync::{Arc, Mutex};
+
+/// A reader's handle on one subpartition.
+pub(crate) struct SubpartitionView {
+    partition: Arc<PartitionShared>,
+    index: usize,
+    /// Where this reader stands; pipelined subpartitions keep that themselves.
+    position: Mutex<BlockingPosition>,
+    listener: Mutex<Option<Arc<dyn AvailabilityListener>>>,
+}
+
+impl std::fmt::Debug for SubpartitionView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SubpartitionView")
+            .field("index", &self.index)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SubpartitionView {
+    /// Makes a handle that hears nothing yet; `connect` opens it.
+    ///
+    /// # Errors
+    /// `PartitionNotFound` when the partition has no such subpartition.
+    pub(crate) fn new(partition: Arc<PartitionShared>, index: usize) -> Result<Self> {
+        if index >= partition.subpartitions.len() {
+            return Err(Error::PartitionNotFound(format!(
+                "subpartition {index} of a partition with {}",
+                partition.subpartitions.len()
+            )));
+        }
+        Ok(Self {
+            partition,
+            index,
+            position: Mutex::new(BlockingPosition::default()),
+            listener: Mutex::new(None),
+        })
+    }
+
+    fn subpartition(&self) -> &Subpartition {
+        &self.partition.subpartitions[self.index]
+    }
+
+    /// Begins to read; the listener may be called at once.
+    ///
+    /// # Errors
+    /// `ProducerFailed` or `PartitionNotFound` when there is nothing to read any more,
+    /// `IllegalState` for a second reader of a pipelined subpartition.
+    pub(crate) fn connect(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.create_view(listener),
+            Subpartition::Blocking(blocking) => {
+                *self.listener.lock() = Some(Arc::clone(&listener));
+                blocking.connect(listener)
+            }
+        }
+    }
+
+    /// Takes the next buffer, or nothing when there is none.
+    ///
+    /// # Errors
+    /// `Io` when a file cannot be read, `IllegalState` when the queue is in disorder.
+    pub(crate) fn poll(&self) -> Result<Option<BufferAndBacklog>> {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.poll(),
+            Subpartition::Blocking(blocking) => blocking.poll(&mut self.position.lock()),
+        }
+    }
+
+    /// Lets buffers leave again after one that blocked.
+    ///
+    /// # Errors
+    /// `IllegalState` when nothing blocks.
+    pub(crate) fn resume_consumption(&self) -> Result<()> {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.resume_consumption(),
+            Subpartition::Blocking(_) => BlockingSubpartition::resume(&mut self.position.lock()),
+        }
+    }
+
+    /// Whether something could be polled, given whether there is credit for data.
+    pub(crate) fn is_available(&self, has_credit: bool) -> bool {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.is_available(has_credit),
+            Subpartition::Blocking(blocking) => {
+                blocking.is_available(&self.position.lock(), has_credit)
+            }
+        }
+    }
+
+    /// Data buffers that could be taken, as announced to the reader.
+    pub(crate) fn backlog(&self) -> i32 {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.backlog(),
+            Subpartition::Blocking(blocking) => blocking.backlog(&self.position.lock()),
+        }
+    }
+
+    /// Why nothing more will come, if the subpartition ended early.
+    pub(crate) fn released(&self) -> Option<Released> {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.released(),
+            Subpartition::Blocking(blocking) => blocking.released(),
+        }
+    }
+
+    /// Sets the size wanted of the next buffers; what lies in a file has its size.
+    pub(crate) fn set_desired_buffer_size(&self, bytes: usize) {
+        if let Subpartition::Pipelined(pipelined) = self.subpartition() {
+            pipelined.set_desired_buffer_size(bytes);
+        }
+    }
+
+    /// The reader wants no more.
+    pub(crate) fn release(&self) {
+        if let (Subpartition::Blocking(blocking), Some(listener)) =
+            (self.subpartition(), self.listener.lock().take())
+        {
+            blocking.disconnect(&listener);
+        }
+        self.partition.on_consumed(self.index);
+    }
+}
