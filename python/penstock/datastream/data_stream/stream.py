@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from penstock.common.typeinfo import (
+    RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
     Types,
@@ -26,6 +27,7 @@ from penstock.datastream.functions import (
     ProcessFunction,
     SinkFunction,
 )
+from penstock.datastream.functions.basic import NamedRowKeySelector
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
@@ -282,12 +284,11 @@ class DataStream(StreamSettings, Generic[T]):
         from penstock.datastream.data_stream.keyed import KeyedStream
 
         check_function(key_selector, KeySelector, "key_by", or_callable=True)
-        return KeyedStream(
-            self._environment,
-            self._plain(),
-            shipped(key_selector, "key_by"),
-            type_argument(key_type, "key_by"),
-        )
+        selector: Any = shipped(key_selector, "key_by")
+        declared = type_argument(key_type, "key_by")
+        if isinstance(declared, RowTypeInfo):
+            selector = NamedRowKeySelector(selector, declared.get_field_names())
+        return KeyedStream(self._environment, self._plain(), selector, declared)
 
     def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream[T]:
         """Windows over all elements, in one subtask."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.types import Row
 from penstock.datastream.functions.function import Function
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from penstock.datastream.functions.runtime_context import RuntimeContext
 
 
 class MapFunction(Function):
@@ -101,6 +104,40 @@ class NullByteKeySelector(KeySelector):
     def get_key(self, value: Any) -> int:  # noqa: ARG002
         """0."""
         return 0
+
+
+class NamedRowKeySelector(KeySelector):
+    """Gives keys that are rows the field names of the declared key type."""
+
+    def __init__(self, selector: Any, field_names: list[str]) -> None:
+        """Wraps a KeySelector or a callable.
+
+        Args:
+            selector: What names the key.
+            field_names: The names of the key's fields, in their order.
+        """
+        self._selector = selector
+        self._get_key = getattr(selector, "get_key", selector)
+        self._field_names = field_names
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Opens the wrapped selector."""
+        if isinstance(self._selector, Function):
+            self._selector.open(runtime_context)
+
+    def close(self) -> None:
+        """Closes the wrapped selector."""
+        if isinstance(self._selector, Function):
+            self._selector.close()
+
+    def get_key(self, value: Any) -> Any:
+        """The key; a row without names of its own gets those of the type, in a copy."""
+        key = self._get_key(value)
+        if not isinstance(key, Row) or "_fields" in key.__dict__:
+            return key
+        named = Row.of_kind(key.get_row_kind(), *key)
+        named.set_field_names(self._field_names)
+        return named
 
 
 class Partitioner(Function):

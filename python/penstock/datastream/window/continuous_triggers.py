@@ -73,7 +73,10 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
         if next_fire.get() != time:
             return TriggerResult.CONTINUE
         next_fire.clear()
-        self.register_next_fire_timestamp(time, window, ctx, next_fire)
+        # When the end of the window is due as well, the multiples up to it would all show the
+        # contents that it is going to show.
+        if window.max_timestamp() > ctx.get_current_watermark():
+            self.register_next_fire_timestamp(time, window, ctx, next_fire)
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:

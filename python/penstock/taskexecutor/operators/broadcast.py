@@ -145,21 +145,22 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """An event-time timer fired."""
         del key, namespace
-        self._fire(timestamp, TimeDomain.EVENT_TIME, timestamp)
+        self._fire(timestamp, TimeDomain.EVENT_TIME)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired; what it emits has no timestamp."""
+        """A processing-time timer fired."""
         del key, namespace
-        self._fire(timestamp, TimeDomain.PROCESSING_TIME, MIN_TIMESTAMP)
+        self._fire(timestamp, TimeDomain.PROCESSING_TIME)
 
-    def _fire(self, timestamp: int, domain: TimeDomain, output_timestamp: int) -> None:
+    def _fire(self, timestamp: int, domain: TimeDomain) -> None:
+        """Calls the function; what it emits carries the timer's time, of either kind."""
         if self.on_timer is None:
             return
         self.element_side.current_timestamp = timestamp
         self.element_side.domain = domain
         try:
             result = self.on_timer(timestamp, self.element_side)
-            ResultEmitter.emit(self.output, result, output_timestamp)
+            ResultEmitter.emit(self.output, result, timestamp)
         except BaseException as error:
             self.failed_with = error
             raise

@@ -80,14 +80,15 @@ class TimedProcessOperator(KeyedProcessOperator):
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """An event-time timer fired."""
         del key, namespace
-        self._on_timer(timestamp, TimeDomain.EVENT_TIME, timestamp)
+        self._on_timer(timestamp, TimeDomain.EVENT_TIME)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired; what it emits has no timestamp."""
+        """A processing-time timer fired."""
         del key, namespace
-        self._on_timer(timestamp, TimeDomain.PROCESSING_TIME, MIN_TIMESTAMP)
+        self._on_timer(timestamp, TimeDomain.PROCESSING_TIME)
 
-    def _on_timer(self, timestamp: int, domain: TimeDomain, output_timestamp: int) -> None:
+    def _on_timer(self, timestamp: int, domain: TimeDomain) -> None:
+        """Calls the function; what it emits carries the timer's time, of either kind."""
         if self.on_timer is None:
             return
         context = self.element_context
@@ -96,7 +97,7 @@ class TimedProcessOperator(KeyedProcessOperator):
         try:
             result = self.on_timer(timestamp, context)
             if result is not None:
-                self.emit(result, output_timestamp)
+                self.emit(result, timestamp)
         except BaseException as error:
             self.failed_with = error
             raise

@@ -8,7 +8,6 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.loop import (
-    MIN_TIMESTAMP,
     ElementContext,
     FunctionOperator,
     Input,
@@ -224,14 +223,15 @@ class CoProcessOperator(_CoFunctionOperator):
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """An event-time timer fired."""
         del key, namespace
-        self._fire(timestamp, TimeDomain.EVENT_TIME, timestamp)
+        self._fire(timestamp, TimeDomain.EVENT_TIME)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired; what it emits has no timestamp."""
+        """A processing-time timer fired."""
         del key, namespace
-        self._fire(timestamp, TimeDomain.PROCESSING_TIME, MIN_TIMESTAMP)
+        self._fire(timestamp, TimeDomain.PROCESSING_TIME)
 
-    def _fire(self, timestamp: int, domain: TimeDomain, output_timestamp: int) -> None:
+    def _fire(self, timestamp: int, domain: TimeDomain) -> None:
+        """Calls the function; what it emits carries the timer's time, of either kind."""
         if self.on_timer is None:
             return
         context = self.element_context
@@ -239,7 +239,7 @@ class CoProcessOperator(_CoFunctionOperator):
         context.current_timestamp = timestamp
         context.domain = domain
         try:
-            ResultEmitter.emit(self.output, self.on_timer(timestamp, context), output_timestamp)
+            ResultEmitter.emit(self.output, self.on_timer(timestamp, context), timestamp)
         except BaseException as error:
             self.failed_with = error
             raise

@@ -150,21 +150,26 @@ class WindowOperator(StreamOperator):
         context = self.trigger_context
         context.window = window
         result = self.trigger.on_element(value, timestamp, window, context)
-        self._act(key, window, result)
+        self._act(key, window, result, timestamp)
         self._register_cleanup(window)
 
-    def _act(self, key: Any, window: Any, result: Any) -> None:
+    def _act(self, key: Any, window: Any, result: Any, timestamp: int) -> None:
         fires, purges = result.value
         if fires:
-            self._fire(key, window)
+            self._fire(key, window, timestamp)
         if purges:
             self.contents.clear()
 
-    def _fire(self, key: Any, window: Any) -> None:
+    def _fire(self, key: Any, window: Any, timestamp: int) -> None:
+        """Emits the results of a window with the time of what made it fire, as PyFlink does.
+
+        A timer's time is mostly the end of the window.  An element that fires a window early or
+        late, or one that has no end in time, gives the results its own timestamp.
+        """
         elements = self._elements()
         if elements is None:
             return
-        output, timestamp = self.output, window.max_timestamp()
+        output = self.output
         results = self.evaluate(key, window, elements)
         if results is not None:
             for result in results:
@@ -240,7 +245,8 @@ class WindowOperator(StreamOperator):
                     return  # the window was merged into another, whose own timers count
             self.contents.set_current_namespace(state_window)
             self.trigger_context.window = window
-            self._act(key, window, on_time(timestamp, window, self.trigger_context))
+            result = on_time(timestamp, window, self.trigger_context)
+            self._act(key, window, result, timestamp)
             if event_time == self.is_event_time and timestamp == self._cleanup_time(window):
                 self._clear_window(window, state_window, merging)
             if merging is not None:
@@ -314,13 +320,13 @@ class EvictingWindowOperator(WindowOperator):
     def _add(self, value: Any, timestamp: int) -> None:
         self.contents.add((value, timestamp))
 
-    def _fire(self, key: Any, window: Any) -> None:
+    def _fire(self, key: Any, window: Any, timestamp: int) -> None:
         contents = self.contents.get()
         if not contents:
             return
         watermark = self.timers.current_watermark
         kept = self.evictor.evict_before(contents, window, watermark)
-        output, timestamp = self.output, window.max_timestamp()
+        output = self.output
         results = self.evaluate(key, window, self._folded([value for value, _ in kept]))
         if results is not None:
             for result in results:
