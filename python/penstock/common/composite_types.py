@@ -224,9 +224,15 @@ class RowTypeInfo(TypeInformation):
         return [f"f{i}" for i in range(len(self._field_types))]
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a named field, or -1."""
+        """The position of a named field.
+
+        Raises:
+            ValueError: No field has that name.
+        """
         names = self.get_field_names()
-        return names.index(field_name) if field_name in names else -1
+        if field_name not in names:
+            raise ValueError(f"the row has no field {field_name!r}, it has {names}")
+        return names.index(field_name)
 
     def get_field_types(self) -> list[TypeInformation]:
         """The types of the fields."""

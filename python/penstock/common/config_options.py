@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from penstock.errors import ConfigurationError
+
 __all__ = [
     "ConfigOption",
     "ConfigOptions",
@@ -47,7 +49,14 @@ class ConfigOptions:
 
     @staticmethod
     def key(key: str) -> ConfigOptions.OptionBuilder:
-        """Starts an option with that key."""
+        """Starts an option with that key.
+
+        Raises:
+            ConfigurationError: The key is no text.
+        """
+        given: object = key
+        if not isinstance(given, str):
+            raise ConfigurationError(f"the key of an option is a text, got {key!r}")
         return ConfigOptions.OptionBuilder(key)
 
     class OptionBuilder:

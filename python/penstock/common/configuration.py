@@ -46,8 +46,11 @@ class Configuration:
         """Sets a text.
 
         Raises:
-            ConfigurationError: The value is None.
+            ConfigurationError: The value is no text.
         """
+        given: object = value
+        if not isinstance(given, str):
+            raise ConfigurationError(f"{key!r}: set_string takes a text, got {value!r}")
         return self._set(key, value, str)
 
     def get_integer(self, key: str, default_value: int) -> int:

@@ -43,7 +43,9 @@ class CheckpointConfig:
         return self.get_checkpoint_interval() > 0
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """What checkpoints guarantee."""
+        """What checkpoints guarantee; AT_LEAST_ONCE as long as none are taken."""
+        if not self.is_checkpointing_enabled():
+            return CheckpointingMode.AT_LEAST_ONCE
         text = self._configuration.get_string(_MODE, None) or "EXACTLY_ONCE"
         name = text.upper().replace("-", "_")
         if name not in CheckpointingMode.__members__:
@@ -176,8 +178,11 @@ class CheckpointConfig:
         return ExternalizedCheckpointRetention[name]
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Whether checkpoints overtake data that waits in buffers."""
-        return self._configuration.get_boolean(_UNALIGNED, False)
+        """Whether checkpoints overtake data that waits in buffers, which needs EXACTLY_ONCE."""
+        return (
+            self._configuration.get_boolean(_UNALIGNED, False)
+            and self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
+        )
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Lets checkpoints overtake data that waits in buffers, and store it."""

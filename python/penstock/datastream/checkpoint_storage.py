@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
@@ -11,6 +13,8 @@ __all__ = [
     "FileSystemCheckpointStorage",
     "JobManagerCheckpointStorage",
 ]
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class CheckpointStorage:
@@ -60,8 +64,8 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 
     def __str__(self) -> str:
         return (
-            f"JobManagerCheckpointStorage(checkpoints: {self._checkpoint_path!r}, "
-            f"maxStateSize: {self._max_state_size})"
+            "JobManagerCheckpointStorage (checkpoints to JobManager) "
+            f"( maxStateSize: {self._max_state_size})"
         )
 
 
@@ -100,10 +104,16 @@ class FileSystemCheckpointStorage(CheckpointStorage):
                 "file_state_size_threshold must be within 0 and "
                 f"{self.MAX_FILE_STATE_THRESHOLD}, got {file_state_size_threshold}"
             )
-        self._checkpoint_path = checkpoint_path
+        if not _SCHEME.match(checkpoint_path):
+            raise InvalidProgramError(
+                f"checkpoint_path needs a scheme, as in file:///…, got {checkpoint_path!r}"
+            )
+        # An empty authority is left out, as Flink's paths do.
+        self._checkpoint_path = checkpoint_path.replace(":///", ":/", 1)
         unset = file_state_size_threshold is None or file_state_size_threshold < 0
         self._threshold = 20 * 1024 if unset else file_state_size_threshold
-        self._write_buffer_size = 4096 if write_buffer_size < 0 else write_buffer_size
+        buffer_size = 4096 if write_buffer_size < 0 else write_buffer_size
+        self._write_buffer_size = max(buffer_size, file_state_size_threshold or 0)
 
     def get_checkpoint_path(self) -> str:
         """The folder."""
@@ -115,7 +125,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def get_write_buffer_size(self) -> int:
         """The size of write buffers in bytes."""
-        return max(self._write_buffer_size, self._threshold or 0)
+        return self._write_buffer_size
 
     def get_savepoint_path(self) -> str | None:
         """None: the configured directory counts."""

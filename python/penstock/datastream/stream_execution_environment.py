@@ -479,6 +479,10 @@ class StreamExecutionEnvironment:
         """What was built since the last execution, as text for people (beyond PyFlink)."""
         return self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
 
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: a picture of what was built since the last execution."""
+        return self._job.picture(self.get_parallelism(), self.get_buffer_timeout())
+
     def close(self) -> None:
         """Forgets what was built."""
         self._job.clear()
@@ -513,12 +517,21 @@ class StreamExecutionEnvironment:
     def assign_slot_sharing_group(
         self, transformation: PhysicalTransformation, group: str | SlotSharingGroup
     ) -> None:
-        """Puts an operator into a group, and registers the group's resources."""
+        """Puts an operator into a group, and registers the group's resources.
+
+        Raises:
+            InvalidProgramError: The group is neither a name nor a SlotSharingGroup.
+        """
+        given: object = group
         if isinstance(group, SlotSharingGroup):
             self._job.register_slot_sharing_group(group)
             transformation.slot_sharing_group = group.get_name()
+        elif isinstance(given, str):
+            transformation.slot_sharing_group = given
         else:
-            transformation.slot_sharing_group = group
+            raise InvalidProgramError(
+                f"a slot sharing group is a name or a SlotSharingGroup, got {group!r}"
+            )
 
 
 def _process_configuration() -> Configuration:

@@ -128,10 +128,9 @@ class KeyedStream(DataStream[T], Generic[T]):
             raise InvalidProgramError(f"{operation}: a position cannot be negative: {position}")
         row = self.get_type()
         if isinstance(row, RowTypeInfo) and isinstance(position, str):
-            index = row.get_field_index(position)
-            if index < 0:
+            if position not in row.get_field_names():
                 raise InvalidProgramError(f"{operation}: {row} has no field {position!r}")
-            return index
+            return row.get_field_index(position)
         if (
             isinstance(row, (RowTypeInfo, TupleTypeInfo))
             and isinstance(position, int)
@@ -246,6 +245,10 @@ class KeyedStream(DataStream[T], Generic[T]):
     def name(self, name: str) -> NoReturn:  # noqa: ARG002
         """Refused: name the operator before or after."""
         self._refuse("name")
+
+    def set_description(self, description: str) -> NoReturn:  # noqa: ARG002
+        """Refused: a keyed stream is no operator."""
+        self._refuse("set_description")
 
     def uid(self, uid: str) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the operator before or after."""

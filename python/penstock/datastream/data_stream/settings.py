@@ -58,7 +58,14 @@ class StreamSettings:
         return self._transformation.name
 
     def name(self, name: str) -> Self:
-        """Names the operator, for plans, logs and metrics."""
+        """Names the operator, for plans, logs and metrics.
+
+        Raises:
+            InvalidProgramError: The name is no text.
+        """
+        given: object = name
+        if not isinstance(given, str):
+            raise InvalidProgramError(f"an operator's name is a text, got {name!r}")
         self._operator("name").name = name
         return self
 
@@ -103,9 +110,15 @@ class StreamSettings:
         """Sets the number of key groups, the bound of the operator's parallelism.
 
         Raises:
-            InvalidProgramError: It is not within 1 and 32768.
+            InvalidProgramError: It is not within 1 and 32768, or the operator cannot be parallel.
         """
-        self._operator("set_max_parallelism").set_max_parallelism(max_parallelism)
+        transformation = self._operator("set_max_parallelism")
+        if self._non_parallel and max_parallelism != 1:
+            raise InvalidProgramError(
+                f"{transformation.name!r} is not parallel: its maximum parallelism must be 1, "
+                f"got {max_parallelism}"
+            )
+        transformation.set_max_parallelism(max_parallelism)
         return self
 
     def force_non_parallel(self) -> Self:

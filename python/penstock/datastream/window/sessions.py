@@ -101,7 +101,7 @@ class _DynamicGap(_SessionWindows):
         return gap
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return f"{type(self).__name__}(0)"  # PyFlink's form: a gap that is not fixed is 0
 
 
 class DynamicEventTimeSessionWindows(_DynamicGap):

@@ -1,0 +1,69 @@
+"""Settings that PyFlink 2.3 reports or refuses, as it does."""
+
+import pytest
+from penstock.common import Configuration, Types
+from penstock.common.config_options import ConfigOptions
+from penstock.datastream import (
+    CheckpointingMode,
+    DataStream,
+    FileSystemCheckpointStorage,
+    JobManagerCheckpointStorage,
+    StreamExecutionEnvironment,
+)
+from penstock.errors import ConfigurationError, InvalidProgramError
+
+
+def source() -> DataStream:
+    return StreamExecutionEnvironment.get_execution_environment().from_collection([1], Types.INT())
+
+
+def test_mode_of_checkpoints_that_are_not_taken() -> None:
+    config = StreamExecutionEnvironment.get_execution_environment().get_checkpoint_config()
+    config.enable_unaligned_checkpoints()
+    assert config.get_checkpointing_mode() is CheckpointingMode.AT_LEAST_ONCE
+    assert not config.is_unaligned_checkpoints_enabled()
+    config.set_checkpoint_interval(1000)
+    assert config.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
+    assert config.is_unaligned_checkpoints_enabled()
+    config.set_checkpointing_mode(CheckpointingMode.AT_LEAST_ONCE)
+    assert not config.is_unaligned_checkpoints_enabled()
+
+
+def test_checkpoint_storages_describe_themselves() -> None:
+    text = "JobManagerCheckpointStorage (checkpoints to JobManager) ( maxStateSize: 5242880)"
+    assert str(JobManagerCheckpointStorage()) == text
+    files = FileSystemCheckpointStorage("file:///data/checkpoints")
+    assert files.get_checkpoint_path() == "file:/data/checkpoints"
+    assert (files.get_min_file_size_threshold(), files.get_write_buffer_size()) == (20480, 4096)
+    with pytest.raises(InvalidProgramError, match="scheme"):
+        FileSystemCheckpointStorage("data/checkpoints")
+
+
+def test_texts_are_texts() -> None:
+    with pytest.raises(ConfigurationError, match="text"):
+        Configuration().set_string("a", 5)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="text"):
+        ConfigOptions.key(None)  # type: ignore[arg-type]
+    mapped = source().map(lambda value: value)
+    with pytest.raises(InvalidProgramError, match="text"):
+        mapped.name(5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidProgramError, match="slot sharing group"):
+        mapped.slot_sharing_group(5)  # type: ignore[arg-type]
+
+
+def test_a_source_that_is_not_parallel_has_no_other_maximum() -> None:
+    with pytest.raises(InvalidProgramError, match="not parallel"):
+        source().set_max_parallelism(5)
+    assert source().set_max_parallelism(1) is not None
+
+
+def test_a_keyed_stream_has_no_description() -> None:
+    with pytest.raises(InvalidProgramError, match="set_description"):
+        source().key_by(lambda value: value).set_description("keys")
+
+
+def test_an_unknown_field_has_no_index() -> None:
+    row = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.INT()])
+    assert row.get_field_index("b") == 1
+    with pytest.raises(ValueError, match="no field 'z'"):
+        row.get_field_index("z")
