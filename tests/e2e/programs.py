@@ -28,14 +28,14 @@ def endless(env):
 
 
 def touching(marker):
-    """A map function that says by a file that records arrive."""
+    """A map function that says by a named pipe, once, that records arrive."""
 
-    def touch(number):
+    def tell(number):
         if number == 1_000:
-            marker.touch()
+            marker.write_text("running")
         return number
 
-    return touch
+    return tell
 
 
 def collects(env, _):
@@ -90,7 +90,7 @@ def loses_a_worker(env, folder):
 
 
 def runs_until_interrupted(env, folder):
-    """A job that never ends by itself; says by a file that it runs."""
+    """A job that never ends by itself; says by a named pipe that it runs."""
     marker = Path(folder, "running")
     endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
     env.execute()
@@ -99,10 +99,10 @@ def runs_until_interrupted(env, folder):
 def cancels(env, folder):
     """A job that runs is cancelled; its client sees it."""
     marker = Path(folder, "running")
+    os.mkfifo(marker)
     endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
     client = env.execute_async()
-    while not marker.exists():
-        os.sched_yield()
+    marker.read_text()
     client.cancel().result()
     try:
         client.get_job_execution_result().result()

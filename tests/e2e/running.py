@@ -29,7 +29,8 @@ def run_program(
 
     Args:
         arguments: What follows the interpreter's name.
-        interrupt_after: A file; once it exists, the session's foreground gets Ctrl-C's signal.
+        interrupt_after: A named pipe; once it was written, the program's process group gets the
+            signal of Ctrl-C.
         environment: What is added to the environment.
     """
     process = subprocess.Popen(
@@ -41,8 +42,7 @@ def run_program(
         start_new_session=True,
     )
     if interrupt_after is not None:
-        while not interrupt_after.exists() and process.poll() is None:
-            os.sched_yield()
+        interrupt_after.read_text()
         os.killpg(process.pid, signal.SIGINT)
     try:
         out, err = process.communicate(timeout=LIMIT_S)

@@ -1,6 +1,7 @@
 """Jobs on a real Spark, in local mode and on a local cluster with executors of its own."""
 
 import collections
+import os
 import re
 import sys
 import venv
@@ -106,6 +107,7 @@ def test_cancel(tmp_path: Path) -> None:
 
 def test_interrupt_ends_everything(tmp_path: Path) -> None:
     """Ctrl-C reaches the program as KeyboardInterrupt; `run_program` finds nothing left."""
+    os.mkfifo(tmp_path / "running")
     outcome = run_program(
         [PROGRAMS, "runs_until_interrupted", "local[2]", str(tmp_path)],
         interrupt_after=tmp_path / "running",
