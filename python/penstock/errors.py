@@ -5,13 +5,27 @@ runtime is in use.  An exception of a user's own function is not wrapped: it rea
 of ``execute()`` as itself.
 """
 
+from penstock.user_location import user_location
+
 
 class PenstockError(Exception):
     """Base of all exceptions that penstock raises by itself."""
 
 
 class InvalidProgramError(PenstockError, TypeError, ValueError):
-    """The program cannot become a job: the message names the call and how to mend it."""
+    """The program cannot become a job: the message names the call and how to mend it.
+
+    Attributes:
+        location: The line of the user's program that is to blame, or None.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.location = user_location()
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return message if self.location is None else f"{message}\n  at {self.location}"
 
 
 class ConfigurationError(PenstockError, ValueError):

@@ -127,12 +127,24 @@ class JobBuilder:
         return plan_json(graph)
 
     def explanation(self, parallelism: int, buffer_timeout_ms: int) -> str:
-        """The operators collected so far as text."""
-        from penstock.graph.explain import explain
+        """The operators collected so far as text, which a notebook shows as a picture."""
+        from penstock.graph.explain import PlanText, explain
         from penstock.graph.job_graph_generator import JobGraphGenerator
+        from penstock.graph.plan_svg import plan_svg
 
         graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
-        return explain(graph, JobGraphGenerator(graph).generate())
+        job = JobGraphGenerator(graph).generate()
+        return PlanText(explain(graph, job), plan_svg(job))
+
+    def picture(self, parallelism: int, buffer_timeout_ms: int) -> str | None:
+        """The operators collected so far as SVG; None when there are none."""
+        from penstock.graph.job_graph_generator import JobGraphGenerator
+        from penstock.graph.plan_svg import plan_svg
+
+        if not self._operators:
+            return None
+        graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
+        return plan_svg(JobGraphGenerator(graph).generate())
 
     def _stream_graph(
         self, job_name: str, parallelism: int, buffer_timeout_ms: int

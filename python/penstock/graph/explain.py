@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from penstock.graph.chaining import why_not_chainable
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph, StreamNode
+
+
+class PlanText(str):
+    """A plan as text, with a picture for those who can show one."""
+
+    _svg: str
+
+    def __new__(cls, text: str, svg: str) -> Self:
+        """Makes a text with its picture."""
+        plan = super().__new__(cls, text)
+        plan._svg = svg
+        return plan
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return self._svg
 
 
 def explain(graph: StreamGraph, job: JobGraph) -> str:

@@ -87,7 +87,12 @@ class StreamGraphGenerator:
     def _translate(self, transformation: t.Transformation) -> None:
         for kind, translate in self._translators:
             if isinstance(transformation, kind):
-                translate(transformation)
+                try:
+                    translate(transformation)
+                except InvalidProgramError as error:
+                    # Not the line that executes the program, but the one that made the operator.
+                    error.location = transformation.location
+                    raise
                 return
         raise IllegalGraphStateError(f"unknown transformation: {transformation!r}")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from penstock.graph.partitioners import ExchangeMode, PartitionerSpec
+from penstock.user_location import user_location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +45,7 @@ class Transformation:
 
     Attributes:
         id: Unique in this process and increasing in the order of creation.
+        location: The line of the user's program that made it, or None.
         name: What plans, metrics and thread names show.
         output_type: TypeInformation of the elements, or None when it is not declared.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
@@ -65,6 +67,7 @@ class Transformation:
         parallelism: int = PARALLELISM_DEFAULT,
     ) -> None:
         self.id: Final[int] = next(_ids)
+        self.location: Final = user_location()
         self.name = name
         self.output_type = output_type
         self.parallelism = PARALLELISM_DEFAULT
