@@ -5,6 +5,7 @@ A generator is called by the operator that assigns timestamps, in the task's own
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -65,3 +66,14 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator):
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Emits the watermark of the largest timestamp so far."""
         output.emit_watermark(self._max_timestamp - self._bound_ms - 1)
+
+
+class IngestionTimeWatermarks(WatermarkGenerator):
+    """Trails the clock, which is also what gives the elements their timestamps, by 1 ms."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Does nothing."""
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Emits the watermark of the clock."""
+        output.emit_watermark(time.time_ns() // 1_000_000 - 1)

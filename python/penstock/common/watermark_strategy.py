@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.time import Duration
 from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
+    IngestionTimeWatermarks,
     NoWatermarksGenerator,
     WatermarkGenerator,
 )
@@ -45,6 +47,19 @@ class WatermarkAlignment:
     group: str
     max_drift_ms: int
     update_interval_ms: int = 1000
+
+
+class IngestionTimeAssigner(TimestampAssigner):
+    """Gives elements the time of the machine's clock; it never goes back."""
+
+    def __init__(self) -> None:
+        """Starts before any element."""
+        self._last_ms = -(2**63)
+
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:  # noqa: ARG002
+        """The time of the clock, in ms."""
+        self._last_ms = max(self._last_ms, time.time_ns() // 1_000_000)
+        return self._last_ms
 
 
 class WatermarkStrategy:
@@ -92,6 +107,12 @@ class WatermarkStrategy:
                 f"{generator_supplier!r}"
             )
         return WatermarkStrategy(generator_supplier)
+
+    @staticmethod
+    def for_ingestion_time() -> WatermarkStrategy:
+        """Event time is when elements arrive: they get the clock's time (beyond PyFlink)."""
+        strategy = WatermarkStrategy(IngestionTimeWatermarks)
+        return strategy.with_timestamp_assigner(IngestionTimeAssigner())
 
     def with_timestamp_assigner(self, timestamp_assigner: TimestampAssigner) -> WatermarkStrategy:
         """Sets where timestamps come from, on this very strategy.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
+    from penstock.taskexecutor.latency import LatencyTracking
     from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.task_environment import TaskEnvironment
 
@@ -39,6 +40,7 @@ class OperatorChain:
     Attributes:
         operators: The operators.
         contexts: Their contexts, at the same indices.
+        latency: Records latency markers; None when the job asks for none.
         writers: The record writers of all outputs that leave the chain.
     """
 
@@ -56,6 +58,7 @@ class OperatorChain:
             create_context: Makes the context of an operator.
         """
         self._environment = environment
+        self.latency: LatencyTracking | None = None
         self.writers: list[Any] = []
         self._initialized: list[StreamOperator] = []
         self.contexts = [create_context(config) for config in chain.operators]
@@ -76,6 +79,10 @@ class OperatorChain:
     def head(self) -> StreamOperator:
         """The operator that gets the task's input, or the source."""
         return self.operators[0]
+
+    def now(self) -> int:
+        """The time of the task's clock, in ms."""
+        return self.contexts[0].processing_time.now()
 
     def get_input(self, input_number: int) -> Input:
         """The receiver of the task's input ``input_number``, counted from 0."""

@@ -15,6 +15,8 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.iterations.head import IterationHead
+from penstock.taskexecutor.latency import LatencyTracking
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
     MAX_TIMESTAMP,
@@ -91,6 +93,7 @@ class StreamTask:
                 gate_input = TaskInput(self._chain_config, self._environment, chain)
                 with self._waking:
                     self._input = gate_input
+            self._track_latency(chain)
             chain.open()
             if self._input is not None:
                 self._input.request_partitions()
@@ -156,6 +159,25 @@ class StreamTask:
             run_until=self._run_until,
             accumulators=self._accumulators,
         )
+
+    def _track_latency(self, chain: OperatorChain) -> None:
+        """Records latency markers, and has a source emit them, if the job asks for them."""
+        interval_ms = self._execution_config.get_latency_tracking_interval()
+        if interval_ms <= 0:
+            return
+        chain.latency = LatencyTracking(self._environment, chain.contexts)
+        source = chain.head
+        if isinstance(source, SourceOperator) and not isinstance(source, IterationHead):
+            lower, upper = chain.latency.own_id
+            timers, latency = self.processing_time, chain.latency
+
+            def emit(_: int) -> None:
+                now_ms = timers.now()
+                latency.record(now_ms, lower, upper, self._environment.subtask, now_ms)
+                source.output.emit_latency_marker(now_ms, lower, upper, self._environment.subtask)
+                timers.register(now_ms + interval_ms, emit)
+
+            timers.register(timers.now(), emit)
 
     def _report_accumulators(self) -> None:
         values = self._accumulators.encoded()

@@ -122,6 +122,9 @@ class TaskInput:
         self, channel: int, marked_time: int, lower: int, upper: int, subtask: int
     ) -> None:
         """Called by the input processor: a latency marker arrived."""
+        latency = self._operators.latency
+        if latency is not None:
+            latency.record(marked_time, lower, upper, subtask, self._operators.now())
         target = self._inputs[self._input_of_channel[channel]]
         target.process_latency_marker(marked_time, lower, upper, subtask)
 

@@ -1,0 +1,110 @@
+"""Latency markers: how long elements take from the sources to each operator.
+
+A marker takes no detour in a task: it passes all operators of a chain in one call, so it is
+recorded once, where it enters the task, for each of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+_WINDOW: Final = 128
+_GRANULARITY: Final = "metrics.latency.granularity"
+_GRANULARITIES: Final = ("single", "operator", "subtask")
+_ID: Final = struct.Struct(">qq")
+
+
+class LatencyHistogram:
+    """The last latencies, in ms.
+
+    Attributes:
+        count: How many there were in all.
+    """
+
+    def __init__(self) -> None:
+        """Starts empty."""
+        self.count = 0
+        self._recent: deque[int] = deque(maxlen=_WINDOW)
+
+    def update(self, latency_ms: int) -> None:
+        """Notes a latency."""
+        self.count += 1
+        self._recent.append(latency_ms)
+
+    def values(self) -> list[int]:
+        """The last latencies in the order of their arrival."""
+        return list(self._recent)
+
+    def quantile(self, share: float) -> float:
+        """The latency that a share of the last ones does not exceed; 0.0 without any.
+
+        Args:
+            share: Between 0 and 1; 0.99 for the 99th percentile.
+        """
+        ordered = sorted(self._recent)
+        if not ordered:
+            return 0.0
+        return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))])
+
+
+class LatencyTracking:
+    """The histograms of one task, published with its metrics."""
+
+    def __init__(self, environment: TaskEnvironment, contexts: Sequence[OperatorContext]) -> None:
+        """Creates the histograms of a chain.
+
+        Args:
+            environment: The subtask.
+            contexts: Of its operators.
+
+        Raises:
+            ConfigurationError: The granularity is none that there is.
+        """
+        self._registry = environment.metrics
+        self._subtask = environment.subtask
+        self._granularity = environment.configuration.get(_GRANULARITY, "operator").lower()
+        if self._granularity not in _GRANULARITIES:
+            raise ConfigurationError(
+                f"{_GRANULARITY} must be one of {', '.join(_GRANULARITIES)}, not "
+                f"{self._granularity!r}"
+            )
+        self._operators = [context.config.id for context in contexts]
+
+    @property
+    def own_id(self) -> tuple[int, int]:
+        """The lower and the upper half of the head operator's id."""
+        upper, lower = _ID.unpack(self._operators[0])
+        return lower, upper
+
+    def record(self, marked_ms: int, lower: int, upper: int, subtask: int, now_ms: int) -> None:
+        """Notes the arrival of a marker.
+
+        Args:
+            marked_ms: When it left its source.
+            lower: The lower half of the source's OperatorID.
+            upper: The upper half.
+            subtask: The source's subtask.
+            now_ms: The time now.
+        """
+        source = _ID.pack(upper, lower).hex()
+        scope = {
+            "single": "latency",
+            "operator": f"latency.source_id.{source}",
+            "subtask": f"latency.source_id.{source}.source_subtask_index.{subtask}",
+        }[self._granularity]
+        for operator in self._operators:
+            name = (
+                f"{scope}.operator_id.{operator.hex()}"
+                f".operator_subtask_index.{self._subtask}.latency"
+            )
+            self._registry.setdefault(name, LatencyHistogram()).update(max(0, now_ms - marked_ms))
