@@ -6,6 +6,7 @@ cimport cython
 
 cdef class Output:
     cpdef collect(self, object value, long long timestamp)
+    cpdef collect_all(self, object values, long long timestamp)
     cpdef collect_side(self, str tag_id, object value, long long timestamp)
     cpdef emit_watermark(self, long long timestamp)
     cpdef emit_status(self, bint idle)
@@ -15,6 +16,7 @@ cdef class Output:
 
 cdef class Input:
     cpdef process(self, object value, long long timestamp)
+    cpdef process_all(self, object values, long long timestamp)
     cpdef process_watermark(self, long long timestamp)
     cpdef process_status(self, bint idle)
     cpdef process_latency_marker(self, long long marked_time, long long operator_id_lower,
@@ -74,7 +76,6 @@ cdef class FilterOperator(FunctionOperator):
 
 
 cdef class FlatMapOperator(FunctionOperator):
-    @cython.locals(output=Output)
     cpdef process(self, object value, long long timestamp)
 
 
@@ -103,10 +104,12 @@ cdef class FinalReduceOperator(KeyedReduceOperator):
 
 cdef class FusedOperator(StreamOperator):
     cdef object function
+    cdef object function_of_all
     cdef object dropped
     cdef object blame
 
     cpdef process(self, object value, long long timestamp)
+    cpdef process_all(self, object values, long long timestamp)
 
 
 cdef class TimestampsOperator(StreamOperator):
@@ -185,8 +188,6 @@ cdef class NumberSequenceSource(SourceOperator):
     cdef public long long next
     cdef public long long end
 
-    @cython.locals(output=Output, none=cython.longlong, number=cython.longlong,
-                   remaining=cython.longlong)
     cpdef int emit_next(self, int limit) except -1
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 #: The timestamp of an element that has none, and the watermark before the first one.
 MIN_TIMESTAMP: int = -(2**63)
@@ -32,6 +32,11 @@ class Output:
     def collect(self, value: Any, timestamp: int) -> None:
         """Takes one element; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
         raise NotImplementedError(type(self).__name__ + ".collect")
+
+    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp, each of them before it asks for the next."""
+        for value in values:
+            self.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
         """Takes an element of the side output ``tag_id``; dropped where nobody reads it."""
@@ -58,6 +63,11 @@ class Input:
         """Takes one element; ``timestamp`` in ms, ``MIN_TIMESTAMP`` when it has none."""
         raise NotImplementedError(type(self).__name__ + ".process")
 
+    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp, each of them before it asks for the next."""
+        for value in values:
+            self.process(value, timestamp)
+
     def process_watermark(self, timestamp: int) -> None:
         """Event time of this input has reached ``timestamp``."""
         raise NotImplementedError(type(self).__name__ + ".process_watermark")
@@ -82,6 +92,10 @@ class ChainingOutput(Output):
     def collect(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         self.target.process(value, timestamp)
+
+    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp."""
+        self.target.process_all(values, timestamp)
 
     def emit_watermark(self, timestamp: int) -> None:
         """Passes a watermark on."""
@@ -332,10 +346,8 @@ class FlatMapOperator(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
-        output: Output = self.output
         try:
-            for element in self.function(value):
-                output.collect(element, timestamp)
+            self.output.collect_all(self.function(value), timestamp)
         except BaseException as error:
             self.failed_with = error
             raise
@@ -464,18 +476,21 @@ class FusedOperator(StreamOperator):
     def __init__(
         self,
         function: Callable[[Any], Any],
+        function_of_all: Callable[[Iterable[Any]], Iterator[Any]],
         dropped: object,
-        blame: Callable[[BaseException], None],
+        blame: Callable[[BaseException], BaseException],
     ) -> None:
         """Keeps the composed function.
 
         Args:
             function: Gives the element to emit, or ``dropped``.
+            function_of_all: Gives the elements to emit for many, each when it is asked for.
             dropped: What ``function`` gives for elements that a filter drops.
-            blame: Notes on the operator whose function raised that it did.
+            blame: Notes on the operator whose function raised that it did; gives what it raised.
         """
         StreamOperator.__init__(self)
         self.function = function
+        self.function_of_all = function_of_all
         self.dropped = dropped
         self.blame = blame
 
@@ -488,6 +503,18 @@ class FusedOperator(StreamOperator):
             raise
         if result is not self.dropped:
             self.output.collect(result, timestamp)
+
+    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp, each of them before it asks for the next."""
+        try:
+            self.output.collect_all(self.function_of_all(values), timestamp)
+        except BaseException as error:
+            cause = self.blame(error)
+            if cause is error:
+                raise
+        else:
+            return
+        raise cause
 
 
 class TimestampsOperator(StreamOperator):
@@ -811,17 +838,10 @@ class NumberSequenceSource(SourceOperator):
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
-        output: Output = self.output
-        none = MIN_TIMESTAMP
-        number = self.next
-        remaining = self.end - number + 1
+        first = self.next
+        number = min(first + limit, self.end + 1)
         try:
-            if remaining > limit:
-                remaining = limit
-            while remaining > 0:
-                output.collect(number, none)
-                number += 1
-                remaining -= 1
+            self.output.collect_all(range(first, number), MIN_TIMESTAMP)
         except BaseException as error:
             self.failed_with = error
             raise

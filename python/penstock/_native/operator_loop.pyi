@@ -1,0 +1,1 @@
+from penstock.taskexecutor.operator_loop import *  # noqa: F403

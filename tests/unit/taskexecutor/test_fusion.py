@@ -1,0 +1,152 @@
+"""Composed map and filter functions do what the functions do one after the other."""
+
+import traceback
+
+import pytest
+from penstock.taskexecutor.expressions import expression_of
+from penstock.taskexecutor.fusion import DROPPED, Composition
+from penstock.taskexecutor.loop import (
+    MIN_TIMESTAMP,
+    DiscardingOutput,
+    FilterOperator,
+    FusedOperator,
+    MapOperator,
+)
+
+VALUES = [0, 1, 7, -3, 2**70, True, 1.5, "a", None, (1,)]
+
+
+def stage(kind, function):
+    return kind(function, function)
+
+
+def results_of(call):
+    try:
+        return [call()]
+    except Exception as error:
+        return [type(error), str(error)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 1,
+        lambda x: x * 2 - 3 // (x - 1),
+        lambda x: (x % 10, x),
+        lambda x: x & 1 == 0,
+        lambda x: -x,
+        lambda x: not x,
+        lambda x: x << 2,
+        lambda x: x,
+    ],
+)
+def test_an_expression_gives_what_the_function_gives(function):
+    assert expression_of(function) is not None
+    composition = Composition([stage(MapOperator, function)])
+    for value in VALUES:
+        expected = results_of(lambda value=value: function(value))
+        assert results_of(lambda value=value: composition.function(value)) == expected
+        assert (
+            results_of(lambda value=value: next(composition.function_of_all([value]))) == expected
+        )
+
+
+def outside(x):
+    return x
+
+
+def generator(x):
+    yield x
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: outside(x),
+        lambda x: x.real,
+        lambda x: x if x else 0,
+        lambda x: [x],
+        lambda x: x[0],
+        lambda x, y=1: x + y,
+        lambda *x: x,
+        generator,
+        abs,
+        (lambda k: lambda x: x + k)(1),
+    ],
+)
+def test_what_is_more_than_an_expression_is_called(function):
+    assert expression_of(function) is None
+
+
+def increment(x):
+    return x + 1
+
+
+def halve_of(x):
+    return 100 // x
+
+
+def is_odd(x):
+    return x & 1 == 1
+
+
+def test_stages_follow_each_other_and_filters_drop():
+    calls = []
+
+    def noted(x):
+        calls.append(x)
+        return x
+
+    stages = [
+        stage(MapOperator, increment),
+        stage(FilterOperator, is_odd),
+        stage(MapOperator, noted),
+    ]
+    composition = Composition(stages)
+    assert [composition.function(x) for x in range(4)] == [1, DROPPED, 3, DROPPED]
+    assert list(composition.function_of_all(range(4))) == [1, 3]
+    assert calls == [1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("of_all", [False, True])
+def test_an_error_has_the_users_line_and_blames_the_stage(of_all):
+    stages = [stage(MapOperator, increment), stage(MapOperator, halve_of)]
+    composition = Composition(stages)
+    with pytest.raises(ZeroDivisionError) as caught:
+        if of_all:
+            list(composition.function_of_all([0, -1]))
+        else:
+            composition.function(-1)
+    assert composition.blame(caught.value) is caught.value
+    assert [s.failed_with for s in stages] == [None, caught.value]
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "halve_of"
+    assert caught.value.__context__ is None
+
+
+def test_elements_are_made_one_by_one():
+    events = []
+
+    def noted(x):
+        events.append(("map", x))
+        return x
+
+    composition = Composition([stage(MapOperator, increment), stage(MapOperator, noted)])
+    values = composition.function_of_all(range(2))
+    events.extend(("seen", value) for value in values)
+    assert events == [("map", 1), ("seen", 1), ("map", 2), ("seen", 2)]
+
+
+def test_a_stop_iteration_of_a_function_stays_one():
+    def stops(x):
+        raise StopIteration(x)
+
+    stages = [stage(MapOperator, stops), stage(MapOperator, increment)]
+    composition = Composition(stages)
+    operator = FusedOperator(
+        composition.function, composition.function_of_all, DROPPED, composition.blame
+    )
+    operator.setup(None, DiscardingOutput())
+    with pytest.raises(StopIteration) as caught:
+        operator.process_all([1], MIN_TIMESTAMP)
+    assert caught.value.value == 1
+    assert stages[0].failed_with is caught.value
