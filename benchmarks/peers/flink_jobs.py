@@ -54,7 +54,7 @@ def marking(base, method, function):
     def opened(self, runtime_context):
         mark(first=time.time_ns())
 
-    cls = type("Marking", (base,), {"open": opened, method: lambda self, value: function(value)})
+    cls = type("Marking", (base,), {"open": opened, method: staticmethod(function)})
     return cls()
 
 

@@ -12,7 +12,6 @@ import argparse
 import dataclasses
 import statistics
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
