@@ -5,6 +5,7 @@ or the timer.  Method: few jobs with several branches; every element is followed
 watermark, so that nothing depends on the speed of the machine.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,17 +61,19 @@ def environment() -> StreamExecutionEnvironment:
     return made
 
 
-def timed(env: StreamExecutionEnvironment, values: list[int]) -> DataStream:
+def timed(env: StreamExecutionEnvironment, values: list[int]) -> DataStream[Any]:
     strategy = WatermarkStrategy.for_generator(EveryElement).with_timestamp_assigner(ItsValue())
     source = env.from_collection(values, Types.LONG())
     return source.assign_timestamps_and_watermarks(strategy)
 
 
-def collect(branches: Mapping[str, DataStream]) -> dict[str, list[Any]]:
+def tag(name: str, value: Any) -> tuple[str, Any]:
+    return name, value
+
+
+def collect(branches: Mapping[str, DataStream[Any]]) -> dict[str, list[Any]]:
     """Runs one job for several streams; the results of each, in order."""
-    tagged = [
-        stream.map(lambda value, name=name: (name, value)) for name, stream in branches.items()
-    ]
+    tagged = [stream.map(functools.partial(tag, name)) for name, stream in branches.items()]
     found: dict[str, list[Any]] = {name: [] for name in branches}
     with tagged[0].union(*tagged[1:]).execute_and_collect() as results:
         for name, value in results:

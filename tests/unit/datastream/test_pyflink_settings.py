@@ -1,5 +1,7 @@
 """Settings that PyFlink 2.3 reports or refuses, as it does."""
 
+from typing import Any
+
 import pytest
 from penstock.common import Configuration, Types
 from penstock.common.config_options import ConfigOptions
@@ -13,7 +15,7 @@ from penstock.datastream import (
 from penstock.errors import ConfigurationError, InvalidProgramError
 
 
-def source() -> DataStream:
+def source() -> DataStream[Any]:
     return StreamExecutionEnvironment.get_execution_environment().from_collection([1], Types.INT())
 
 
