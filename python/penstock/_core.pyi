@@ -37,6 +37,7 @@ class NetworkEnvironment:
         partition_request_timeout_ms: int = 10_000,
         connect_timeout_ms: int = 120_000,
         same_host_path: bool = True,
+        compression_codec: str = "none",
         temp_directories: Sequence[str | PathLike[str]] = ...,
     ) -> NetworkEnvironment: ...
     @property

@@ -1,7 +1,7 @@
-//! Measures what two environments in one process exchange: by TCP, by the same-host path, or
+//! Measures what two environments in one process exchange: by TCP, by the same-host path, by TCP with LZ4, or
 //! through local channels.
 //!
-//! `cargo run --profile develop --example throughput -- [tcp|same-host|local] RECORD_BYTES CHANNELS
+//! `cargo run --profile develop --example throughput -- [tcp|lz4|same-host|local] RECORD_BYTES CHANNELS
 //! FLUSH_TIMEOUT_MS MEGABYTES`; prints records per second, GB/s and a checksum of what arrived.
 //! With `latency` in the first place it measures flushed single records there and back.
 
@@ -13,14 +13,15 @@ use std::time::{Duration, Instant};
 
 use penstock_network::{
     Batch, ChannelDescriptor, ChannelLocation, Cursor, EnvironmentConfig, NetworkEnvironment,
-    PartitionType, RecordReader, ResultPartition,
+    PartitionType, RecordReader, ResultPartition, wire::Compression,
 };
 
-/// How the data goes.
+/// How the data goes; `Lz4` is TCP with compression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Path {
     Tcp,
     SameHost,
+    Lz4,
     Local,
 }
 
@@ -29,6 +30,7 @@ impl Path {
         match text {
             "tcp" => Self::Tcp,
             "same-host" => Self::SameHost,
+            "lz4" => Self::Lz4,
             _ => Self::Local,
         }
     }
@@ -37,6 +39,7 @@ impl Path {
         match self {
             Self::Tcp => "tcp",
             Self::SameHost => "same-host",
+            Self::Lz4 => "lz4",
             Self::Local => "local",
         }
     }
@@ -45,6 +48,11 @@ impl Path {
 fn environment(name: &str, channels: usize, path: Path) -> NetworkEnvironment {
     let config = EnvironmentConfig {
         same_host_path: path == Path::SameHost,
+        compression: if path == Path::Lz4 {
+            Compression::Lz4
+        } else {
+            Compression::None
+        },
         num_segments: 256 + 4 * channels,
         ..EnvironmentConfig::new(name, b"token")
     };
@@ -271,8 +279,8 @@ fn main() {
         ),
         3 if arguments[0] == "latency" => latency(Path::parse(&arguments[1]), number(2) as usize),
         _ => println!(
-            "usage: throughput [tcp|same-host|local] RECORD_BYTES CHANNELS FLUSH_TIMEOUT_MS MEGABYTES\n\
-             \x20      throughput latency [tcp|same-host|local] ROUNDS"
+            "usage: throughput [tcp|lz4|same-host|local] RECORD_BYTES CHANNELS FLUSH_TIMEOUT_MS MEGABYTES\n\
+             \x20      throughput latency [tcp|lz4|same-host|local] ROUNDS"
         ),
     }
 }

@@ -18,7 +18,7 @@ use crate::partition::{
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 use crate::transport::{Command, Transport};
-use crate::wire::{PartitionId, ReceiverId};
+use crate::wire::{Compression, PartitionId, ReceiverId};
 
 /// Buffers of one subpartition at which a partition counts as unavailable.
 const MAX_BUFFERS_PER_CHANNEL: usize = 10;
@@ -50,6 +50,8 @@ pub struct EnvironmentConfig {
     pub connect_timeout: Duration,
     /// Whether executors of the same host are reached by Unix sockets instead of TCP.
     pub same_host_path: bool,
+    /// How buffers for other executors are compressed.
+    pub compression: Compression,
     /// Where blocking partitions and records too long for memory are written; empty means the
     /// system's own place.
     pub spill_directories: Vec<PathBuf>,
@@ -71,6 +73,7 @@ impl EnvironmentConfig {
             partition_request_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(120),
             same_host_path: true,
+            compression: Compression::None,
             spill_directories: Vec::new(),
         }
     }

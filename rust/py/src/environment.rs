@@ -7,7 +7,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use penstock_network::{
-    ChannelDescriptor, ChannelLocation, EnvironmentConfig, Error, PartitionType,
+    ChannelDescriptor, ChannelLocation, EnvironmentConfig, Error, PartitionType, wire::Compression,
 };
 use pyo3::prelude::*;
 
@@ -45,6 +45,7 @@ impl NetworkEnvironment {
         partition_request_timeout_ms = 10_000,
         connect_timeout_ms = 120_000,
         same_host_path = true,
+        compression_codec = "none",
         temp_directories = Vec::new(),
     ))]
     #[allow(
@@ -64,12 +65,15 @@ impl NetworkEnvironment {
         partition_request_timeout_ms: u64,
         connect_timeout_ms: u64,
         same_host_path: bool,
+        compression_codec: &str,
         temp_directories: Vec<PathBuf>,
     ) -> PyResult<Self> {
         if floating_buffers_per_gate == 0 {
             let message = "0 floating buffers per gate; at least 1 is needed";
             return Err(exception(py, "ConfigurationError", message));
         }
+        let compression = Compression::from_name(compression_codec)
+            .map_err(|error| exception(py, "ConfigurationError", &error.to_string()))?;
         let config = EnvironmentConfig {
             bind_host: bind_host.to_owned(),
             num_segments,
@@ -80,6 +84,7 @@ impl NetworkEnvironment {
             partition_request_timeout: Duration::from_millis(partition_request_timeout_ms),
             connect_timeout: Duration::from_millis(connect_timeout_ms),
             same_host_path,
+            compression,
             spill_directories: temp_directories,
             ..EnvironmentConfig::new(executor_id, token)
         };

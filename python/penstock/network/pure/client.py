@@ -224,7 +224,13 @@ class PartitionRequestClient:
             data_type = DataType(header.data_type)
         except ValueError as error:
             raise CorruptStreamError(f"no buffer has the data type {header.data_type}") from error
-        if data_type is DataType.NONE or header.is_compressed:
+        if header.is_compressed:
+            raise CorruptStreamError(
+                f"'{self._peer}' sends compressed buffers, which the pure runtime cannot read; set "
+                "taskmanager.network.compression.codec to 'none' where it runs, or "
+                "PENSTOCK_RUNTIME to 'native' here"
+            )
+        if data_type is DataType.NONE:
             raise CorruptStreamError(f"unacceptable {header}")
         channel = self._channels.get(header.receiver)
         if channel is None or (header.size == 0 and data_type.is_buffer):

@@ -60,6 +60,7 @@ class NetworkEnvironment:
         partition_request_timeout_ms: int = 10_000,
         connect_timeout_ms: int = 120_000,
         same_host_path: bool = True,
+        compression_codec: str = "none",
         temp_directories: Sequence[str] = (),
     ) -> None:
         if exclusive_buffers_per_channel < 0 or floating_buffers_per_gate < 1:
@@ -68,6 +69,7 @@ class NetworkEnvironment:
                 f"{floating_buffers_per_gate} floating buffers per gate; "
                 "at least 0 and 1 are needed"
             )
+        _check_compression(compression_codec)
         self.executor_id = executor_id
         self._exclusive = exclusive_buffers_per_channel
         self._floating = floating_buffers_per_gate
@@ -275,6 +277,19 @@ class NetworkEnvironment:
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateError(f"the network environment of {self.executor_id} is closed")
+
+
+def _check_compression(codec: str) -> None:
+    match codec.lower():
+        case "none":
+            return
+        case "lz4":
+            raise ConfigurationError(
+                "the pure runtime does not compress; set taskmanager.network.compression.codec "
+                "to 'none', or PENSTOCK_RUNTIME to 'native'"
+            )
+        case _:
+            raise ConfigurationError(f"no compression codec {codec!r}; known are none and lz4")
 
 
 def _check_partition_id(partition_id: bytes) -> None:

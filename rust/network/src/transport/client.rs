@@ -14,7 +14,7 @@ use crate::gate::RemoteInputChannel;
 use crate::sync::Arc;
 use crate::wire::{
     BUFFER_RESPONSE, BUFFER_RESPONSE_BYTES, BufferResponse, ErrorBody, FrameHeader, HEADER_BYTES,
-    Message, ReceiverId, decode_body,
+    Message, ReceiverId, decode_body, decompress,
 };
 
 /// The channels of a connection.
@@ -104,7 +104,11 @@ impl ClientChannels {
         if size == 0 {
             return Ok(Target::Heap(Vec::new()));
         }
-        if data_type.is_event() {
+        if data_type.is_event() && response.compressed {
+            return Err(Error::CorruptStream("a compressed event".into()));
+        }
+        // What is compressed finds its buffer when it is whole.
+        if data_type.is_event() || response.compressed {
             return Ok(Target::Heap(vec![0; size]));
         }
         match channel.take_buffer()? {
@@ -136,12 +140,18 @@ impl ClientChannels {
         let buffer = match payload.target {
             Target::Skip => return Ok(()),
             Target::Heap(bytes) if bytes.is_empty() => None,
+            Target::Heap(block) if response.compressed => {
+                let Some(mut unique) = channel.take_buffer()? else {
+                    return Ok(());
+                };
+                let count = decompress(&block, unique.as_mut_slice())?;
+                unique.set_size(count)?;
+                Some(unique.into_buffer(data_type))
+            }
             Target::Heap(bytes) => Some(Buffer::from_bytes(bytes, data_type)),
             Target::Pooled(mut unique) => {
                 unique.set_size(response.size as usize)?;
-                let mut buffer = unique.into_buffer(data_type);
-                buffer.set_compressed(response.compressed);
-                Some(buffer)
+                Some(unique.into_buffer(data_type))
             }
         };
         channel.on_buffer(buffer, response.sequence_number, response.backlog);

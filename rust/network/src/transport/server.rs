@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
-use penstock_memory::DataType;
+use penstock_memory::{Buffer, DataType};
 
 use super::inbound::{Inbound, PayloadKind, Target};
 use super::io_thread::Context;
@@ -16,8 +16,8 @@ use crate::partition::{
 };
 use crate::sync::{Arc, AtomicBool, Ordering};
 use crate::wire::{
-    BUFFER_RESPONSE, BufferResponse, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES, Message,
-    PartitionRequest, ReceiverId, decode_body,
+    BUFFER_RESPONSE, BufferResponse, Compression, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES,
+    Message, PartitionRequest, ReceiverId, decode_body,
 };
 
 /// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
@@ -53,6 +53,7 @@ struct Reader {
     initial_credit: i32,
     /// Whether it is in the queue of those with something to send.
     queued: bool,
+    compression: Compression,
     /// The partition, once it is registered, and the ear at it.
     view: Option<(SubpartitionView, Arc<ReaderListener>)>,
 }
@@ -232,6 +233,7 @@ impl ServerReaders {
             credits: request.initial_credit,
             initial_credit: request.initial_credit,
             queued: false,
+            compression: context.config.compression,
             view: None,
         };
         self.readers.insert(request.receiver, reader);
@@ -367,16 +369,24 @@ impl ServerReaders {
                     return Err(Error::IllegalState("no credit available".into()));
                 }
             }
+            let mut buffer = next.buffer;
+            if buffer.data_type().is_buffer()
+                && let Some(block) = reader.compression.compress(buffer.as_slice())
+            {
+                // The original goes back to its pool here.
+                buffer = Buffer::from_bytes(block, buffer.data_type());
+                buffer.set_compressed(true);
+            }
             let header = BufferResponse {
                 receiver,
                 subpartition: reader.subpartition as i32,
                 sequence_number: next.sequence_number,
                 backlog: next.backlog,
-                data_type: next.buffer.data_type().ordinal(),
-                compressed: next.buffer.is_compressed(),
-                size: next.buffer.size() as u32,
+                data_type: buffer.data_type().ordinal(),
+                compressed: buffer.is_compressed(),
+                size: buffer.size() as u32,
             };
-            outbound.push_buffer(header.encode(), next.buffer);
+            outbound.push_buffer(header.encode(), buffer);
             let more = match next.next_type {
                 DataType::None => false,
                 next_type => next_type.is_event() || reader.credits > 0,

@@ -26,9 +26,11 @@
 //! its last byte.
 
 mod codec;
+mod compression;
 mod message;
 
 pub use codec::{decode_body, encode};
+pub use compression::{Compression, decompress};
 pub use message::{ErrorBody, ErrorTexts, Message, PartitionRequest};
 
 use crate::error::{Error, Result};
