@@ -1,0 +1,162 @@
+//! Where bytes from outside enter, one function for each decoder.
+//!
+//! The fuzz targets call these, and so does `tests/corpus.rs` on the stable compiler.  Any input
+//! may be refused; none may panic, hang, or be accepted as what it is not.
+
+#![allow(dead_code, reason = "every fuzz target uses one of them")]
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use hmac::{Hmac, Mac};
+use penstock_network::framing::{FramingLimits, RecordDeserializer};
+use penstock_network::wire::{
+    BUFFER_RESPONSE, BufferResponse, FrameHeader, HEADER_BYTES, decode_body, decompress, encode,
+};
+use penstock_network::{EnvironmentConfig, NetworkEnvironment, event};
+use sha2::Sha256;
+
+const TOKEN: &[u8] = b"a token of the fuzz targets";
+/// A loopback peer that is silent for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Frames, one behind the other: what decodes encodes to the same bytes.
+pub(crate) fn frames(mut input: &[u8]) {
+    while let Some((header, rest)) = input.split_first_chunk::<HEADER_BYTES>() {
+        let Ok(decoded) = FrameHeader::decode(header, event::MAX_EVENT_BYTES) else {
+            return;
+        };
+        let Some(body) = rest.get(..decoded.body_bytes) else {
+            return;
+        };
+        if decoded.id == BUFFER_RESPONSE {
+            if let Some(fields) = body.first_chunk()
+                && let Ok(response) = BufferResponse::decode(fields, decoded.body_bytes)
+            {
+                assert_eq!(response.encode()[HEADER_BYTES..], fields[..]);
+            }
+        } else if let Ok(message) = decode_body(decoded.id, body) {
+            let mut again = Vec::new();
+            encode(&message, &mut again);
+            // Long texts are cut when they are written; everything else is kept.
+            if decoded.id != 1 {
+                assert_eq!(again, [&header[..], body].concat());
+            }
+        }
+        input = &rest[decoded.body_bytes..];
+    }
+}
+
+/// Serialized events.
+pub(crate) fn events(input: &[u8]) {
+    if let Ok(id) = event::event_type(input) {
+        assert_eq!(input[..4], id.to_be_bytes());
+    }
+}
+
+/// A stream of records cut into buffers whose sizes the first byte chooses: whatever the cuts,
+/// the same records come out, and what is not consumed can be replayed.
+pub(crate) fn records(input: &[u8]) {
+    let Some((&cut, stream)) = input.split_first() else {
+        return;
+    };
+    let limits = FramingLimits {
+        max_record_bytes: 1 << 20,
+        spill_threshold_bytes: 100 << 10,
+        ..FramingLimits::default()
+    };
+    let read = |buffer_bytes: usize| -> Result<Vec<Vec<u8>>, usize> {
+        let mut found = Vec::new();
+        let mut deserializer = RecordDeserializer::new(limits.clone());
+        for buffer in stream.chunks(buffer_bytes.max(1)) {
+            let range = deserializer.feed(buffer).map_err(|_| found.len())?;
+            found.extend(deserializer.spanning().map(<[u8]>::to_vec));
+            let mut whole = &buffer[range];
+            while let Some((length, rest)) = whole.split_first_chunk::<4>() {
+                let (record, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+                found.push(record.to_vec());
+                whole = rest;
+            }
+            assert!(
+                whole.is_empty(),
+                "a region of whole records ends inside of one"
+            );
+        }
+        let pending = deserializer.unconsumed().expect("readable");
+        assert!(stream.ends_with(&pending));
+        Ok(found)
+    };
+    let (fine, coarse) = (read(usize::from(cut)), read(usize::MAX));
+    match (fine, coarse) {
+        (Ok(fine), Ok(coarse)) => assert_eq!(fine, coarse),
+        (Err(_), Err(_)) => {}
+        (fine, coarse) => panic!("the cuts matter: {fine:?}, {coarse:?}"),
+    }
+}
+
+/// Compressed payloads, into a segment of 32 KiB.
+pub(crate) fn blocks(input: &[u8]) {
+    let mut segment = vec![0; 32 << 10];
+    if let Ok(count) = decompress(input, &mut segment) {
+        assert!((1..=segment.len()).contains(&count));
+    }
+}
+
+/// A live data port.  An even first byte: the rest comes in place of the handshake.  An odd one:
+/// the handshake succeeds and the rest comes as frames.  The executor closes the connection or
+/// waits for more; it serves the next one either way.
+pub(crate) fn connection(input: &[u8]) {
+    let Some((&kind, bytes)) = input.split_first() else {
+        return;
+    };
+    let mut stream = TcpStream::connect(environment().address()).expect("connected");
+    stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+    let mut nonce = [0; 32];
+    stream.read_exact(&mut nonce).expect("the server's nonce");
+    if kind % 2 == 1 {
+        let answer = [[9; 32], proof(&nonce, b"client")].concat();
+        stream.write_all(&answer).expect("answered");
+        let mut theirs = [0; 32];
+        stream.read_exact(&mut theirs).expect("the server's proof");
+        assert_eq!(theirs, proof(&[9; 32], b"server"));
+    }
+    // It may be closed while this is written: as good an end as any.
+    let sent = stream.write_all(bytes);
+    if sent.is_ok() && stream.shutdown(Shutdown::Write).is_ok() {
+        let mut rest = [0; 4096];
+        loop {
+            match stream.read(&mut rest) {
+                Ok(0) => break,
+                Ok(count) => {
+                    assert!(kind % 2 == 1, "{count} bytes for a stranger");
+                }
+                Err(error) => {
+                    let hangs = error.kind() == std::io::ErrorKind::WouldBlock;
+                    assert!(!hangs, "the connection is left open");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn proof(nonce: &[u8; 32], role: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(TOKEN).expect("a key of any length");
+    mac.update(nonce);
+    mac.update(role);
+    mac.finalize().into_bytes().into()
+}
+
+fn environment() -> &'static NetworkEnvironment {
+    static ENVIRONMENT: OnceLock<NetworkEnvironment> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| {
+        let config = EnvironmentConfig {
+            num_segments: 16,
+            partition_request_timeout: Duration::from_millis(1),
+            ..EnvironmentConfig::new("fuzzed", TOKEN)
+        };
+        NetworkEnvironment::new(config).expect("an environment")
+    })
+}
