@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust conformance lint fmt develop cython bench bench-smoke bench-workloads wheel sdist clean prerequisites
+.PHONY: help run test test-python test-rust conformance lint fmt develop cython bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -52,9 +52,13 @@ cython: $(BIN)/python  ## compile the Cython modules in place
 
 bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
+	$(BIN)/python benchmarks/network.py --smoke
 
 bench: $(STAMP)  ## the micro benchmarks, measured
 	$(PYTEST) benchmarks/micro --benchmark-enable
+
+bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure twin and Flink
+	$(BIN)/python benchmarks/network.py
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py

@@ -1,0 +1,211 @@
+"""The data plane beside the machine's raw limits, the pure twin, Flink's figures and the goals.
+
+Runs ``bench-network`` (workspace member ``benchmarks/network``), measures from Python what only
+Python can, prints a table and writes ``benchmarks/results/network.json``.  ``--smoke`` runs
+everything once with tiny counts and writes nothing.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import threading
+import time
+
+import penstock.network as network
+from penstock.common.typeinfo import Types
+from workloads.harness import ROOT, commit, machine
+
+RESULTS = ROOT / "benchmarks" / "results" / "network.json"
+PROFILE = {True: "develop", False: "release"}
+NO_TIMESTAMP = -(2**63)
+
+# name → (name of the raw limit, Flink 2.3's figure, goal); a goal is a bound on the value, or
+# (figure, factor): a bound relative to another figure of the same run.
+GOALS = {
+    "request + recycle, 1 thread": (None, 23, 15),
+    "request + recycle, 2 threads": (None, 246, 100),
+    "redistribution, 1,000 pools": (None, 24_000, 10_000),
+    "serialize 8 B": (None, 10, 4),
+    "deserialize 8 B": (None, 1.95, 2),
+    "serialize 100 KiB": ("raw memcpy 32 KiB", 37.9, 60),
+    "deserialize 100 KiB": ("raw memcpy 32 KiB", 12.9, 40),
+    "serialize 10 MiB": ("raw memcpy 32 KiB", 16.3, 4),
+    "deserialize 10 MiB": ("raw memcpy 32 KiB", 1.35, 4),
+    "read back 10 MiB": ("raw memcpy 32 KiB", None, 4),
+    '("word", 1) serialize': (None, 9.6, 40),
+    '("word", 1) deserialize': (None, 19.9, 60),
+    "8 B records, 1 channel, 100 ms": (None, 40, 80),
+    "8 B records, 1,000 channels, 1 ms": (None, 9.8, 40),
+    "1 KiB records, TCP": ("raw TCP 32 KiB writes", 2.1, ("raw TCP 32 KiB writes", 0.8)),
+    "32 KiB records, TCP": ("raw TCP 32 KiB writes", 2.13, ("raw TCP 32 KiB writes", 0.8)),
+    "1 KiB records, same host": ("raw Unix socket 32 KiB writes", None, ("1 KiB records, TCP", 2)),
+    "32 KiB records, same host": (
+        "raw Unix socket 32 KiB writes",
+        None,
+        ("32 KiB records, TCP", 2),
+    ),
+    "flushed 8 B record one way, TCP": ("raw TCP one way", 44, ("raw TCP one way", 1.2)),
+    "flushed 8 B record one way, same host": ("raw TCP one way", None, None),
+    "aligned barrier, 1 channel": (None, 44, None),
+    "aligned barrier, 100 channels": (None, 760, None),
+    "aligned barrier, 1,000 channels": (None, 5_300, 1_000),
+    "unaligned barrier, 1,000 channels, first arrival": (None, 160, 60),
+}
+HIGHER_IS_BETTER = {"GB/s", "M/s"}
+
+
+def run_binary(*, smoke: bool) -> list[dict]:
+    """The rows that the Rust program prints."""
+    profile = PROFILE[smoke]
+    environment = {**os.environ, "CARGO_TERM_QUIET": "true"}
+    build = ["cargo", "build", "--locked", "--profile", profile]
+    subprocess.run(
+        [*build, "-p", "penstock-benchmarks-network"], cwd=ROOT, check=True, env=environment
+    )
+    target = environment.get("CARGO_TARGET_DIR", str(ROOT / "target"))
+    command = [f"{target}/{profile}/bench-network", *(["--smoke"] if smoke else [])]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def median_of(measure, *, smoke: bool) -> float:
+    return statistics.median(measure() for _ in range(1 if smoke else 5))
+
+
+def nanoseconds(call, argument, count: int) -> float:
+    """The time of one ``call(argument)``."""
+    started = time.perf_counter_ns()
+    for _ in range(count):
+        call(argument)
+    return (time.perf_counter_ns() - started) / count
+
+
+def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, tuple[float, str]]:
+    """A typed ``("word", 1)`` to bytes and back, the calls from Python included."""
+    from penstock.network.type_schema import schema_of
+
+    schema = schema_of(Types.TUPLE([Types.STRING(), Types.LONG()]))
+    if runtime == "native":
+        from penstock._native.codec import Codec
+    else:
+        from penstock.network.pure.codec import Codec
+    codec = Codec(schema)
+    value = ("word", 1)
+    data = codec.encode(value)
+    assert codec.decode(data) == value
+    return {
+        '("word", 1) serialize': (
+            median_of(lambda: nanoseconds(codec.encode, value, count), smoke=smoke),
+            "ns",
+        ),
+        '("word", 1) deserialize': (
+            median_of(lambda: nanoseconds(codec.decode, data, count), smoke=smoke),
+            "ns",
+        ),
+    }
+
+
+def pure_exchange(count: int) -> float:
+    """Millions of longs a second over TCP between two environments of the pure twin."""
+    from penstock.network.pure.codec import Codec
+    from penstock.network.type_schema import schema_of
+    from penstock.taskexecutor.operator_loop import Input
+
+    class Counting(Input):
+        seen = 0
+
+        def process(self, value, timestamp):
+            self.seen += 1
+
+    class Handler:
+        def on_event(self, channel, event, data_type): ...
+
+    settings = {"token": b"token", "num_segments": 128}
+    make = network.load("NetworkEnvironment", "pure")
+    producer, consumer = (make(executor_id=name, **settings) for name in ("one", "other"))
+    pid = bytes(60)
+    partition = producer.create_result_partition(pid, 1, flush_timeout_ms=100)
+    gate = consumer.create_input_gate([(pid, 0, producer.address)])
+    gate.request_partitions()
+    codec, target = Codec(schema_of(Types.LONG())), Counting()
+    processor = network.load("StreamInputProcessor", "pure")(gate, [codec], [target], Handler())
+    selector = network.load("make_selector", "pure")("GLOBAL", 1)
+    writer = network.load("RecordWriter", "pure")(partition, selector, codec)
+
+    def write():
+        for value in range(count):
+            writer.collect(value, NO_TIMESTAMP)
+        partition.finish()
+
+    started = time.perf_counter()
+    thread = threading.Thread(target=write)
+    thread.start()
+    while processor.process_next(1_000) != 2:
+        pass
+    thread.join()
+    seconds = time.perf_counter() - started
+    assert target.seen == count
+    gate.close()
+    partition.release()
+    consumer.close()
+    producer.close()
+    return count / seconds / 1e6
+
+
+def judged(row: dict, values: dict[str, float], pure: dict[str, float]) -> dict:
+    limit, flink, goal = GOALS.get(row["name"], (None, None, None))
+    if isinstance(goal, tuple):
+        other, factor = goal
+        goal = values[other] * factor
+    met = None
+    if goal is not None:
+        met = row["value"] >= goal if row["unit"] in HIGHER_IS_BETTER else row["value"] <= goal
+    return {
+        **row,
+        "limit": values[limit] if limit else None,
+        "pure": pure.get(row["name"]),
+        "flink": flink,
+        "goal": goal,
+        "met": met,
+    }
+
+
+def print_table(rows: list[dict]) -> None:
+    def figure(value) -> str:
+        return "" if value is None else f"{value:,.3g}" if value < 1_000 else f"{value:,.0f}"
+
+    columns = ("value", "goal", "limit", "flink", "pure")
+    print(f"{'work':50} {'unit':>5}" + "".join(f"{column:>10}" for column in columns) + "  met")
+    for row in rows:
+        met = {True: "yes", False: "NO", None: ""}[row["met"]]
+        cells = "".join(f"{figure(row[column]):>10}" for column in columns)
+        print(f"{row['name']:50} {row['unit']:>5}{cells}  {met}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="everything once, with tiny counts")
+    smoke = parser.parse_args().smoke
+    rows = run_binary(smoke=smoke)
+    native = codec_rows("native", 100 if smoke else 300_000, smoke=smoke)
+    rows += [{"name": name, "value": value, "unit": unit} for name, (value, unit) in native.items()]
+    twin = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
+    pure = {name: value for name, (value, _) in twin.items()}
+    pure["8 B records, 1 channel, 100 ms"] = pure_exchange(1_000 if smoke else 200_000)
+    values = {row["name"]: row["value"] for row in rows}
+    if missing := GOALS.keys() - values.keys():
+        raise SystemExit(f"not measured: {sorted(missing)}")
+    rows = [judged(row, values, pure) for row in rows]
+    print_table(rows)
+    if not smoke:
+        document = {"machine": machine(), "commit": commit(), "rows": rows}
+        RESULTS.parent.mkdir(exist_ok=True)
+        partial = RESULTS.with_suffix(".json.partial")
+        partial.write_text(json.dumps(document, indent=1) + "\n")
+        partial.replace(RESULTS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+//! What a buffer costs, and what it costs that a pool comes or goes.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use penstock_memory::{
+    DEFAULT_REQUEST_TIMEOUT, LocalBufferPool, LocalPoolOptions, NetworkBufferPool, PoolBounds,
+    redistribute,
+};
+
+use crate::report::Report;
+
+const POOLS: usize = 1_000;
+
+pub(crate) fn measure(report: &Report) {
+    let network = NetworkBufferPool::new(64, 32 << 10, DEFAULT_REQUEST_TIMEOUT).expect("memory");
+    let pool = network
+        .create_buffer_pool(LocalPoolOptions::new(32, 32))
+        .expect("a pool");
+    let rounds = report.count(5_000_000, 1_000);
+    report.nanoseconds("request + recycle, 1 thread", rounds, || request(&pool));
+    let value = report.median(|| {
+        let started = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                let pool = Arc::clone(&pool);
+                scope.spawn(move || (0..rounds).for_each(|_| request(&pool)));
+            }
+        });
+        started.elapsed().as_secs_f64() * 1e9 / rounds as f64
+    });
+    report.row("request + recycle, 2 threads", value, "ns");
+    let bounds = vec![PoolBounds { min: 2, max: 10 }; POOLS];
+    let rounds = report.count(20_000, 10);
+    report.nanoseconds("redistribution, 1,000 pools", rounds, || {
+        black_box(redistribute(black_box(4 * POOLS), &bounds));
+    });
+}
+
+fn request(pool: &LocalBufferPool) {
+    black_box(pool.request_buffer().expect("alive").expect("a buffer"));
+}

@@ -1,0 +1,89 @@
+//! The limits: memory copies and bare sockets, blocking, with the sizes that penstock uses.
+
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use crate::report::{Report, p50_us};
+
+const SEGMENT_BYTES: usize = 32 << 10;
+
+pub(crate) fn measure(report: &Report) {
+    let (source, mut target) = (vec![1_u8; SEGMENT_BYTES], vec![2_u8; SEGMENT_BYTES]);
+    let rounds = report.count(200_000, 10);
+    report.gigabytes("raw memcpy 32 KiB", SEGMENT_BYTES, rounds, || {
+        black_box(&mut target).copy_from_slice(black_box(&source));
+    });
+    let writes = report.count(60_000, 10);
+    for (name, bytes) in [("1 KiB", 1 << 10), ("32 KiB", SEGMENT_BYTES)] {
+        let value = report.median(|| {
+            let (left, right) = tcp_pair();
+            throughput(left, right, bytes, writes)
+        });
+        report.row(&format!("raw TCP {name} writes"), value, "GB/s");
+    }
+    let value = report.median(|| {
+        let (left, right) = UnixStream::pair().expect("a socket pair");
+        throughput(left, right, SEGMENT_BYTES, writes)
+    });
+    report.row("raw Unix socket 32 KiB writes", value, "GB/s");
+    let rounds = report.count(20_000, 10);
+    let value = report.median(|| {
+        let (left, right) = tcp_pair();
+        ping_pong(left, right, rounds)
+    });
+    report.row("raw TCP one way", value, "us");
+}
+
+fn tcp_pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let left = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
+    let (right, _) = listener.accept().expect("accepted");
+    for stream in [&left, &right] {
+        stream.set_nodelay(true).expect("no delay");
+    }
+    (left, right)
+}
+
+fn throughput(
+    mut left: impl Write + Send,
+    mut right: impl Read + Send,
+    bytes: usize,
+    writes: usize,
+) -> f64 {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let data = vec![3_u8; bytes];
+            for _ in 0..writes {
+                left.write_all(&data).expect("written");
+            }
+        });
+        let mut data = vec![0; 256 << 10];
+        while right.read(&mut data).expect("read") > 0 {}
+    });
+    (bytes * writes) as f64 / started.elapsed().as_secs_f64() / 1e9
+}
+
+/// Half of the middle round trip of 64 bytes, in microseconds.
+fn ping_pong(mut left: TcpStream, mut right: TcpStream, rounds: usize) -> f64 {
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut data = [0; 64];
+            for _ in 0..rounds {
+                right.read_exact(&mut data).expect("read");
+                right.write_all(&data).expect("written");
+            }
+        });
+        let mut data = [0; 64];
+        let times = (0..rounds).map(|_| {
+            let started = Instant::now();
+            left.write_all(&data).expect("written");
+            left.read_exact(&mut data).expect("read");
+            started.elapsed()
+        });
+        p50_us(times.collect()) / 2.0
+    })
+}
