@@ -7,6 +7,7 @@ import pytest
 from penstock.common import Configuration, Duration, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import ProcessFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     InputStatus,
@@ -271,3 +272,21 @@ def test_a_source_that_is_ahead_of_its_group_waits():
     other = read(env, RangeSource(Range(1, 30)), strategy)
     # The source that ends first sets the other free.
     assert results(one.union(other)) == sorted([*range(1, 301), *range(1, 31)])
+
+
+def test_sources_of_connectors_are_aligned_as_well():
+    class Itself(TimestampAssigner):
+        def extract_timestamp(self, value, record_timestamp):
+            return value
+
+    strategy = (
+        WatermarkStrategy.for_monotonous_timestamps()
+        .with_watermark_alignment("group", Duration.of_millis(100), Duration.of_millis(1))
+        .with_timestamp_assigner(Itself())
+    )
+    env = environment()
+    env.get_config().set_auto_watermark_interval(1)
+    numbers = env.from_source(NumberSequenceSource(1, 1000), strategy, "numbers")
+    assert results(numbers.union(read(env, RangeSource(Range(1, 50)), strategy))) == sorted(
+        [*range(1, 1001), *range(1, 51)]
+    )

@@ -41,6 +41,7 @@ class _OperatorTestHarness:
         configuration: Mapping[str, str] | None = None,
         subtask: int = 0,
         parallelism: int = 1,
+        coordinator: Callable[[Any], None] = lambda message: None,  # noqa: ARG005
     ) -> None:
         """Builds the operator.
 
@@ -50,6 +51,7 @@ class _OperatorTestHarness:
             configuration: The job's configuration.
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
+            coordinator: Takes what a source sends to its part beside the JobMaster.
         """
         self._now_ms = 0
         self._temp_directory: tempfile.TemporaryDirectory[str] | None = None
@@ -68,6 +70,7 @@ class _OperatorTestHarness:
             attempt_number=0,
             configuration=settings,
             metrics={},
+            send_to_coordinator=coordinator,
         )
         self._context = OperatorContext(
             OperatorConfig(

@@ -3,8 +3,18 @@
 from types import SimpleNamespace
 
 from penstock.common import Duration, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.graph.operators import OperatorDescriptor
+from penstock.rpc.messages import WatermarkAlignment
+from penstock.taskexecutor.loop import MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
+from penstock.testing import OneInputStreamOperatorTestHarness
 from penstock.testing.test_output import TestOutput
+
+
+class Itself(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
 
 
 def outputs(strategy):
@@ -47,4 +57,34 @@ def test_watermarks_that_the_reader_emits_itself_count():
     reader.mark_active()
     reader.emit_watermark(9)
     assert found.watermarks == [5, 9]
-    assert reader.aligned_watermark == 9
+    assert reader.watermark == 9
+    assert not reader.is_idle
+
+
+def test_any_source_waits_when_it_is_ahead_of_its_group():
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", Duration.of_millis(10), Duration.of_millis(5)
+    )
+    strategy.with_timestamp_assigner(Itself())
+    arguments = {"start": 0, "end": 200, "watermark_strategy": strategy}
+    sent = []
+    descriptor = OperatorDescriptor("number_sequence_source", None, arguments)
+    with OneInputStreamOperatorTestHarness(descriptor, coordinator=sent.append) as test:
+        assert test.operator.emit_next(1000) == MORE_AVAILABLE
+        assert test.values == list(range(64))
+        test.set_processing_time(200)
+        test.set_processing_time(205)
+        assert {type(message).__name__ for message in sent} == {"ReportedWatermark"}
+        assert [message.watermark for message in sent][-1] == 62
+        limit = WatermarkAlignment(bytes(40), bytes(16), 61)
+        test.operator.handle_operator_event(limit)
+        assert test.operator.emit_next(1000) == NOTHING_AVAILABLE
+        test.operator.handle_operator_event(WatermarkAlignment(bytes(40), bytes(16), 62))
+        assert test.operator.emit_next(1000) == MORE_AVAILABLE
+        assert test.values == list(range(128))
+        test.set_processing_time(400)
+        assert test.operator.emit_next(1000) == NOTHING_AVAILABLE
+        test.operator.cancel()
+        assert test.operator.emit_next(1000) != NOTHING_AVAILABLE
+        test.operator.finish()
+        assert sent[-1].watermark == 2**63 - 1

@@ -34,14 +34,14 @@ class WatermarkEmitter(WatermarkOutput):
     def __init__(self, output: Output) -> None:
         """Emits to ``output``."""
         self._output = output
-        self._watermark = MIN_TIMESTAMP
+        self.watermark = MIN_TIMESTAMP
         self.idle = False
 
     def emit_watermark(self, timestamp: int) -> None:
         """Emits a watermark unless it is not later than the last one."""
-        if timestamp <= self._watermark:
+        if timestamp <= self.watermark:
             return
-        self._watermark = timestamp
+        self.watermark = timestamp
         self.mark_active()
         self._output.emit_watermark(timestamp)
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
-from penstock.taskexecutor.loop import ChainingOutput, Output, SourceOperator
+from penstock.taskexecutor.loop import (
+    NOTHING_AVAILABLE,
+    ChainingOutput,
+    Output,
+    SourceOperator,
+)
 from penstock.taskexecutor.operators.watermarks import WatermarksOperator
+from penstock.taskexecutor.sources.alignment import AlignedReader
 
 if TYPE_CHECKING:
+    from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.operator_context import OperatorContext
+
+#: Elements between two looks at how far a source may go.
+_ALIGNED_STEP: Final = 64
 
 
 def with_watermarks(context: OperatorContext, source: SourceOperator) -> SourceOperator:
@@ -17,6 +28,7 @@ def with_watermarks(context: OperatorContext, source: SourceOperator) -> SourceO
     if strategy is None or (
         strategy.timestamp_assigner is None
         and strategy.idle_timeout_ms is None
+        and strategy.alignment is None
         and not strategy.emits_periodically
     ):
         return source
@@ -31,6 +43,9 @@ class _SourceWithWatermarks(SourceOperator):
         self.source = source
         self.watermarks = watermarks
         self.lock = getattr(source, "lock", None)
+        self.alignment: AlignedReader | None = None
+        self.woken = threading.Event()
+        self.cancelled = False
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         """Sets up both; the task sees the input of the watermarks as the source's output."""
@@ -46,12 +61,21 @@ class _SourceWithWatermarks(SourceOperator):
     def open(self) -> None:
         """Prepares for elements."""
         self.watermarks.open()
+        alignment = self.context.descriptor.arguments["watermark_strategy"].alignment
+        if alignment is not None:
+            emitter = self.watermarks.emitter
+            self.alignment = AlignedReader(
+                self.context, alignment, lambda: emitter.watermark, lambda: emitter.idle
+            )
+            self.alignment.start()
         self.source.open()
 
     def finish(self) -> None:
         """Emits what is still kept."""
         self.source.finish()
         self.watermarks.finish()
+        if self.alignment is not None:
+            self.alignment.finish()
 
     def close(self) -> None:
         """Releases what was opened."""
@@ -61,19 +85,36 @@ class _SourceWithWatermarks(SourceOperator):
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
         try:
-            return self.source.emit_next(limit)
+            if self.alignment is None:
+                return self.source.emit_next(limit)
+            if not self.alignment.may_read and not self.cancelled:
+                return NOTHING_AVAILABLE
+            return self.source.emit_next(min(limit, _ALIGNED_STEP))
         except BaseException as error:
             self.failed_with = error
             raise
 
     def wait_available(self, timeout_ms: int) -> None:
         """Blocks until there may be more, or the time is over."""
-        self.source.wait_available(timeout_ms)
+        if self.alignment is None or self.alignment.may_read:
+            self.source.wait_available(timeout_ms)
+            return
+        if not self.cancelled:
+            self.woken.wait(timeout_ms / 1000)
+            self.woken.clear()
 
     def wakeup(self) -> None:
         """Ends a wait from another thread."""
+        self.woken.set()
         self.source.wakeup()
 
     def cancel(self) -> None:
         """Ends the source early, from any thread."""
+        self.cancelled = True
+        self.woken.set()
         self.source.cancel()
+
+    def handle_operator_event(self, message: FromCoordinator) -> None:
+        """Takes a message from beside the JobMaster."""
+        if self.alignment is not None:
+            self.alignment.handle(message)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.watermark_generator import WatermarkOutput
 from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP, Output
+from penstock.taskexecutor.loop import MIN_TIMESTAMP, Output
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
 
 if TYPE_CHECKING:
@@ -162,9 +162,9 @@ class ReaderOutputs(ReaderOutput):
         return self.multiplexer.watermark
 
     @property
-    def aligned_watermark(self) -> int:
-        """What other sources compare themselves with: an idle reader holds nobody back."""
-        return MAX_TIMESTAMP if self._emitter.idle else self.multiplexer.watermark
+    def is_idle(self) -> bool:
+        """Whether all outputs are idle."""
+        return self._emitter.idle
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element that belongs to no split."""

@@ -16,20 +16,18 @@ from penstock.rpc.messages import (
     FromCoordinator,
     NoMoreSplits,
     ReaderRegistration,
-    ReportedWatermark,
     RequestSplit,
     SourceEvent,
     WatermarkAlignment,
 )
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
-    MAX_TIMESTAMP,
-    MIN_TIMESTAMP,
     MORE_AVAILABLE,
     NOTHING_AVAILABLE,
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.sources.alignment import AlignedReader
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.taskexecutor.sources.wait import SourceWait
 
@@ -85,7 +83,7 @@ class SplitSource(SourceOperator):
         self.outputs: ReaderOutputs | None = None
         self.wait = SourceWait()
         self.awaited: Future[Any] | None = None
-        self.max_watermark = MAX_TIMESTAMP
+        self.alignment: AlignedReader | None = None
 
     def open(self) -> None:
         """Makes the reader and registers it."""
@@ -105,7 +103,13 @@ class SplitSource(SourceOperator):
             self._repeat(interval_ms, self.outputs.on_interval)
         alignment = getattr(strategy, "alignment", None)
         if alignment is not None:
-            self._repeat(alignment.update_interval_ms, self._report_watermark)
+            self.alignment = AlignedReader(
+                context,
+                alignment,
+                lambda: cast("ReaderOutputs", self.outputs).watermark,
+                lambda: cast("ReaderOutputs", self.outputs).is_idle,
+            )
+            self.alignment.start()
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
@@ -114,7 +118,7 @@ class SplitSource(SourceOperator):
         reader, outputs = self._reader(), cast("ReaderOutputs", self.outputs)
         try:
             for _ in range(limit):
-                if outputs.watermark > self.max_watermark:
+                if self.alignment is not None and not self.alignment.may_read:
                     return NOTHING_AVAILABLE
                 status = reader.poll_next(outputs)
                 if status is InputStatus.END_OF_INPUT:
@@ -132,8 +136,7 @@ class SplitSource(SourceOperator):
 
     def wait_available(self, timeout_ms: int) -> None:
         """Blocks until the reader has more, a message came, or the time is over."""
-        outputs = cast("ReaderOutputs", self.outputs)
-        if outputs.watermark <= self.max_watermark:
+        if self.alignment is None or self.alignment.may_read:
             future = self._reader().is_available()
             if future is not None:
                 if future.done():
@@ -154,8 +157,8 @@ class SplitSource(SourceOperator):
                     reader.notify_no_more_splits()
                 case SourceEvent():
                     reader.handle_source_events(self.codec.decode(message.event))
-                case WatermarkAlignment():
-                    self.max_watermark = message.max_watermark
+                case WatermarkAlignment() if self.alignment is not None:
+                    self.alignment.handle(message)
         except BaseException as error:
             self.failed_with = error
             raise
@@ -169,8 +172,8 @@ class SplitSource(SourceOperator):
 
     def finish(self) -> None:
         """Nobody waits for a reader that has ended."""
-        if getattr(self.context.descriptor.arguments.get("watermark_strategy"), "alignment", None):
-            self.send(ReportedWatermark, MAX_TIMESTAMP)
+        if self.alignment is not None:
+            self.alignment.finish()
 
     def wakeup(self) -> None:
         """Ends a wait from another thread."""
@@ -195,11 +198,6 @@ class SplitSource(SourceOperator):
     def _reader(self) -> SourceReader[Any]:
         assert self.reader is not None, "opened"
         return self.reader
-
-    def _report_watermark(self) -> None:
-        watermark = cast("ReaderOutputs", self.outputs).aligned_watermark
-        if watermark > MIN_TIMESTAMP:
-            self.send(ReportedWatermark, watermark)
 
     def _repeat(self, interval_ms: int, action: Any) -> None:
         timers = self.context.processing_time

@@ -1,0 +1,73 @@
+"""The reader's side of watermark alignment: reports, and how far it may go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.rpc.messages import ReportedWatermark, WatermarkAlignment
+from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.rpc.messages import FromCoordinator
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+class AlignedReader:
+    """Keeps a source within reach of the slowest of its group."""
+
+    def __init__(
+        self,
+        context: OperatorContext,
+        alignment: Any,
+        watermark: Callable[[], int],
+        is_idle: Callable[[], bool],
+    ) -> None:
+        """Creates the reader's side; `start` begins to report.
+
+        Args:
+            context: Of the source.
+            alignment: The `WatermarkAlignment` of the source's watermark strategy.
+            watermark: Gives the last watermark that the source emitted, in ms.
+            is_idle: Whether the source is idle, so that nobody need wait for it.
+        """
+        self._context = context
+        self._interval_ms = alignment.update_interval_ms
+        self._watermark = watermark
+        self._is_idle = is_idle
+        self._limit = MAX_TIMESTAMP
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the source is not too far ahead."""
+        return self._watermark() <= self._limit
+
+    def start(self) -> None:
+        """Reports from now on, in the task's thread."""
+        timers = self._context.processing_time
+
+        def report(_: int) -> None:
+            watermark = MAX_TIMESTAMP if self._is_idle() else self._watermark()
+            if watermark > MIN_TIMESTAMP:
+                self._send(watermark)
+            timers.register(timers.now() + self._interval_ms, report)
+
+        timers.register(timers.now() + self._interval_ms, report)
+
+    def finish(self) -> None:
+        """Nobody waits for a source that has ended."""
+        self._send(MAX_TIMESTAMP)
+
+    def handle(self, message: FromCoordinator) -> None:
+        """Takes a new limit."""
+        if isinstance(message, WatermarkAlignment):
+            self._limit = message.max_watermark
+
+    def _send(self, watermark: int) -> None:
+        environment = self._context.environment
+        environment.send_to_coordinator(
+            ReportedWatermark(
+                environment.job_id, environment.attempt_id, self._context.config.id, watermark
+            )
+        )
