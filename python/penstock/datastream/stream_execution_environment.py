@@ -454,6 +454,8 @@ class StreamExecutionEnvironment:
     def _source(
         self, transformation: SourceTransformation, *, non_parallel: bool = False
     ) -> DataStream[Any]:
+        if non_parallel:
+            transformation.set_max_parallelism(1)
         return DataStream(self, transformation, non_parallel=non_parallel)
 
     # Execution --------------------------------------------------------------------------------
