@@ -388,6 +388,8 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
         floating_buffers_per_gate=integer(
             "taskmanager.network.memory.floating-buffers-per-gate", 8
         ),
+        compression_codec=config.get("taskmanager.network.compression.codec", "none"),
+        temp_directories=launch.temp_dirs,
     )
 
 
