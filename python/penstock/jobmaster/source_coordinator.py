@@ -13,7 +13,7 @@ from penstock.network.codec import codec_for
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.datastream.connectors.split_source import SplitEnumerator
 
@@ -92,8 +92,8 @@ class SourceCoordinator:
         for subtask, splits in assignment.items():
             reader = self._reader(subtask)
             self._assigned.setdefault(subtask, []).extend(splits)
-            encoded = tuple(self.codec.encode(split) for split in splits)
-            reader.send(messages.AddSplits(reader.attempt_id, self.operator_id, encoded))
+            for batch in _batches([self.codec.encode(split) for split in splits]):
+                reader.send(messages.AddSplits(reader.attempt_id, self.operator_id, batch))
 
     def no_more_splits(self, subtask: int) -> None:
         """Tells a reader that it has all its splits."""
@@ -160,6 +160,20 @@ class SourceCoordinator:
                 f"subtask {subtask} has no registered reader; registered are {sorted(self.readers)}"
             )
         return reader
+
+
+def _batches(splits: list[bytes]) -> Iterator[tuple[bytes, ...]]:
+    """Cuts many splits into messages that fit frames."""
+    batch: list[bytes] = []
+    size = 0
+    for split in splits:
+        if batch and size + len(split) > messages.CODE_CHUNK_BYTES:
+            yield tuple(batch)
+            batch, size = [], 0
+        batch.append(split)
+        size += len(split)
+    if batch:
+        yield tuple(batch)
 
 
 class _EnumeratorContext(SplitEnumeratorContext[Any]):

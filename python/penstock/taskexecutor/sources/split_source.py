@@ -186,14 +186,14 @@ class SplitSource(SourceOperator):
     def close(self) -> None:
         """Closes the reader."""
         reader, self.reader = self.reader, None
-        if reader is not None:
-            try:
+        try:
+            if reader is not None:
                 reader.close()
-            except BaseException as error:
-                self.failed_with = error
-                raise
-            finally:
-                self.wait.close()
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        finally:
+            self.wait.close()
 
     def _reader(self) -> SourceReader[Any]:
         assert self.reader is not None, "opened"
