@@ -9,6 +9,9 @@ use std::ptr::NonNull;
 
 /// Alignment of segments: one cache line, so that neighbours do not share one.
 const SEGMENT_ALIGNMENT: usize = 64;
+/// Alignment of the first segment, and of all whose size is a multiple of it: copies between
+/// addresses that differ by a few bytes modulo a page are many times slower.
+const PAGE_BYTES: usize = 4 << 10;
 /// Alignment asked of the allocator.  More than this makes it write the zeros itself.
 const ALLOCATOR_ALIGNMENT: usize = 16;
 
@@ -29,9 +32,9 @@ impl SegmentRegion {
     /// Allocates `count` segments of `size` bytes; `None` if there is no such memory.
     pub(crate) fn allocate(count: usize, size: u32) -> Option<Self> {
         let stride = (size as usize).next_multiple_of(SEGMENT_ALIGNMENT);
-        let bytes = stride.checked_mul(count)?.checked_add(SEGMENT_ALIGNMENT)?;
+        let bytes = stride.checked_mul(count)?.checked_add(PAGE_BYTES)?;
         let layout = Layout::from_size_align(bytes, ALLOCATOR_ALIGNMENT).ok()?;
-        // SAFETY: the layout is at least one alignment large.
+        // SAFETY: the layout is at least one page large.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
         Some(Self {
             allocation,
@@ -42,9 +45,9 @@ impl SegmentRegion {
 
     /// First byte of segment `index`.
     pub(crate) fn segment(&self, index: usize) -> NonNull<u8> {
-        let start = self.allocation.align_offset(SEGMENT_ALIGNMENT) + index * self.stride;
+        let start = self.allocation.align_offset(PAGE_BYTES) + index * self.stride;
         debug_assert!(start + self.stride <= self.layout.size());
-        // SAFETY: the allocation is one alignment larger than its segments.
+        // SAFETY: the allocation is one page larger than its segments.
         unsafe { self.allocation.add(start) }
     }
 }

@@ -23,6 +23,10 @@ use crate::error::{Error, Result};
 const KEPT_CAPACITY_BYTES: usize = 1 << 20;
 /// Most that is read back from a spill file at once, in bytes.
 const READ_BACK_BYTES: usize = 2 << 20;
+/// Payloads from this size on are kept apart from their source, see [`Gathered`].
+const FAR_COPY_BYTES: usize = 16 << 10;
+/// Bytes of a page, as far as the processor compares addresses.
+const PAGE_BYTES: usize = 4 << 10;
 /// Smallest spill threshold that is honoured, in bytes.
 const SPILL_THRESHOLD_FLOOR_BYTES: usize = 100 << 10;
 
@@ -76,10 +80,55 @@ pub struct RecordDeserializer {
     limits: FramingLimits,
     pending: Pending,
     /// Payload of the pending record in state `Memory`.
-    gathered: Vec<u8>,
+    gathered: Gathered,
     completed: Completed,
     /// Payload of the completed record in state `Memory`.
-    spanning: Vec<u8>,
+    spanning: Gathered,
+}
+
+/// Payload that is gathered, behind some bytes that mean nothing.
+///
+/// A copy to an address that lies a few bytes behind its source, modulo a page, is many times
+/// slower than any other, so the payload begins half a page away from where its source does.  The
+/// buffers of a pool lie alike within their pages, so that holds for all that follow, too.
+#[derive(Debug, Default)]
+struct Gathered {
+    bytes: Vec<u8>,
+    /// How many bytes lie in front of the payload.
+    lead: usize,
+}
+
+impl Gathered {
+    /// Empties it and makes room for a payload of `length` bytes that begins at `source`.
+    fn begin(&mut self, length: usize, source: &[u8]) {
+        self.bytes.clear();
+        self.lead = 0;
+        if length < FAR_COPY_BYTES {
+            self.bytes.reserve(length);
+            return;
+        }
+        self.bytes.reserve(length + PAGE_BYTES);
+        let wanted = source.as_ptr().addr() + PAGE_BYTES / 2;
+        self.lead = wanted.wrapping_sub(self.bytes.as_ptr().addr()) % PAGE_BYTES;
+        self.bytes.resize(self.lead, 0);
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.bytes[self.lead..]
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() - self.lead
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.lead = 0;
+    }
 }
 
 impl RecordDeserializer {
@@ -92,9 +141,9 @@ impl RecordDeserializer {
         Self {
             limits,
             pending: Pending::Nothing,
-            gathered: Vec::new(),
+            gathered: Gathered::default(),
             completed: Completed::Nothing,
-            spanning: Vec::new(),
+            spanning: Gathered::default(),
         }
     }
 
@@ -122,7 +171,7 @@ impl RecordDeserializer {
     pub fn spanning(&self) -> Option<&[u8]> {
         match &self.completed {
             Completed::Nothing => None,
-            Completed::Memory => Some(&self.spanning),
+            Completed::Memory => Some(self.spanning.payload()),
             Completed::File(record) => Some(record.bytes()),
         }
     }
@@ -148,7 +197,7 @@ impl RecordDeserializer {
             } => bytes.extend_from_slice(&length[..*count]),
             Pending::Memory { length } => {
                 bytes.extend_from_slice(&(*length as u32).to_be_bytes());
-                bytes.extend_from_slice(&self.gathered);
+                bytes.extend_from_slice(self.gathered.payload());
             }
             Pending::File { length, file } => {
                 bytes.extend_from_slice(&(*length as u32).to_be_bytes());
@@ -161,16 +210,16 @@ impl RecordDeserializer {
     /// Forgets everything that was taken; a spill file is gone with it.
     pub fn clear(&mut self) {
         self.pending = Pending::Nothing;
-        self.gathered = Vec::new();
+        self.gathered = Gathered::default();
         self.completed = Completed::Nothing;
-        self.spanning = Vec::new();
+        self.spanning = Gathered::default();
     }
 
     fn drop_completed(&mut self) {
         self.completed = Completed::Nothing;
         self.spanning.clear();
-        if self.spanning.capacity() > KEPT_CAPACITY_BYTES {
-            self.spanning = Vec::new();
+        if self.spanning.bytes.capacity() > KEPT_CAPACITY_BYTES {
+            self.spanning = Gathered::default();
         }
     }
 
@@ -186,13 +235,13 @@ impl RecordDeserializer {
                 return Ok(data);
             }
             let bytes = *bytes;
-            self.begin_payload(bytes)?;
+            self.begin_payload(bytes, data)?;
         }
         match &mut self.pending {
             Pending::Nothing | Pending::Length { .. } => Ok(data),
             Pending::Memory { length } => {
                 let taken = data.len().min(*length - self.gathered.len());
-                self.gathered.extend_from_slice(&data[..taken]);
+                self.gathered.extend(&data[..taken]);
                 if self.gathered.len() == *length {
                     self.pending = Pending::Nothing;
                     std::mem::swap(&mut self.gathered, &mut self.spanning);
@@ -228,24 +277,24 @@ impl RecordDeserializer {
             };
             return Ok(());
         };
-        self.begin_payload(*length)?;
+        self.begin_payload(*length, payload)?;
         match &mut self.pending {
             Pending::File { file, .. } => file.append(payload)?,
-            _ => self.gathered.extend_from_slice(payload),
+            _ => self.gathered.extend(payload),
         }
         Ok(())
     }
 
-    fn begin_payload(&mut self, length: [u8; LENGTH_BYTES]) -> Result<()> {
+    fn begin_payload(&mut self, length: [u8; LENGTH_BYTES], source: &[u8]) -> Result<()> {
         let length = record_length(length, self.limits.max_record_bytes)?;
-        self.gathered.clear();
         self.pending = if length > self.limits.spill_threshold_bytes {
+            self.gathered.clear();
             Pending::File {
                 length,
                 file: self.limits.spill_directories.create()?,
             }
         } else {
-            self.gathered.reserve(length);
+            self.gathered.begin(length, source);
             Pending::Memory { length }
         };
         Ok(())
