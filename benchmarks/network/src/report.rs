@@ -23,7 +23,7 @@ impl Report {
 
     /// The median of repeated measurements.
     pub(crate) fn median(&self, mut measure: impl FnMut() -> f64) -> f64 {
-        let repetitions = if self.smoke { 1 } else { 5 };
+        let repetitions = if self.smoke { 1 } else { 3 };
         let mut values: Vec<f64> = (0..repetitions).map(|_| measure()).collect();
         values.sort_unstable_by(f64::total_cmp);
         values[values.len() / 2]
