@@ -12,7 +12,7 @@ from penstock.errors import SinkError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.network.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
-from penstock.taskexecutor.sinks.print import flink_text
+from penstock.taskexecutor.sinks.element_text import flink_text
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 
@@ -37,6 +37,11 @@ def test_typed_values_are_printed_as_flink_does():
     assert flink_text(row) == "-D[a, null]"
     assert flink_text([1, (2, "b")]) == "[1, (2,b)]"
     assert flink_text({"k": 1}) == "{k=1}"
+    floats = [0.0, 0.1, 3.0, 0.001, 9999999.5, 1e7, 1e20, -1.25e-4, float("inf"), float("nan")]
+    assert [flink_text(number) for number in floats] == [
+        *("0.0", "0.1", "3.0", "0.001", "9999999.5", "1.0E7", "1.0E20", "-1.25E-4"),
+        *("Infinity", "NaN"),
+    ]
 
 
 def file_descriptor(folder, policy=None, **arguments):

@@ -7,10 +7,14 @@ import uuid
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from penstock.common.serialization import Encoder
 from penstock.errors import SinkError
 from penstock.taskexecutor.loop import StreamOperator
+from penstock.taskexecutor.sinks.element_text import text_of_elements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.taskexecutor.operator_context import OperatorContext
 
 _WRITE_BUFFER_BYTES = 256 * 1024
@@ -54,6 +58,16 @@ class _PartFile:
         self.path.unlink(missing_ok=True)
 
 
+def _encode_function(context: OperatorContext) -> Callable[[Any], bytes]:
+    """What turns elements into bytes: Flink's text of declared types for the simple encoder."""
+    encoder = context.descriptor.arguments["encoder"]
+    encode: Callable[[Any], bytes] = encoder.encode
+    text = text_of_elements(context)
+    if type(encoder) is not Encoder or text is str:
+        return encode
+    return lambda value: encode(text(value))
+
+
 class FileSinkOperator(StreamOperator):
     """Writes each element into the open part file of its bucket.
 
@@ -66,7 +80,7 @@ class FileSinkOperator(StreamOperator):
         super().__init__()
         arguments = context.descriptor.arguments
         self.base_path = Path(arguments["base_path"])
-        self.encode = arguments["encoder"].encode
+        self.encode: Callable[[Any], bytes] = _encode_function(context)
         self.assigner = arguments["bucket_assigner"]
         self.policy = arguments["rolling_policy"]
         self.check_interval_ms: int = arguments.get("bucket_check_interval_ms", 60_000)

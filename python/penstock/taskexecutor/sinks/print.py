@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from penstock.common.typeinfo import PickledBytesTypeInfo
-from penstock.common.types import Row
 from penstock.taskexecutor.loop import StreamOperator
+from penstock.taskexecutor.sinks.element_text import text_of_elements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.taskexecutor.operator_context import OperatorContext
 
 #: How long lines may wait in the stream's buffer, in ms.
@@ -24,29 +25,25 @@ def create_print_sink(context: OperatorContext) -> StreamOperator:
     if context.environment.parallelism > 1:
         parts.append(str(context.environment.subtask + 1))
     prefix = ":".join(parts) + "> " if parts else ""
-    input_types = context.config.input_types
-    typed = bool(input_types) and not (
-        input_types[0] is None or isinstance(input_types[0], PickledBytesTypeInfo)
-    )
     to_error = bool(arguments.get("to_std_err", arguments.get("std_err", False)))
-    return PrintSink(prefix, sys.stderr if to_error else sys.stdout, typed=typed)
+    return PrintSink(prefix, sys.stderr if to_error else sys.stdout, text_of_elements(context))
 
 
 class PrintSink(StreamOperator):
     """Writes elements as Flink prints values of declared types, or as Python prints others."""
 
-    def __init__(self, prefix: str, stream: TextIO, *, typed: bool) -> None:
+    def __init__(self, prefix: str, stream: TextIO, text: Callable[[Any], str]) -> None:
         """Creates the sink.
 
         Args:
             prefix: Put before every line.
             stream: Where lines go.
-            typed: Whether the elements have a declared type.
+            text: Turns an element into text.
         """
         super().__init__()
         self.prefix = prefix
         self.stream = stream
-        self.text = flink_text if typed else str
+        self.text = text
         self.unflushed = False
 
     def process(self, value: Any, timestamp: int) -> None:
@@ -74,23 +71,3 @@ class PrintSink(StreamOperator):
         del timestamp
         self.unflushed = False
         self.stream.flush()
-
-
-def flink_text(value: Any) -> str:
-    """A value as Flink's ``print`` shows it."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Row):
-        return f"{value.get_row_kind()}[{', '.join(map(flink_text, value))}]"
-    if isinstance(value, tuple):
-        return f"({','.join(map(flink_text, value))})"
-    if isinstance(value, list):
-        return f"[{', '.join(map(flink_text, value))}]"
-    if isinstance(value, dict):
-        pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    return str(value)

@@ -1,0 +1,63 @@
+"""The text of elements in sinks that write lines, as Flink has it for declared types."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.typeinfo import PickledBytesTypeInfo, Types
+from penstock.common.types import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+
+def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
+    """What turns the elements of a sink into text.
+
+    Elements without a declared type are any Python values: they look as Python shows them.
+    """
+    input_types = context.config.input_types
+    declared = input_types[0] if input_types else None
+    if declared is None or isinstance(declared, PickledBytesTypeInfo) or declared == Types.STRING():
+        return str
+    return flink_text
+
+
+def flink_text(value: Any) -> str:
+    """A value of a declared type as Flink shows it."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _float_text(value)
+    if isinstance(value, Row):
+        return f"{value.get_row_kind()}[{', '.join(map(flink_text, value))}]"
+    if isinstance(value, tuple):
+        return f"({','.join(map(flink_text, value))})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(flink_text, value))}]"
+    if isinstance(value, dict):
+        pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return str(value)
+
+
+def _float_text(value: float) -> str:
+    """The shortest digits of a number; from 10**7 and below 10**-3 with an exponent."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    number = Decimal(repr(value)).normalize()
+    sign, digits, _ = number.as_tuple()
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{number.adjusted()}"
