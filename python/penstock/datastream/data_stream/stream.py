@@ -438,9 +438,14 @@ class DataStream(StreamSettings, Generic[T]):
 
         Returns:
             An iterator to be closed, or with a limit a list.
+
+        Raises:
+            InvalidProgramError: The limit is not positive.
         """
         from penstock.datastream.data_stream.collect import collect_stream
 
+        if limit is not None and limit < 1:
+            raise InvalidProgramError(f"the limit must be positive, got {limit}")
         iterator: CloseableIterator[T] = collect_stream(self, job_execution_name)
         if limit is None:
             return iterator

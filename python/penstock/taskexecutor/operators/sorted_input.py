@@ -13,9 +13,15 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.operator_context import OperatorContext
 
-#: Kinds whose results depend on the order of elements and timers within a key.
+#: Kinds of keyed operators that get one key after the other; a reduction keeps one value of
+#: each instead.
 SORTED_KINDS = frozenset(
     {
+        "map",
+        "flat_map",
+        "filter",
+        "co_map",
+        "co_flat_map",
         "keyed_process",
         "process",
         "window",
