@@ -1,5 +1,5 @@
 # C declarations for python/penstock/taskexecutor/operator_loop.py, which Cython compiles as
-# penstock._native.operator_loop.  RecordWriter cimports Output from here, StreamInputProcessor Input.
+# penstock._native.operator_loop.  RecordWriter cimports Output, StreamInputProcessor Input.
 
 cimport cython
 
