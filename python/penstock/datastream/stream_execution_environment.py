@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, overload
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.common.job_client import JobClient
     from penstock.common.job_execution_result import JobExecutionResult
     from penstock.datastream.checkpointing_mode import CheckpointingMode
+    from penstock.datastream.connectors.split_source import PythonSource
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.output_tag import OutputTag
 
@@ -336,6 +337,24 @@ class StreamExecutionEnvironment:
     def from_elements(self, *elements: T) -> DataStream[T]:
         """As `from_collection` without a type (beyond PyFlink)."""
         return self.from_collection(elements)
+
+    @overload
+    def from_source(
+        self,
+        source: PythonSource[T, Any],
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeArgument = None,
+    ) -> DataStream[T]: ...
+
+    @overload
+    def from_source(
+        self,
+        source: Source,
+        watermark_strategy: WatermarkStrategy,
+        source_name: str,
+        type_info: TypeArgument = None,
+    ) -> DataStream[Any]: ...
 
     def from_source(
         self,

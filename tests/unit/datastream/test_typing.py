@@ -8,8 +8,9 @@ import textwrap
 import pytest
 
 PROGRAM = """
-    from penstock.common import Types
+    from penstock.common import Types, WatermarkStrategy
     from penstock.datastream import StreamExecutionEnvironment
+    from penstock.datastream.connectors import PythonSource, SourceSplit
 
     env = StreamExecutionEnvironment.get_execution_environment()
     numbers = env.from_collection([1, 2, 3])
@@ -22,6 +23,9 @@ PROGRAM = """
     reveal_type(texts.key_by(lambda v: v[0]).reduce(lambda a, b: a + b))
     reveal_type(texts.execute_and_collect())
     reveal_type(texts.execute_and_collect(limit=3))
+
+    def read(source: PythonSource[bytes, SourceSplit]) -> None:
+        reveal_type(env.from_source(source, WatermarkStrategy.no_watermarks(), "source"))
 """
 REVEALED = [
     "DataStream[int]",
@@ -32,6 +36,7 @@ REVEALED = [
     "DataStream[str]",
     "CloseableIterator[str]",
     "list[str]",
+    "DataStream[bytes]",
 ]
 
 
