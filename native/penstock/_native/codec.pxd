@@ -16,5 +16,5 @@ cdef class Codec:
     cdef bint takes_none
 
     cdef int encode_into(self, Writer *writer, object value) except -1
-    cdef int explain(self, object value, object error) except -1
+    cdef int explain(self, object value) except -1
     cdef object decode_whole(self, const unsigned char *data, Py_ssize_t size)

@@ -3,6 +3,8 @@
 Byte-identical with ``penstock.network.pure.codec``; docs/formats/codec.md has the byte tables.
 """
 
+from sys import exc_info
+
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t, uint32_t
@@ -59,18 +61,24 @@ cdef class Codec:
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         """Writes a value; what was written before an error is void."""
+        cdef bint done = False
+        # Finally instead of except: C code enters it without saving the exception state.
         try:
             if value is None and not self.takes_none:
                 fail_misfit(self.schema.name)
-            return self.root.encode_into(writer, value)
-        except SerializationError as error:
-            return self.explain(value, error)
+            self.root.encode_into(writer, value)
+            done = True
+        finally:
+            if not done:
+                self.explain(value)
+        return 0
 
-    cdef int explain(self, object value, object error) except -1:
+    cdef int explain(self, object value) except -1:
         """Lets the pure codec refuse the value in a sentence that names it and the field."""
-        PureCodec(self.schema).encode(value)
-        # A value that changes while it is looked at can pass the second time.
-        raise error
+        if isinstance(exc_info()[1], SerializationError):
+            # A value that changes while it is looked at can pass now: the first error stands.
+            PureCodec(self.schema).encode(value)
+        return 0
 
     cdef object decode_whole(self, const unsigned char *data, Py_ssize_t size):
         """The value of exactly these bytes."""

@@ -82,7 +82,9 @@ cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
     if kind == HASH_ANY:
         return hash_any(key, hash)
     if kind == HASH_LONG:
-        number = PyLong_AsLongLongAndOverflow(PyNumber_Index(key), &overflow)
+        if type(key) is not int:
+            key = PyNumber_Index(key)
+        number = PyLong_AsLongLongAndOverflow(key, &overflow)
         if overflow:
             hash[0] = <uint32_t><int64_t>pure.hash_long(key)
         else:

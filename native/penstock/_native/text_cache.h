@@ -10,7 +10,7 @@
 #include "wire.h"
 
 enum {
-    PS_CACHE_BITS = 11,
+    PS_CACHE_BITS = 13,
     PS_CACHE_MAX_SIZE = 16,   /* bytes of a string; two words cover them */
     PS_CACHE_WINDOW = 4096,   /* look-ups after which hits are judged */
     PS_CACHE_FEW_HITS = 1024, /* fewer within a window than this are not worth it */

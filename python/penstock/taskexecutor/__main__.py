@@ -7,6 +7,7 @@ input ends, and the connection to the driver breaks; whichever is noticed first.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 PR_SET_PDEATHSIG = 1
 EXIT_LOST_DRIVER = 3
 END_TIMEOUT_S = 8.0
+
+#: New containers between two looks for garbage cycles; Python's 700 are less than one buffer of
+#: records.
+YOUNG_OBJECTS = 10_000
 
 
 def main() -> int:
@@ -39,6 +44,9 @@ def main() -> int:
     from penstock.taskexecutor.task_executor import TaskExecutor
 
     executor = TaskExecutor(launch)
+    # What was imported stays: no collection needs to look at it again.
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
     def end(reason: str) -> None:
         executor.stop(reason)
