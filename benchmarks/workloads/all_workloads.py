@@ -10,6 +10,7 @@ PENSTOCK_BENCH_PYFLINK and PENSTOCK_BENCH_BYTEWAX name.  Prints a table and writ
 
 import argparse
 import dataclasses
+import os
 import statistics
 import sys
 from pathlib import Path
@@ -68,6 +69,8 @@ def engines(targets: list[str]) -> dict[str, Engine]:
             "PyFlink thread mode",
             (python, flink_jobs),
             {"root": "pyflink", "configuration": {"python.execution-mode": "thread"}},
+            # Thread mode looks for a program "python" that has PyFlink.
+            environment={"PATH": f"{Path(python).parent}{os.pathsep}{os.environ.get('PATH', '')}"},
             share=SHARES["pyflink"],
             has_buffer_timeout=True,
         )
@@ -131,7 +134,7 @@ def _median(
     return next(run for run in runs if run.seconds == middle)
 
 
-def main() -> None:
+def main(options: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--workload", action="append", choices=WORKLOADS)
     parser.add_argument("--only", action="append", help="engines to run, by their short names")
@@ -139,7 +142,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the input")
     parser.add_argument("--repeat", type=int, default=1, help="runs of which the median counts")
     parser.add_argument("--results", default="workloads", help="name of the file of results")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(options)
     available = engines(arguments.target or ["local"])
     if unknown := set(arguments.only or ()) - set(available):
         parser.error(f"not here: {sorted(unknown)}; there are {sorted(available)}")
