@@ -109,7 +109,7 @@ def test_memory_stays_in_the_pool(plane, pair):
     gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
     reading = plane.reading(gate)
     writing = plane.writing(partition, "GLOBAL")
-    count = 20_000
+    count = 1_000_000 if plane.kind == "native" else 20_000
     most_used = 0
 
     def produce():
