@@ -22,6 +22,7 @@ import penstock
 
 _LOG_TAIL_LINES = 50
 _STATUS_INTERVAL_S = 5.0
+_RELAY_TIMEOUT_S = 1.0
 
 
 def local_address_towards(host: str, port: int) -> str:
@@ -109,6 +110,8 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         # A broken pipe: the specification was never read, and nothing is left to deliver.
         with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-        log.join()
-        child.stderr.close()
+        # A subprocess of user code may hold the pipe open; its output is not waited for.
+        log.join(_RELAY_TIMEOUT_S)
+        if not log.is_alive():
+            child.stderr.close()
     yield row | {"state": "ended", "exit_code": exit_code, "log_tail": "".join(tail)}

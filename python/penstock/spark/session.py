@@ -31,7 +31,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         The context, and whether this call started it (its starter stops it).
 
     Raises:
-        ConfigurationError: pyspark is not installed, or its release is too old.
+        ConfigurationError: pyspark is not installed.
     """
     try:
         from pyspark import SparkConf, SparkContext
