@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from penstock.network.pure.environment import NetworkEnvironment
     from penstock.network.pure.input_gate import InputGate
     from penstock.network.pure.input_processor import StreamInputProcessor
+    from penstock.network.pure.record_deserializer import RecordDeserializer
+    from penstock.network.pure.record_serializer import RecordSerializer
     from penstock.network.pure.record_writer import RecordWriter
     from penstock.network.pure.result_partition import ResultPartition
 
 __all__ = [
     "InputGate",
     "NetworkEnvironment",
+    "RecordDeserializer",
+    "RecordSerializer",
     "RecordWriter",
     "ResultPartition",
     "StreamInputProcessor",
@@ -43,6 +47,8 @@ _MODULES: dict[Runtime, dict[str, str]] = {
     "native": {
         "InputGate": "penstock._core",
         "NetworkEnvironment": "penstock._core",
+        "RecordDeserializer": "penstock._core",
+        "RecordSerializer": "penstock._core",
         "RecordWriter": "penstock._native.record_writer",
         "ResultPartition": "penstock._core",
         "StreamInputProcessor": "penstock._native.input_processor",
@@ -52,6 +58,8 @@ _MODULES: dict[Runtime, dict[str, str]] = {
     "pure": {
         "InputGate": "penstock.network.pure.input_gate",
         "NetworkEnvironment": "penstock.network.pure.environment",
+        "RecordDeserializer": "penstock.network.pure.record_deserializer",
+        "RecordSerializer": "penstock.network.pure.record_serializer",
         "RecordWriter": "penstock.network.pure.record_writer",
         "ResultPartition": "penstock.network.pure.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",

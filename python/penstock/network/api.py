@@ -49,6 +49,15 @@ class ResultPartition(Protocol):
     def release(self) -> None:
         """Drop everything."""
 
+    def next_task_event(self, timeout_ms: int) -> bytes | None:
+        """Return the next event that a consumer has sent to this task.
+
+        None means that the time is over.
+
+        Raises:
+            CancelTaskError: the partition was released.
+        """
+
     def is_available(self) -> bool:
         """Whether a record can be begun without waiting for a buffer."""
 
@@ -73,6 +82,7 @@ class InputGate(Protocol):
         """Return channel, data type and bytes of the next buffer.
 
         None means that the time is over, the gate was woken, or everything has been read.
+        A negative timeout waits for as long as it takes.
 
         Raises:
             CancelTaskError: the gate was closed.
@@ -86,6 +96,17 @@ class InputGate(Protocol):
 
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send a serialized task event to the producers of all channels that have not ended.
+
+        A producer that is not there or lets too many events wait fails its channel.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            CorruptStreamError: the bytes are no task event.
+            IllegalStateError: the event is too long, or the partitions were not requested.
+        """
 
     def is_finished(self) -> bool:
         """Whether every channel has delivered EndOfPartition."""
@@ -134,6 +155,47 @@ class NetworkEnvironment(Protocol):
 
     def close(self) -> None:
         """Close gates, partitions, connections and threads."""
+
+
+class RecordSerializer(Protocol):
+    """Frames one record at a time and hands it out piece by piece."""
+
+    @property
+    def has_serialized_data(self) -> bool:
+        """Whether bytes of the present record are still to be taken."""
+
+    def add_record(self, payload: bytes) -> None:
+        """Take the next record.
+
+        Raises:
+            IllegalStateError: the record before it is pending, or this one is longer than a
+                length can say.
+        """
+
+    def take(self, limit: int) -> bytes:
+        """Take up to ``limit`` of the pending bytes."""
+
+
+class RecordDeserializer(Protocol):
+    """Cuts the buffers of one channel back into records."""
+
+    @property
+    def has_pending_bytes(self) -> bool:
+        """Whether a record was begun and not ended."""
+
+    def records_of(self, buffer: bytes) -> Sequence[bytes | memoryview]:
+        """Return the payloads that end in ``buffer``; keep the bytes of one that does not.
+
+        Raises:
+            CorruptStreamError: a length is negative.
+            NetworkError: a long record cannot be written to a file.
+        """
+
+    def unconsumed(self) -> bytes:
+        """Return the pending bytes as they came, to be replayed to a fresh deserializer."""
+
+    def clear(self) -> None:
+        """Drop pending bytes and the spill file."""
 
 
 class RecordWriter(Protocol):

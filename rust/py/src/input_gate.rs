@@ -79,6 +79,12 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
+    /// Sends a serialized task event to the producers of all channels that have not ended.
+    fn send_task_event(&self, py: Python<'_>, event: &[u8]) -> PyResult<()> {
+        py.detach(|| self.gate.send_task_event(event))
+            .map_err(|error| network_error(py, &error))
+    }
+
     /// Whether every channel has delivered EndOfPartition.
     fn is_finished(&self) -> bool {
         self.gate.is_finished()

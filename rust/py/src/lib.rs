@@ -13,6 +13,7 @@ mod heartbeat;
 mod input_gate;
 mod memory_segment;
 mod pools;
+mod records;
 mod result_partition;
 
 use pyo3::prelude::*;
@@ -33,5 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pools::NetworkBufferPool>()?;
     module.add_class::<pools::LocalBufferPool>()?;
     module.add_class::<pools::Buffer>()?;
+    module.add_class::<records::RecordSerializer>()?;
+    module.add_class::<records::RecordDeserializer>()?;
     Ok(())
 }

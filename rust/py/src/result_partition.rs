@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::capi::event_type;
 use crate::errors::network_error;
@@ -91,6 +91,18 @@ impl ResultPartition {
     /// Drops everything; harmless when repeated.
     fn release(&self, py: Python<'_>) {
         py.detach(|| self.partition.release());
+    }
+
+    /// Returns the next event that a consumer has sent to this task; None when the time is over.
+    fn next_task_event<'py>(
+        &self,
+        py: Python<'py>,
+        timeout_ms: i64,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let event = py
+            .detach(|| self.partition.next_task_event(at_most(timeout_ms)))
+            .map_err(|error| network_error(py, &error))?;
+        Ok(event.map(|event| PyBytes::new(py, &event)))
     }
 
     /// Whether a record can be begun without waiting for a buffer.

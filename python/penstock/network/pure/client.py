@@ -124,6 +124,7 @@ class PartitionRequestClient:
         self._connecting: _Connecting | None = None
         self._connection: Connection | None = None
         self._incoming: Buffer | None = None
+        self._unsent: list[tuple[RemoteInputChannel, wire.Message]] = []
 
     # -- any thread -----------------------------------------------------------------------
 
@@ -138,6 +139,11 @@ class PartitionRequestClient:
     def resume(self, channel: RemoteInputChannel) -> None:
         """A channel continues after a blocking event."""
         self._post(lambda: self._send(channel, wire.ResumeConsumption(channel.receiver)))
+
+    def send_task_event(self, channel: RemoteInputChannel, event: bytes) -> None:
+        """A channel's task has an event for the producing one."""
+        message = wire.TaskEventRequest(event, channel.partition_id, channel.receiver)
+        self._post(lambda: self._send_in_order(channel, message))
 
     def cancel(self, channel: RemoteInputChannel) -> None:
         """A channel was released."""
@@ -187,6 +193,9 @@ class PartitionRequestClient:
         """The peer has proved itself: send what was asked for meanwhile."""
         for channel in list(self._channels.values()):
             self._send_request(channel)
+        unsent, self._unsent = self._unsent, []
+        for channel, message in unsent:
+            self._send(channel, message)
 
     def _send_request(self, channel: RemoteInputChannel) -> None:
         if self._connection is not None:
@@ -203,6 +212,13 @@ class PartitionRequestClient:
     def _send(self, channel: RemoteInputChannel, message: wire.Message) -> None:
         if channel.receiver in self._channels and self._connection is not None:
             self._connection.send(message)
+
+    def _send_in_order(self, channel: RemoteInputChannel, message: wire.Message) -> None:
+        """Send behind the channel's request, which may still wait for the connection."""
+        if self._connection is not None and self._connection.is_open:
+            self._send(channel, message)
+        else:
+            self._unsent.append((channel, message))
 
     def _send_credit(self, channel: RemoteInputChannel) -> None:
         credit = channel.take_unannounced_credit()
@@ -310,6 +326,7 @@ class PartitionRequestClient:
 
     def _fail_all(self, error: NetworkError) -> None:
         channels, self._channels = self._channels, {}
+        self._unsent.clear()
         self._waited_ms.clear()
         if channels:
             logger.warning("%d channels have failed: %s", len(channels), error)

@@ -77,6 +77,10 @@ class InputChannel:
         """Let the producer continue after a blocking event."""
         raise NotImplementedError
 
+    def send_task_event(self, event: bytes) -> None:
+        """Send a serialized task event to the producer; the channel fails if it is not there."""
+        raise NotImplementedError
+
     def release(self) -> None:
         """Give everything back; a second call does nothing."""
         raise NotImplementedError
@@ -186,6 +190,13 @@ class LocalInputChannel(InputChannel):
         view.resume_consumption()
         self.notify_data_available()
 
+    def send_task_event(self, event: bytes) -> None:
+        """Hand the event to the partition."""
+        try:
+            self._partitions.publish_task_event(self.partition_id, event)
+        except IllegalStateError as error:
+            self.fail(error)
+
     def release(self) -> None:
         """Release the view."""
         with self._lock:
@@ -259,6 +270,10 @@ class RemoteInputChannel(InputChannel):
             with self._lock:
                 self._unannounced_credit = 0
         self._client.resume(self)
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send the event to the producer."""
+        self._client.send_task_event(self, event)
 
     def release(self) -> None:
         """Give the buffers back and cancel the request."""

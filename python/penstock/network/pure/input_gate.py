@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
 from penstock.network.data_type import DataType
 from penstock.network.pure.record_deserializer import RecordDeserializer
+from penstock.network.pure.task_event_queue import check_task_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +51,7 @@ class InputGate:
         """Return channel, data type and bytes of the next buffer.
 
         None means that the time is over, the gate was woken, or everything has been read.
+        A negative timeout waits for as long as it takes.
 
         Raises:
             CancelTaskError: the gate was closed.
@@ -85,14 +87,14 @@ class InputGate:
 
     def _take(self, timeout_ms: int) -> tuple[int, AnyBuffer] | None:
         """Wait for a buffer that some channel has."""
-        deadline = time.monotonic() + timeout_ms / 1000
+        deadline = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
         while self._wait_ready(deadline):
             taken = self._poll()
             if taken is not None:
                 return taken
         return None
 
-    def _wait_ready(self, deadline: float) -> bool:
+    def _wait_ready(self, deadline: float | None) -> bool:
         with self._lock:
             while True:
                 self._check_open()
@@ -101,8 +103,8 @@ class InputGate:
                     return False
                 if self._is_ready():
                     return True
-                left = deadline - time.monotonic()
-                if left <= 0 or self.is_finished():
+                left = None if deadline is None else deadline - time.monotonic()
+                if (left is not None and left <= 0) or self.is_finished():
                     return False
                 self._lock.wait(left)
 
@@ -126,6 +128,16 @@ class InputGate:
 
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
+        raise NotImplementedError
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send a serialized task event to the producers of all channels that have not ended.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            CorruptStreamError: the bytes are no task event.
+            IllegalStateError: the event is too long, or the partitions were not requested.
+        """
         raise NotImplementedError
 
     def is_finished(self) -> bool:
@@ -186,9 +198,18 @@ class SingleInputGate(InputGate):
         self._num_priority = 0
         self._ended = [False] * num_channels
         self._num_ended = 0
+        self._requested = False
 
     def request_partitions(self) -> None:
-        """Ask all producers."""
+        """Ask all producers.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            self._requested = True
         for channel in self.channels:
             channel.request()
 
@@ -263,6 +284,18 @@ class SingleInputGate(InputGate):
             raise IllegalStateError(f"channel {channel} has ended")
         self.channels[channel].resume_consumption()
 
+    def send_task_event(self, event: bytes) -> None:
+        """Send a task event to the producers of all channels that have not ended."""
+        check_task_event(event)
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            if not self._requested:
+                raise IllegalStateError("a task event before the partitions were requested")
+            channels = [channel for channel in self.channels if not self._ended[channel.index]]
+        for channel in channels:
+            channel.send_task_event(event)
+
     def is_finished(self) -> bool:
         """Whether every channel has ended."""
         return self._num_ended == self.num_channels
@@ -335,6 +368,11 @@ class UnionInputGate(InputGate):
             if channel >= self._offsets[index]:
                 self._gates[index].resume_consumption(channel - self._offsets[index])
                 return
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send a task event to the producers of all gates."""
+        for gate in self._gates:
+            gate.send_task_event(event)
 
     def is_finished(self) -> bool:
         """Whether every gate has ended."""

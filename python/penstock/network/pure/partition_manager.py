@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from penstock.errors import IllegalStateError
 from penstock.network.pure.result_partition import ResultPartition
+from penstock.network.pure.task_event_queue import nobody_listens
 
 PartitionListener = Callable[[ResultPartition], None]
 
@@ -47,6 +48,18 @@ class ResultPartitionManager:
             if partition is None:
                 self._listeners.setdefault(partition_id, []).append(listener)
             return partition
+
+    def publish_task_event(self, partition_id: bytes, event: bytes) -> None:
+        """Keep an event for the task that writes a partition.
+
+        Raises:
+            IllegalStateError: there is no such partition here, or its task lets too many wait.
+        """
+        with self._lock:
+            partition = self._partitions.get(partition_id)
+        if partition is None:
+            raise nobody_listens()
+        partition.task_events.push(event)
 
     def remove_listener(self, partition_id: bytes, listener: PartitionListener) -> bool:
         """Forget a listener; False if it has been called already."""

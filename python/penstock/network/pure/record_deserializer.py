@@ -50,7 +50,7 @@ class RecordDeserializer:
         """Whether a record was begun and not ended."""
         return self._length >= 0 or bool(self._head)
 
-    def records_of(self, buffer: memoryview) -> list[bytes | memoryview]:
+    def records_of(self, buffer: bytes | memoryview) -> list[bytes | memoryview]:
         """Return the payloads that end in ``buffer``; keep the bytes of one that does not.
 
         Views into ``buffer`` are valid as long as the caller keeps the buffer.
@@ -91,7 +91,7 @@ class RecordDeserializer:
             self._spill.close()
             self._spill = None
 
-    def _continue(self, buffer: memoryview, records: list[bytes | memoryview]) -> int:
+    def _continue(self, buffer: bytes | memoryview, records: list[bytes | memoryview]) -> int:
         """Feed the pending record; return where the rest of the buffer begins."""
         offset = 0
         if self._length < 0:
@@ -115,7 +115,7 @@ class RecordDeserializer:
         if length > self._threshold:
             self._spill = _SpillFile(self._directories)
 
-    def _gather(self, data: memoryview) -> None:
+    def _gather(self, data: bytes | memoryview) -> None:
         if self._spill is None:
             self._gathered += data
         else:
@@ -139,7 +139,7 @@ class _SpillFile:
         self._descriptor = _create(directories)
         self.close = weakref.finalize(self, os.close, self._descriptor)
 
-    def write(self, data: memoryview) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         while len(data):
             count = os.write(self._descriptor, data)
             self.size += count

@@ -20,6 +20,7 @@ from penstock.network.pure.subpartition import (
     PipelinedSubpartition,
     PipelinedSubpartitionView,
 )
+from penstock.network.pure.task_event_queue import TaskEventQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,7 @@ class ResultPartition:
         self._state = threading.Condition()
         self._write_lock = threading.RLock()
         self._unconsumed = set(range(num_subpartitions))
+        self.task_events = TaskEventQueue()
 
     def __repr__(self) -> str:
         return f"partition {self.partition_id.hex()}"
@@ -200,6 +202,7 @@ class ResultPartition:
             self._released = True
             self._state.notify_all()
         self.pool.lazy_destroy()
+        self.task_events.release()
         with self._write_lock:
             self._finish_all_builders()
         for subpartition in self.subpartitions:
@@ -250,6 +253,14 @@ class ResultPartition:
     def buffers_in_use(self) -> int:
         """Segments of the pool that writer, queues or network hold."""
         return self.pool.used_segments
+
+    def next_task_event(self, timeout_ms: int) -> bytes | None:
+        """Return the next event that a consumer has sent to this task, or None.
+
+        Raises:
+            CancelTaskError: the partition was released.
+        """
+        return self.task_events.next(timeout_ms)
 
     def is_available(self) -> bool:
         """Whether a record can be begun without waiting for a buffer."""

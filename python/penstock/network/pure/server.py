@@ -17,6 +17,7 @@ from penstock.network.data_type import DataType
 from penstock.network.pure import same_host, wire
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ServerHandshake
+from penstock.network.pure.task_event_queue import check_task_event
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,8 +176,10 @@ class PartitionRequestQueue:
                     known.view.notify_new_buffer_size(message.size)
             case wire.AckAllRecordsProcessed():
                 logger.debug("%s has processed all records", message.receiver.hex())
-            case wire.TaskEventRequest() | wire.SegmentId():
-                logger.warning("ignoring %s: nothing here listens to it", type(message).__name__)
+            case wire.TaskEventRequest():
+                self._on_task_event(message)
+            case wire.SegmentId():
+                logger.warning("ignoring a SegmentId: nothing here keeps segments")
             case _:
                 raise CorruptStreamError(f"{type(message).__name__} is no client's message")
 
@@ -191,6 +194,15 @@ class PartitionRequestQueue:
         else:
             reader.resume()
         self.enqueue(reader)
+
+    def _on_task_event(self, message: wire.TaskEventRequest) -> None:
+        check_task_event(message.event)
+        try:
+            self._partitions.publish_task_event(message.partition_id, message.event)
+        except IllegalStateError as error:
+            reader = self._readers.get(message.receiver)
+            if reader is not None:
+                self._fail_reader(reader, "penstock.errors.NetworkError", str(error))
 
     def _on_partition_request(self, request: wire.PartitionRequest) -> None:
         if request.receiver in self._readers:

@@ -75,20 +75,38 @@ impl RecordSerializer {
     /// Copies what fits of the pending bytes to the front of `target`; returns how far it came
     /// and how many bytes were written.
     pub fn copy_to(&mut self, target: &mut [u8]) -> (SerializationResult, usize) {
-        let rest = &self.framed[self.copied..];
+        let rest = self.pending();
         let count = rest.len().min(target.len());
         target[..count].copy_from_slice(&rest[..count]);
-        self.copied += count;
+        self.advance(count);
         let result = match (self.has_serialized_data(), count == target.len()) {
             (true, _) => SerializationResult::PartialRecordMemorySegmentFull,
             (false, true) => SerializationResult::FullRecordMemorySegmentFull,
             (false, false) => SerializationResult::FullRecord,
         };
-        if result.is_full_record() && self.framed.capacity() > KEPT_CAPACITY_BYTES {
+        (result, count)
+    }
+
+    /// The bytes of the current record that are still to be copied.
+    #[must_use]
+    pub fn pending(&self) -> &[u8] {
+        &self.framed[self.copied..]
+    }
+
+    /// Counts `count` of the pending bytes as copied.
+    ///
+    /// # Panics
+    /// When fewer are pending.
+    pub fn advance(&mut self, count: usize) {
+        assert!(
+            count <= self.framed.len() - self.copied,
+            "bytes of no record"
+        );
+        self.copied += count;
+        if !self.has_serialized_data() && self.framed.capacity() > KEPT_CAPACITY_BYTES {
             self.framed = Vec::new();
             self.copied = 0;
         }
-        (result, count)
     }
 
     /// Whether length or payload bytes of the current record are still to be copied.

@@ -126,6 +126,19 @@ impl InputGate {
         }
     }
 
+    /// Sends a serialized task event to the producers of all channels that have not ended.
+    ///
+    /// # Errors
+    /// `CorruptStream` when it is no task event, `IllegalState` when it is too long or the
+    /// partitions were not requested, `CancelTask` when the gate is closed.  A producer that does
+    /// not take it fails its channel.
+    pub fn send_task_event(&self, event: &[u8]) -> Result<()> {
+        match self {
+            Self::Single(gate) => gate.send_task_event(event),
+            Self::Union(gate) => gate.send_task_event(event),
+        }
+    }
+
     /// Whether every channel has delivered `EndOfPartition`.
     #[must_use]
     pub fn is_finished(&self) -> bool {

@@ -139,6 +139,13 @@ impl LocalInputChannel {
         Ok(())
     }
 
+    pub(crate) fn send_task_event(&self, event: Vec<u8>, environment: &EnvironmentCore) {
+        let manager = environment.manager();
+        if let Err(error) = manager.publish_task_event(&self.partition_id, event) {
+            self.fail(error);
+        }
+    }
+
     pub(crate) fn release(&self, environment: &EnvironmentCore) {
         if self.released.swap(true, Ordering::AcqRel) {
             return;

@@ -167,6 +167,12 @@ impl RemoteInputChannel {
         }
     }
 
+    pub(crate) fn send_task_event(&self, event: Vec<u8>) {
+        if let Some(this) = self.this.upgrade() {
+            self.transport.post(Command::SendTaskEvent(this, event));
+        }
+    }
+
     /// Credits to announce, all at once; called by the I/O thread.
     pub(crate) fn take_credits(&self) -> i32 {
         let mut state = self.state.lock();

@@ -18,6 +18,7 @@ use super::remote_channel::RemoteInputChannel;
 use super::union::UnionInputGate;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
+use crate::partition::check_task_event;
 use crate::sync::{Arc, Condvar, Mutex, Weak};
 
 /// A channel of either kind.
@@ -294,6 +295,32 @@ impl SingleInputGate {
                 self.channels.len()
             ))),
         }
+    }
+
+    /// Sends a task event to the producer of every channel that has not ended.
+    pub(crate) fn send_task_event(&self, event: &[u8]) -> Result<()> {
+        check_task_event(event)?;
+        let state = self.state.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        if !state.requested {
+            return Err(Error::IllegalState(
+                "a task event before the partitions were requested".into(),
+            ));
+        }
+        let ended = state.ended.clone();
+        drop(state);
+        for (channel, ended) in self.channels.iter().zip(ended) {
+            match channel {
+                _ if ended => {}
+                InputChannel::Local(channel) => {
+                    channel.send_task_event(event.to_vec(), &self.environment);
+                }
+                InputChannel::Remote(channel) => channel.send_task_event(event.to_vec()),
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn is_finished(&self) -> bool {

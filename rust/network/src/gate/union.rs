@@ -145,6 +145,12 @@ impl UnionInputGate {
         self.gates[index].resume_consumption(channel - self.offsets[index])
     }
 
+    pub(crate) fn send_task_event(&self, event: &[u8]) -> Result<()> {
+        self.gates
+            .iter()
+            .try_for_each(|gate| gate.send_task_event(event))
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         self.gates.iter().all(|gate| gate.is_finished())
     }

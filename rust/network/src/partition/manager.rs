@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use super::shared::PartitionShared;
+use super::task_events::nobody_listens;
 use crate::error::{Error, Result};
 use crate::gate::LocalInputChannel;
 use crate::sync::{Arc, Mutex};
@@ -93,6 +94,20 @@ impl PartitionManager {
         };
         state.waiting.entry(*id).or_default().push(waiting);
         None
+    }
+
+    /// Finds a partition that is registered now.
+    pub(crate) fn find(&self, id: &PartitionId) -> Option<Arc<PartitionShared>> {
+        self.state.lock().partitions.get(id).cloned()
+    }
+
+    /// Keeps an event for the task that writes a partition.
+    ///
+    /// # Errors
+    /// `IllegalState` when there is no such partition here, or its task lets too many wait.
+    pub(crate) fn publish_task_event(&self, id: &PartitionId, event: Vec<u8>) -> Result<()> {
+        let partition = self.find(id).ok_or_else(nobody_listens)?;
+        partition.task_events.push(event)
     }
 
     /// Drops the listeners that `matches`.

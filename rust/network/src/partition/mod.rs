@@ -7,6 +7,7 @@ mod manager;
 mod result_partition;
 mod shared;
 mod subpartition;
+mod task_events;
 mod view;
 
 pub(crate) use blocking::PartitionFile;
@@ -15,4 +16,5 @@ pub(crate) use manager::{Listener, PartitionManager};
 pub use result_partition::{Cursor, PartitionType, ResultPartition};
 pub(crate) use shared::PartitionShared;
 pub(crate) use subpartition::{AvailabilityListener, Released};
+pub(crate) use task_events::check_task_event;
 pub(crate) use view::SubpartitionView;

@@ -311,6 +311,14 @@ impl ResultPartition {
         self.shared.wait_consumed(timeout)
     }
 
+    /// Takes the next event that a consumer has sent to this task, waiting up to `timeout`.
+    ///
+    /// # Errors
+    /// `CancelTask` when the partition was released.
+    pub fn next_task_event(&self, timeout: Duration) -> Result<Option<Vec<u8>>> {
+        self.shared.task_events.next(timeout)
+    }
+
     /// Buffers and events that wait in the subpartitions.
     #[must_use]
     pub fn buffers_queued(&self) -> usize {

@@ -6,6 +6,7 @@ use penstock_memory::{BufferConsumer, LocalBufferPool};
 
 use super::blocking::{BlockingSubpartition, PartitionFile};
 use super::subpartition::{PipelinedSubpartition, Released};
+use super::task_events::TaskEvents;
 use crate::error::Error;
 use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering};
 use crate::wire::PartitionId;
@@ -81,6 +82,8 @@ pub(crate) struct PartitionShared {
     /// One byte per subpartition and a last one for the broadcast builder; the writer stores 1
     /// after publishing bytes, the flusher swaps in 0 before it flushes.
     dirty: Box<[AtomicU8]>,
+    /// What consumers have sent to the writing task.
+    pub(crate) task_events: TaskEvents,
     /// Which subpartitions have been consumed or released.
     consumed: Mutex<Consumed>,
     all_consumed: Condvar,
@@ -113,6 +116,7 @@ impl PartitionShared {
             file,
             pool,
             dirty: (0..=num_subpartitions).map(|_| AtomicU8::new(0)).collect(),
+            task_events: TaskEvents::default(),
             consumed: Mutex::new(Consumed {
                 done: vec![false; num_subpartitions],
                 left: num_subpartitions,
@@ -166,6 +170,7 @@ impl PartitionShared {
             file.release();
         }
         self.pool.lazy_destroy();
+        self.task_events.release();
         let mut consumed = self.consumed.lock();
         consumed.left = 0;
         drop(consumed);

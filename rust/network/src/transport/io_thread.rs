@@ -198,6 +198,14 @@ impl IoThread {
                 self.send_for(&channel, &Message::ResumeConsumption { receiver });
             }
             Command::Cancel(channel) => self.cancel(&channel),
+            Command::SendTaskEvent(channel, event) => {
+                let message = Message::TaskEventRequest {
+                    event,
+                    partition: Box::new(channel.partition_id),
+                    receiver: channel.id,
+                };
+                self.send_for(&channel, &message);
+            }
             Command::ReaderAvailable {
                 connection,
                 receiver,

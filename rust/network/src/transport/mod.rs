@@ -4,7 +4,7 @@
 //! Sockets live in this module only.  Other threads talk to the I/O thread by commands; every
 //! command is coalesced by its sender (one announcement per channel with new credit, one
 //! notification per reader with news), so the command queue is bounded by the number of channels
-//! and readers.
+//! and readers; task events come on top, at most a few for each superstep of a task.
 
 mod auth;
 mod client;
@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Resume(Arc<RemoteInputChannel>),
     /// The channel is released.
     Cancel(Arc<RemoteInputChannel>),
+    /// The channel's task has an event for the producing one.
+    SendTaskEvent(Arc<RemoteInputChannel>, Vec<u8>),
     /// A subpartition has news for its reader.
     ReaderAvailable {
         /// The reader's connection.

@@ -12,7 +12,7 @@ use super::outbound::Outbound;
 use super::{Command, Transport, connection::exceeds_staging};
 use crate::error::{Error, Result};
 use crate::partition::{
-    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
+    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView, check_task_event,
 };
 use crate::sync::{Arc, AtomicBool, Ordering};
 use crate::wire::{
@@ -193,8 +193,18 @@ impl ServerReaders {
                 }
             }
             Message::AckAllUserRecordsProcessed { .. } => {}
-            Message::TaskEventRequest { .. } | Message::SegmentId { .. } => {
-                log::warn!("nothing here listens to task events or segments; message ignored");
+            Message::TaskEventRequest {
+                event,
+                partition,
+                receiver,
+            } => {
+                check_task_event(&event)?;
+                if let Err(error) = context.manager.publish_task_event(&partition, event) {
+                    self.fail_reader(&receiver, &error, outbound);
+                }
+            }
+            Message::SegmentId { .. } => {
+                log::warn!("nothing here keeps segments; message ignored");
             }
             Message::ErrorResponse { .. } | Message::BacklogAnnouncement { .. } => {
                 return Err(Error::CorruptStream(format!(

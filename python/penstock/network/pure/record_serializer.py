@@ -1,0 +1,45 @@
+"""The writing side of record framing by itself (SEMANTICS B2)."""
+
+from __future__ import annotations
+
+import struct
+
+from penstock.errors import IllegalStateError
+
+_LENGTH = struct.Struct(">i")
+_MAX_RECORD_BYTES = 2**31 - 1
+
+
+class RecordSerializer:
+    """Frames one record at a time and hands it out piece by piece."""
+
+    def __init__(self) -> None:
+        self._framed = b""
+        self._taken = 0
+
+    @property
+    def has_serialized_data(self) -> bool:
+        """Whether bytes of the present record are still to be taken."""
+        return self._taken < len(self._framed)
+
+    def add_record(self, payload: bytes) -> None:
+        """Take the next record.
+
+        Raises:
+            IllegalStateError: the record before it is pending, or this one is longer than a
+                length can say.
+        """
+        if self.has_serialized_data:
+            raise IllegalStateError("the previous record is still pending")
+        if len(payload) > _MAX_RECORD_BYTES:
+            raise IllegalStateError(f"a record of {len(payload)} bytes is too long")
+        self._framed = _LENGTH.pack(len(payload)) + payload
+        self._taken = 0
+
+    def take(self, limit: int) -> bytes:
+        """Take up to ``limit`` of the pending bytes."""
+        piece = self._framed[self._taken : self._taken + limit]
+        self._taken += len(piece)
+        if not self.has_serialized_data:
+            self._framed, self._taken = b"", 0
+        return piece

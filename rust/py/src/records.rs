@@ -1,0 +1,117 @@
+//! `penstock._core.RecordSerializer` and `RecordDeserializer`: record framing by itself.
+//!
+//! The record path of tasks does not come through here; the readers and writers of the older
+//! interface in `penstock.network` do.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use penstock_network::framing::{self, FramingLimits, LENGTH_BYTES, SpillDirectories};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::errors::network_error;
+
+fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Frames one record at a time and hands it out piece by piece.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct RecordSerializer {
+    state: Mutex<framing::RecordSerializer>,
+}
+
+#[pymethods]
+impl RecordSerializer {
+    #[new]
+    fn new() -> Self {
+        Self {
+            state: Mutex::new(framing::RecordSerializer::new()),
+        }
+    }
+
+    /// Whether bytes of the present record are still to be copied.
+    #[getter]
+    fn has_serialized_data(&self) -> bool {
+        locked(&self.state).has_serialized_data()
+    }
+
+    /// Takes the next record; IllegalStateError while the one before it is pending.
+    fn add_record(&self, py: Python<'_>, payload: &[u8]) -> PyResult<()> {
+        locked(&self.state)
+            .add_record(payload)
+            .map_err(|error| network_error(py, &error))
+    }
+
+    /// Takes up to `limit` of the pending bytes.
+    fn take<'py>(&self, py: Python<'py>, limit: usize) -> Bound<'py, PyBytes> {
+        let mut state = locked(&self.state);
+        let count = state.pending().len().min(limit);
+        let bytes = PyBytes::new(py, &state.pending()[..count]);
+        state.advance(count);
+        bytes
+    }
+}
+
+/// Cuts the buffers of one channel back into records.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct RecordDeserializer {
+    state: Mutex<framing::RecordDeserializer>,
+}
+
+#[pymethods]
+impl RecordDeserializer {
+    #[new]
+    #[pyo3(signature = (temp_directories = Vec::new(), spill_threshold_bytes = 5 << 20))]
+    fn new(temp_directories: Vec<PathBuf>, spill_threshold_bytes: usize) -> Self {
+        let limits = FramingLimits {
+            spill_directories: SpillDirectories::new(temp_directories),
+            spill_threshold_bytes,
+            ..FramingLimits::default()
+        };
+        Self {
+            state: Mutex::new(framing::RecordDeserializer::new(limits)),
+        }
+    }
+
+    /// Whether a record was begun and not ended.
+    #[getter]
+    fn has_pending_bytes(&self) -> bool {
+        locked(&self.state).has_pending()
+    }
+
+    /// Returns the payloads that end in `buffer`; keeps the bytes of one that does not.
+    fn records_of<'py>(&self, py: Python<'py>, buffer: &[u8]) -> PyResult<Bound<'py, PyList>> {
+        let records = PyList::empty(py);
+        let mut state = locked(&self.state);
+        let whole = state
+            .feed(buffer)
+            .map_err(|error| network_error(py, &error))?;
+        if let Some(spanning) = state.spanning() {
+            records.append(PyBytes::new(py, spanning))?;
+        }
+        let mut rest = &buffer[whole];
+        while let Some((length, behind)) = rest.split_first_chunk::<LENGTH_BYTES>() {
+            let (payload, next) = behind.split_at(u32::from_be_bytes(*length) as usize);
+            records.append(PyBytes::new(py, payload))?;
+            rest = next;
+        }
+        Ok(records)
+    }
+
+    /// Returns the pending bytes as they came, to be replayed to a fresh deserializer.
+    fn unconsumed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = locked(&self.state)
+            .unconsumed()
+            .map_err(|error| network_error(py, &error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Drops pending bytes and the spill file.
+    fn clear(&self) {
+        locked(&self.state).clear();
+    }
+}
