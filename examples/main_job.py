@@ -98,7 +98,10 @@ def main() -> int:
         f"{words / running_s:,.0f} words/s while the job ran ({running_s:.2f} s; "
         f"{seconds:.2f} s with the start of the cluster)"
     )
-    print("dashboard: not part of this release; it will be served at the job's control port")
+    options = env.get_configuration()
+    address = options.get_string("rest.address", "localhost")
+    port = options.get_integer("rest.port", 8081)
+    print(f"dashboard: http://{address}:{port} (not served yet: a later release has it)")
     if dict(expected) != found:
         wrong = [w for w in {*expected, *found} if expected.get(w) != found.get(w)]
         print(

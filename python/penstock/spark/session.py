@@ -56,6 +56,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
     conf.setIfMissing("spark.master", "local[*]")
     if _is_local(conf.get("spark.master")):
         conf.setIfMissing("spark.driver.extraJavaOptions", _LOCAL_JVM_OPTIONS)
+        conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
     return SparkContext.getOrCreate(conf), True
 
 
