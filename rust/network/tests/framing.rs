@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 use penstock_network::Error;
 use penstock_network::framing::{
-    FramingLimits, RecordDeserializer, RecordSerializer, SerializationResult, SpillDirectories,
+    FramingLimits, RecordDeserializer, RecordSerializer, Records, SerializationResult,
+    SpillDirectories,
 };
 
 fn limits() -> FramingLimits {
@@ -28,13 +29,14 @@ fn framed(records: &[Vec<u8>]) -> Vec<u8> {
 fn feed(deserializer: &mut RecordDeserializer, buffer: &[u8], records: &mut Vec<Vec<u8>>) {
     let range = deserializer.feed(buffer).expect("a well-formed stream");
     records.extend(deserializer.spanning().map(<[u8]>::to_vec));
-    let mut rest = &buffer[range];
+    let (first, mut rest) = (records.len(), &buffer[range.clone()]);
     while let Some((length, tail)) = rest.split_first_chunk::<4>() {
         let (payload, tail) = tail.split_at(u32::from_be_bytes(*length) as usize);
         records.push(payload.to_vec());
         rest = tail;
     }
     assert!(rest.is_empty(), "the region consists of whole records");
+    assert!(Records::new(&buffer[range]).eq(records[first..].iter()));
 }
 
 fn pieces<'a>(mut stream: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
@@ -50,6 +52,7 @@ fn pieces<'a>(mut stream: &'a [u8], sizes: &[usize]) -> Vec<&'a [u8]> {
     pieces
 }
 
+/// Records of many lengths, some of which repeat themselves.
 fn records() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let sizes = prop_oneof![
         4 => 0_usize..12,
@@ -57,11 +60,13 @@ fn records() -> impl Strategy<Value = Vec<Vec<u8>>> {
         1 => 0_usize..40_000,
         1 => 100_000_usize..130_000,
     ];
-    prop::collection::vec((sizes, any::<u8>()), 0..12).prop_map(|shapes| {
-        shapes
-            .into_iter()
-            .map(|(size, seed)| (0..size).map(|at| (at * 7) as u8 ^ seed).collect())
-            .collect()
+    prop::collection::vec((sizes, any::<u8>(), 1_usize..5), 0..8).prop_map(|shapes| {
+        let mut records = Vec::new();
+        for (size, seed, times) in shapes {
+            let record: Vec<u8> = (0..size).map(|at| (at * 7) as u8 ^ seed).collect();
+            records.resize(records.len() + times, record);
+        }
+        records
     })
 }
 

@@ -303,19 +303,23 @@ impl RecordDeserializer {
 
 /// Length of the prefix of `data` that consists of whole records.
 fn whole_records(data: &[u8], max_record_bytes: usize) -> Result<usize> {
-    let mut position = 0;
-    while let Some(length) = data[position..].first_chunk::<LENGTH_BYTES>() {
-        let length = record_length(*length, max_record_bytes)?;
-        let end = position + LENGTH_BYTES + length;
-        if end > data.len() {
+    let mut rest = data;
+    while let Some(first) = rest.first_chunk::<LENGTH_BYTES>() {
+        let stride = LENGTH_BYTES + record_length(*first, max_record_bytes)?;
+        if rest.len() < stride {
             break;
         }
-        position = end;
+        // As long as the length repeats itself, see `Records`.
+        loop {
+            rest = &rest[stride..];
+            if rest.len() < stride || rest.first_chunk() != Some(first) {
+                break;
+            }
+        }
     }
-    Ok(position)
+    Ok(data.len() - rest.len())
 }
 
-#[inline]
 fn record_length(bytes: [u8; LENGTH_BYTES], max_record_bytes: usize) -> Result<usize> {
     let length = u32::from_be_bytes(bytes) as usize;
     if length > max_record_bytes {

@@ -2,10 +2,12 @@
 //! borders anywhere, inside the four length bytes included.
 
 mod deserializer;
+mod records;
 mod serializer;
 mod spill;
 
 pub use deserializer::{FramingLimits, RecordDeserializer};
+pub use records::Records;
 pub use serializer::{RecordSerializer, SerializationResult};
 pub use spill::SpillDirectories;
 pub(crate) use spill::random_bytes;
