@@ -2,7 +2,8 @@
 
 Runs ``bench-network`` (workspace member ``benchmarks/network``), measures from Python what only
 Python can, prints a table and writes ``benchmarks/results/network.json``.  ``--smoke`` runs
-everything once with tiny counts and writes nothing.
+everything once with tiny counts and writes nothing; so does a run of chosen rows
+(``network.py "8 B" "raw TCP"``: all whose names contain one of these).
 """
 
 import argparse
@@ -56,7 +57,7 @@ GOALS = {
 HIGHER_IS_BETTER = {"GB/s", "M/s"}
 
 
-def run_binary(*, smoke: bool) -> list[dict]:
+def run_binary(parts: list[str], *, smoke: bool) -> list[dict]:
     """The rows that the Rust program prints."""
     profile = PROFILE[smoke]
     environment = {**os.environ, "CARGO_TERM_QUIET": "true"}
@@ -65,7 +66,7 @@ def run_binary(*, smoke: bool) -> list[dict]:
         [*build, "-p", "penstock-benchmarks-network"], cwd=ROOT, check=True, env=environment
     )
     target = environment.get("CARGO_TARGET_DIR", str(ROOT / "target"))
-    command = [f"{target}/{profile}/bench-network", *(["--smoke"] if smoke else [])]
+    command = [f"{target}/{profile}/bench-network", *(["--smoke"] if smoke else []), *parts]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -158,13 +159,13 @@ def judged(row: dict, values: dict[str, float], pure: dict[str, float]) -> dict:
     limit, flink, goal = GOALS.get(row["name"], (None, None, None))
     if isinstance(goal, tuple):
         other, factor = goal
-        goal = values[other] * factor
+        goal = values[other] * factor if other in values else None
     met = None
     if goal is not None:
         met = row["value"] >= goal if row["unit"] in HIGHER_IS_BETTER else row["value"] <= goal
     return {
         **row,
-        "limit": values[limit] if limit else None,
+        "limit": values.get(limit),
         "pure": pure.get(row["name"]),
         "flink": flink,
         "goal": goal,
@@ -187,19 +188,28 @@ def print_table(rows: list[dict]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="everything once, with tiny counts")
-    smoke = parser.parse_args().smoke
-    rows = run_binary(smoke=smoke)
-    native = codec_rows("native", 100 if smoke else 300_000, smoke=smoke)
-    rows += [{"name": name, "value": value, "unit": unit} for name, (value, unit) in native.items()]
-    twin = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
-    pure = {name: value for name, (value, _) in twin.items()}
-    pure["8 B records, 1 channel, 100 ms"] = pure_exchange(1_000 if smoke else 200_000)
+    parser.add_argument("parts", nargs="*", help="parts of the names of the rows to measure")
+    arguments = parser.parse_args()
+    smoke, parts = arguments.smoke, arguments.parts
+
+    def wants(name: str) -> bool:
+        return not parts or any(part in name for part in parts)
+
+    rows = run_binary(parts, smoke=smoke)
+    pure = {}
+    if wants('("word", 1) serialize, ("word", 1) deserialize'):
+        native = codec_rows("native", 100 if smoke else 300_000, smoke=smoke)
+        rows += [{"name": name, "value": v, "unit": unit} for name, (v, unit) in native.items()]
+        twin = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
+        pure = {name: value for name, (value, _) in twin.items()}
+    if wants("8 B records, 1 channel, 100 ms"):
+        pure["8 B records, 1 channel, 100 ms"] = pure_exchange(1_000 if smoke else 200_000)
     values = {row["name"]: row["value"] for row in rows}
-    if missing := GOALS.keys() - values.keys():
+    if not parts and (missing := GOALS.keys() - values.keys()):
         raise SystemExit(f"not measured: {sorted(missing)}")
     rows = [judged(row, values, pure) for row in rows]
     print_table(rows)
-    if not smoke:
+    if not smoke and not parts:
         document = {"machine": machine(), "commit": commit(), "rows": rows}
         RESULTS.parent.mkdir(exist_ok=True)
         partial = RESULTS.with_suffix(".json.partial")

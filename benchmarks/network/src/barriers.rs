@@ -35,14 +35,12 @@ pub(crate) fn measure(report: &Report) {
             1_000,
         ),
     ] {
-        let value = report.median(|| until_all(data_type, channels, rounds, false));
-        report.row(name, value, "us");
+        report.row(name, "us", || until_all(data_type, channels, rounds, false));
     }
-    let value = report.median(|| until_all(DataType::PrioritizedEventBuffer, 1_000, rounds, true));
     report.row(
         "unaligned barrier, 1,000 channels, first arrival",
-        value,
         "us",
+        || until_all(DataType::PrioritizedEventBuffer, 1_000, rounds, true),
     );
 }
 

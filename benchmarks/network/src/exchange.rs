@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use penstock_network::framing::Records;
 use penstock_network::{
     Batch, ChannelDescriptor, ChannelLocation, Cursor, EnvironmentConfig, NetworkEnvironment,
     PartitionType, RecordReader, ResultPartition,
@@ -17,21 +18,23 @@ pub(crate) fn measure(report: &Report) {
         ("8 B records, 1 channel, 100 ms", 1, 100),
         ("8 B records, 1,000 channels, 1 ms", 1_000, 1),
     ] {
-        let value = report.median(|| throughput(false, 8, channels, flush_ms, small).0);
-        report.row(name, value, "M/s");
+        report.row(name, "M/s", || {
+            throughput(false, 8, channels, flush_ms, small).0
+        });
     }
     let bytes = report.count(2 << 30, 4 << 20) as u64;
     for (name, size) in [("1 KiB", 1 << 10), ("32 KiB", 32 << 10)] {
         for (path, same_host) in [("TCP", false), ("same host", true)] {
-            let value =
-                report.median(|| throughput(same_host, size, 1, 100, bytes / size as u64).1);
-            report.row(&format!("{name} records, {path}"), value, "GB/s");
+            report.row(&format!("{name} records, {path}"), "GB/s", || {
+                throughput(same_host, size, 1, 100, bytes / size as u64).1
+            });
         }
     }
     let rounds = report.count(20_000, 10);
     for (path, same_host) in [("TCP", false), ("same host", true)] {
-        let value = report.median(|| one_way(same_host, rounds));
-        report.row(&format!("flushed 8 B record one way, {path}"), value, "us");
+        report.row(&format!("flushed 8 B record one way, {path}"), "us", || {
+            one_way(same_host, rounds)
+        });
     }
 }
 
@@ -112,12 +115,9 @@ fn consume(mut reader: RecordReader) -> u64 {
                     count += 1;
                     sum += u64::from(payload[0]);
                 }
-                let mut rest = records;
-                while let Some((length, tail)) = rest.split_first_chunk::<4>() {
-                    let length = u32::from_be_bytes(*length) as usize;
+                for payload in Records::new(records) {
                     count += 1;
-                    sum += u64::from(tail[length - 1]);
-                    rest = &tail[length..];
+                    sum += u64::from(payload[payload.len() - 1]);
                 }
             }
             Batch::End => {

@@ -2,11 +2,12 @@
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Instant;
 
 use penstock_memory::{
     BufferBuilder, DEFAULT_REQUEST_TIMEOUT, LocalBufferPool, LocalPoolOptions, NetworkBufferPool,
 };
-use penstock_network::framing::{FramingLimits, RecordDeserializer};
+use penstock_network::framing::{FramingLimits, RecordDeserializer, Records};
 
 use crate::report::Report;
 
@@ -31,7 +32,7 @@ fn builder(pool: &LocalBufferPool) -> BufferBuilder {
     buffer.into_builder()
 }
 
-/// Eight bytes each: written in place as a codec does, read in place as an operator does.
+/// Eight bytes each, written in place as a codec does; read in place, of these and other lengths.
 fn small(report: &Report, pool: &LocalBufferPool) {
     let records = report.count(20_000_000, 10_000);
     let mut value = 0_u64;
@@ -56,33 +57,41 @@ fn small(report: &Report, pool: &LocalBufferPool) {
         let marker = unsafe { AtomicI32::from_ptr(open.marker_ptr()) };
         marker.store(position as i32, Ordering::Release);
     });
-    let mut buffer = Vec::new();
-    while buffer.len() + 12 <= SEGMENT_BYTES {
-        buffer.extend_from_slice(&8_u32.to_be_bytes());
-        buffer.extend_from_slice(&(buffer.len() as u64).to_be_bytes());
+    deserialize(report, "deserialize 8 B", |_| 8);
+    // Lengths as words have them: no two neighbours need be alike.
+    deserialize(report, "deserialize 8-15 B", |index| {
+        8 + (index.wrapping_mul(0x9E37_79B9) >> 13) % 8
+    });
+}
+
+/// A segment full of records, read in place as an operator does.
+fn deserialize(report: &Report, name: &str, length: impl Fn(usize) -> usize) {
+    let (mut buffer, mut count) = (Vec::new(), 0);
+    loop {
+        let length = length(count);
+        if buffer.len() + 4 + length > SEGMENT_BYTES {
+            break;
+        }
+        buffer.extend_from_slice(&(length as u32).to_be_bytes());
+        buffer.resize(buffer.len() + length, 7);
+        count += 1;
     }
-    let per_buffer = buffer.len() / 12;
     let mut deserializer = RecordDeserializer::new(FramingLimits::default());
     let rounds = report.count(10_000, 10);
-    let value = report.median(|| {
-        let started = std::time::Instant::now();
+    report.row(name, "ns", || {
+        let started = Instant::now();
         let mut sum = 0_u64;
         for _ in 0..rounds {
             let range = deserializer.feed(black_box(&buffer)).expect("records");
-            let mut rest = &buffer[range];
-            while let Some((length, tail)) = rest.split_first_chunk::<4>() {
-                let length = u32::from_be_bytes(*length) as usize;
-                let (payload, tail) = tail.split_at(length);
+            for payload in Records::new(&buffer[range]) {
                 sum += payload
                     .first_chunk()
                     .map_or(0, |bytes| u64::from_be_bytes(*bytes));
-                rest = tail;
             }
         }
         black_box(sum);
-        started.elapsed().as_secs_f64() * 1e9 / (rounds * per_buffer) as f64
+        started.elapsed().as_secs_f64() * 1e9 / (rounds * count) as f64
     });
-    report.row("deserialize 8 B", value, "ns");
 }
 
 /// Over as many segments as it takes.

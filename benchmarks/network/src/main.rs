@@ -1,8 +1,8 @@
 //! Measures the data plane and, in the same run, what the machine can do at best.
 //!
-//! `bench-network [--smoke] [GROUP ...]` prints one line of JSON for each figure: name, value,
-//! unit.  The driver `benchmarks/network.py` runs it, adds what Python measures, and judges; groups
-//! (raw, pools, framing, exchange, barriers) are for those who profile.
+//! `bench-network [--smoke] [PART ...]` prints one line of JSON for each figure: name, value, unit.
+//! A part is the name of a group (raw, pools, framing, exchange, barriers) or part of a row's name.
+//! The driver `benchmarks/network.py` runs it, adds what Python measures, and judges.
 
 #![allow(clippy::print_stdout, reason = "a command line program prints")]
 
@@ -27,14 +27,13 @@ const GROUPS: [(&str, Measure); 5] = [
 ];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (options, wanted): (Vec<_>, Vec<_>) = arguments
-        .iter()
+    let (options, wanted): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
         .partition(|argument| argument.starts_with("--"));
-    let report = Report::new(options.iter().any(|option| *option == "--smoke"));
+    let smoke = options.iter().any(|option| option == "--smoke");
     for (name, measure) in GROUPS {
-        if wanted.is_empty() || wanted.iter().any(|group| *group == name) {
-            measure(&report);
-        }
+        let whole = wanted.iter().any(|part| part == name);
+        let rows = if whole { Vec::new() } else { wanted.clone() };
+        measure(&Report::new(smoke, rows));
     }
 }

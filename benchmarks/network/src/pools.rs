@@ -20,7 +20,7 @@ pub(crate) fn measure(report: &Report) {
         .expect("a pool");
     let rounds = report.count(5_000_000, 1_000);
     report.nanoseconds("request + recycle, 1 thread", rounds, || request(&pool));
-    let value = report.median(|| {
+    report.row("request + recycle, 2 threads", "ns", || {
         let started = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..2 {
@@ -30,7 +30,6 @@ pub(crate) fn measure(report: &Report) {
         });
         started.elapsed().as_secs_f64() * 1e9 / rounds as f64
     });
-    report.row("request + recycle, 2 threads", value, "ns");
     let bounds = vec![PoolBounds { min: 2, max: 10 }; POOLS];
     let rounds = report.count(20_000, 10);
     report.nanoseconds("redistribution, 1,000 pools", rounds, || {

@@ -21,23 +21,20 @@ pub(crate) fn measure(report: &Report) {
     });
     let writes = report.count(60_000, 10);
     for (name, bytes) in [("1 KiB", 1 << 10), ("32 KiB", SEGMENT_BYTES)] {
-        let value = report.median(|| {
+        report.row(&format!("raw TCP {name} writes"), "GB/s", || {
             let (left, right) = tcp_pair();
             throughput(left, right, bytes, writes)
         });
-        report.row(&format!("raw TCP {name} writes"), value, "GB/s");
     }
-    let value = report.median(|| {
+    report.row("raw Unix socket 32 KiB writes", "GB/s", || {
         let (left, right) = UnixStream::pair().expect("a socket pair");
         throughput(left, right, SEGMENT_BYTES, writes)
     });
-    report.row("raw Unix socket 32 KiB writes", value, "GB/s");
     let rounds = report.count(20_000, 10);
-    let value = report.median(|| {
+    report.row("raw TCP one way", "us", || {
         let (left, right) = tcp_pair();
         ping_pong(left, right, rounds)
     });
-    report.row("raw TCP one way", value, "us");
 }
 
 /// Copies between places whose addresses differ by a few bytes modulo a page are many times slower.

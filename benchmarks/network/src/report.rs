@@ -2,14 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-/// Prints figures; knows whether the run is only a trial.
+/// Prints figures; knows which ones are wanted and whether the run is only a trial.
 pub(crate) struct Report {
     smoke: bool,
+    /// Parts of the names of the rows that are wanted; empty: all.
+    wanted: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn new(smoke: bool) -> Self {
-        Self { smoke }
+    pub(crate) fn new(smoke: bool, wanted: Vec<String>) -> Self {
+        Self { smoke, wanted }
+    }
+
+    /// Whether somebody asked for this row.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.wanted.is_empty() || self.wanted.iter().any(|part| name.contains(part.as_str()))
     }
 
     /// `count` in a real run, a thousandth of it, but at least `least`, in a trial.
@@ -21,29 +28,27 @@ impl Report {
         }
     }
 
-    /// The median of repeated measurements.
-    pub(crate) fn median(&self, mut measure: impl FnMut() -> f64) -> f64 {
+    /// Prints the median of repeated measurements, if the row is wanted.
+    pub(crate) fn row(&self, name: &str, unit: &str, mut measure: impl FnMut() -> f64) {
+        if !self.wants(name) {
+            return;
+        }
         let repetitions = if self.smoke { 1 } else { 3 };
         let mut values: Vec<f64> = (0..repetitions).map(|_| measure()).collect();
         values.sort_unstable_by(f64::total_cmp);
-        values[values.len() / 2]
-    }
-
-    /// Prints one figure.
-    pub(crate) fn row(&self, name: &str, value: f64, unit: &str) {
+        let value = values[values.len() / 2];
         println!("{{\"name\": \"{name}\", \"value\": {value:.6}, \"unit\": \"{unit}\"}}");
     }
 
-    /// Measures `rounds` runs of `body` and prints the median time of one, in nanoseconds.
+    /// Measures `rounds` runs of `body` and prints the time of one, in nanoseconds.
     pub(crate) fn nanoseconds(&self, name: &str, rounds: usize, mut body: impl FnMut()) {
-        let value = self.median(|| {
+        self.row(name, "ns", || {
             let started = Instant::now();
             for _ in 0..rounds {
                 body();
             }
             started.elapsed().as_secs_f64() * 1e9 / rounds as f64
         });
-        self.row(name, value, "ns");
     }
 
     /// Measures `rounds` runs of `body`, which handles `bytes`, and prints gigabytes per second.
@@ -54,14 +59,13 @@ impl Report {
         rounds: usize,
         mut body: impl FnMut(),
     ) {
-        let value = self.median(|| {
+        self.row(name, "GB/s", || {
             let started = Instant::now();
             for _ in 0..rounds {
                 body();
             }
             (bytes * rounds) as f64 / started.elapsed().as_secs_f64() / 1e9
         });
-        self.row(name, value, "GB/s");
     }
 }
 
