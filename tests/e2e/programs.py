@@ -1,5 +1,6 @@
 """Small programs for tests on Spark: ``python programs.py NAME MASTER [ARGUMENT]``."""
 
+import collections
 import os
 import signal
 import sys
@@ -44,6 +45,25 @@ def collects(env, _):
         stream = env.from_collection([1, 2, 3], Types.LONG())
         with stream.rebalance().map(lambda n: n * n, Types.LONG()).execute_and_collect() as found:
             print(sorted(found))
+
+
+def tells_processes(env, _):
+    """How many of three subtasks each process runs."""
+
+    class Where(MapFunction):
+        def open(self, context):
+            self.place = (os.getpid(), context.get_index_of_this_subtask())
+
+        def map(self, _):
+            return self.place
+
+    env.set_parallelism(3)
+    stream = env.from_source(
+        NumberSequenceSource(1, 1_000), WatermarkStrategy.no_watermarks(), "numbers", Types.LONG()
+    )
+    with stream.rebalance().map(Where()).execute_and_collect() as found:
+        processes = collections.Counter(process for process, _ in set(found))
+    print(sorted(processes.values()))
 
 
 def finds_the_session(_, __):

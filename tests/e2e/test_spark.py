@@ -86,10 +86,19 @@ def test_user_exception_reaches_the_caller() -> None:
 
 
 def test_too_few_slots_names_asked_and_given() -> None:
-    outcome = program("collects", "local[1]", "", "slot_request_timeout=8 s")
+    """Slots that were asked for one by one are not put together."""
+    options = ["slot_request_timeout=8 s", "taskmanager_numberOfTaskSlots=1"]
+    outcome = program("collects", "local[1]", "", *options)
     assert outcome.code != 0
     assert "NoResourceAvailableError" in outcome.err
     assert re.search(r"\b2\b.*\b1\b", outcome.err[outcome.err.index("NoResourceAvailableError") :])
+
+
+def test_slots_are_spread_over_the_places_there_are() -> None:
+    """Three subtasks run in the two TaskExecutors that Spark has places for."""
+    outcome = program("tells_processes", "local[2]")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["[1, 2]"]
 
 
 @pytest.mark.parametrize("master", MASTERS)

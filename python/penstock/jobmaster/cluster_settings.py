@@ -24,8 +24,8 @@ class ClusterSettings:
     """Options of one cluster; all durations in milliseconds.
 
     Attributes:
-        slots_per_executor: ``taskmanager.numberOfTaskSlots``; one each by default, so that every
-            subtask of a slot sharing group has an interpreter of its own.
+        slots_per_executor: ``taskmanager.numberOfTaskSlots``; None when it was not set: see
+            ``worker_sizes`` in `penstock.jobmaster.resource_manager`.
         slot_request_timeout_ms: ``slot.request.timeout``.
         heartbeat_interval_ms: ``heartbeat.interval``.
         heartbeat_timeout_ms: ``heartbeat.timeout``.
@@ -35,7 +35,7 @@ class ClusterSettings:
         runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
     """
 
-    slots_per_executor: int
+    slots_per_executor: int | None
     slot_request_timeout_ms: int
     heartbeat_interval_ms: int
     heartbeat_timeout_ms: int
@@ -53,7 +53,7 @@ class ClusterSettings:
         from penstock.network import runtime
 
         settings = ClusterSettings(
-            slots_per_executor=_positive(configuration, "taskmanager.numberOfTaskSlots", 1),
+            slots_per_executor=_positive(configuration, "taskmanager.numberOfTaskSlots"),
             slot_request_timeout_ms=_duration(configuration, "slot.request.timeout", 300_000),
             heartbeat_interval_ms=_duration(configuration, "heartbeat.interval", 10_000),
             heartbeat_timeout_ms=_duration(configuration, "heartbeat.timeout", 50_000),
@@ -87,10 +87,10 @@ def _duration(configuration: Mapping[str, str], key: str, default_ms: int) -> in
     return default_ms if text is None else parse_duration_ms(text, key)
 
 
-def _positive(configuration: Mapping[str, str], key: str, default: int) -> int:
+def _positive(configuration: Mapping[str, str], key: str) -> int | None:
     text = configuration.get(key)
     if text is None:
-        return default
+        return None
     try:
         value = int(text)
     except ValueError:

@@ -363,12 +363,14 @@ class Dispatcher:
             if master is not None:
                 master.abandon(error)
 
-    def _launch_specification(self, executor_id: str, epoch: int) -> Mapping[str, object]:
+    def _launch_specification(
+        self, executor_id: str, epoch: int, slots: int
+    ) -> Mapping[str, object]:
         return {
             "driver": list(self.address),
             "token": self._token.hex(),
             "executor_id": executor_id,
-            "slots": self.settings.slots_per_executor,
+            "slots": slots,
             "bind_host": self.settings.bind_host,
             "runtime": self.settings.runtime,
             "epoch": epoch,

@@ -56,6 +56,9 @@ class LocalDriver:
                 self._workers.append(worker)
             worker.start()
 
+    def places(self) -> None:
+        """This machine takes any number of processes."""
+
     def granted(self) -> int:
         """Processes that were started."""
         return self._granted
@@ -218,6 +221,9 @@ class InProcessDriver:
             with self._lock:
                 self._workers.append((thread, executor))
             thread.start()
+
+    def places(self) -> None:
+        """This machine takes any number of threads."""
 
     def granted(self) -> int:
         """Threads that were started."""

@@ -75,6 +75,9 @@ class TaskExecutorDriver(Protocol):
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Asks for workers; returns at once.  A worker that ends is reported as `WorkerExit`."""
 
+    def places(self) -> int | None:
+        """How many workers can run at the same time; None where no limit is known."""
+
     def granted(self) -> int:
         """How many of the workers asked for have been given a place to run."""
 
@@ -114,22 +117,42 @@ class SlotListener(Protocol):
         """No more workers can be started; ``reason`` has their failures."""
 
 
+def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None) -> list[int]:
+    """The slots of each worker to start.
+
+    One slot each, so that every subtask of a slot sharing group has an interpreter of its own,
+    unless the option says otherwise or the host has fewer places: then they are spread evenly.
+    A host without any place left is asked all the same: places come free.
+
+    Args:
+        slots: how many are needed.
+        slots_per_executor: ``taskmanager.numberOfTaskSlots``, or None when it is not set.
+        places: workers that can be started now, or None when no limit is known.
+    """
+    if slots_per_executor is not None:
+        return [slots_per_executor] * math.ceil(slots / slots_per_executor)
+    if places is None or places <= 0:
+        return [1] * slots
+    workers = min(slots, places)
+    return [slots // workers + (index < slots % workers) for index in range(workers)]
+
+
 class ResourceManager:
     """Keeps the registered TaskExecutors and serves the jobs' declared needs."""
 
     def __init__(
         self,
         driver: TaskExecutorDriver,
-        slots_per_executor: int,
-        launch: Callable[[str, int], Mapping[str, object]],
+        slots_per_executor: int | None,
+        launch: Callable[[str, int, int], Mapping[str, object]],
         heartbeat: tuple[int, int],
     ) -> None:
         """Makes a ResourceManager without workers.
 
         Args:
             driver: starts the workers.
-            slots_per_executor: slots of each.
-            launch: (executor id, epoch) → launch specification.
+            slots_per_executor: slots of each; None leaves it to `worker_sizes`.
+            launch: (executor id, epoch, slots) → launch specification.
             heartbeat: interval and timeout in ms, as told to the workers.
         """
         self.executors: dict[str, TaskExecutorGateway] = {}
@@ -141,7 +164,7 @@ class ResourceManager:
         self._missing: dict[bytes, int] = {}
         self._listeners: dict[bytes, SlotListener] = {}
         self._requested: dict[bytes, bytes] = {}
-        self._starting: set[str] = set()
+        self._starting: dict[str, int] = {}
         self._start_failures = 0
         self._stopped = False
 
@@ -220,7 +243,7 @@ class ResourceManager:
             free_slots=set(range(message.slots)),
         )
         self.executors[message.executor_id] = executor
-        self._starting.discard(self._spec_of(message.executor_id) or "")
+        self._starting.pop(self._spec_of(message.executor_id) or "", None)
         self._start_failures = 0
         interval_ms, timeout_ms = self._heartbeat
         connection.send(RegistrationAccepted(interval_ms, timeout_ms))
@@ -256,7 +279,7 @@ class ResourceManager:
         spec_id = self._spec_of(exit.executor_id)
         if spec_id is None or exit.executor_id in self.executors:
             return
-        self._starting.discard(spec_id)
+        self._starting.pop(spec_id)
         self._start_failures += 1
         logger.warning("TaskExecutor %s did not register: %s", exit.executor_id, exit)
         if self._start_failures < MAX_START_FAILURES:
@@ -296,9 +319,12 @@ class ResourceManager:
                     self._request(job_id, executor, min(executor.free_slots))
                     lacking -= 1
             unserved += max(0, lacking)
-        wanted = math.ceil(unserved / self._slots_per_executor) - len(self._starting)
-        if wanted > 0 and self._start_failures < MAX_START_FAILURES:
-            self._start(wanted)
+        unserved -= sum(self._starting.values())
+        if unserved > 0 and self._start_failures < MAX_START_FAILURES:
+            places = self._driver.places()
+            if places is not None:
+                places -= len(self.executors) + len(self._starting)
+            self._start(worker_sizes(unserved, self._slots_per_executor, places))
 
     def _request(self, job_id: bytes, executor: TaskExecutorGateway, slot: int) -> None:
         allocation_id = uuid.uuid4().bytes
@@ -307,13 +333,11 @@ class ResourceManager:
         self._requested[allocation_id] = job_id
         executor.connection.send(RequestSlot(job_id, slot, allocation_id))
 
-    def _start(self, count: int) -> None:
+    def _start(self, sizes: Sequence[int]) -> None:
         specs = []
-        for _ in range(count):
+        for slots in sizes:
             number = next(self._numbers)
             executor_id = f"taskexecutor-{number}"
-            self._starting.add(executor_id)
-            specs.append(
-                WorkerSpec(executor_id, self._slots_per_executor, self._launch(executor_id, number))
-            )
+            self._starting[executor_id] = slots
+            specs.append(WorkerSpec(executor_id, slots, self._launch(executor_id, number, slots)))
         self._driver.start(specs)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.spark.host import host_task_executor
+from penstock.spark.places import task_places
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -52,6 +53,13 @@ class SparkDriver:
                     return
                 self._groups[group] = thread
             thread.start()
+
+    def places(self) -> int | None:
+        """Tasks that Spark runs at the same time, where its configuration tells."""
+        runtime = self._context._jvm.java.lang.Runtime  # type: ignore[union-attr]
+        return task_places(
+            dict(self._context.getConf().getAll()), runtime.getRuntime().availableProcessors()
+        )
 
     def granted(self) -> int:
         """Tasks that Spark is running for this driver's jobs."""

@@ -1,0 +1,37 @@
+"""How many TaskExecutors a Spark can run at the same time."""
+
+import pytest
+from penstock.spark.places import task_places
+
+
+@pytest.mark.parametrize(
+    ("master", "places"),
+    [
+        ("local", 1),
+        ("local[2]", 2),
+        ("local[3,4]", 3),
+        ("local[*]", 8),
+        ("local[*, 2]", 8),
+        ("local-cluster[2,3,1024]", 6),
+        ("spark://host:7077", None),
+    ],
+)
+def test_master(master: str, places: int | None) -> None:
+    assert task_places({"spark.master": master}, processors=8) == places
+
+
+def test_cores_of_a_task() -> None:
+    """An executor's cores that make no whole task are no place; there is one at least."""
+    cluster = {"spark.master": "local-cluster[2,3,1024]", "spark.task.cpus": "2"}
+    assert task_places(cluster, processors=8) == 2
+    assert task_places({"spark.master": "local[2]", "spark.task.cpus": "4"}, processors=8) == 1
+
+
+def test_executors_that_are_configured() -> None:
+    fixed = {
+        "spark.master": "yarn",
+        "spark.executor.instances": "3",
+        "spark.executor.cores": "2",
+    }
+    assert task_places(fixed, processors=8) == 6
+    assert task_places(fixed | {"spark.dynamicAllocation.enabled": "true"}, processors=8) is None
