@@ -1,5 +1,7 @@
 """The contract tests run against both runtimes; the native one is left out only while unbuilt."""
 
+import contextlib
+import resource
 import threading
 
 import pytest
@@ -42,3 +44,19 @@ def pair(plane, link):
     producer = plane.environment()
     consumer = producer if link == "local" else plane.environment()
     return producer, consumer, link == "local"
+
+
+@pytest.fixture
+def limited_file_size():
+    """A context in which no file of this process may grow beyond so many bytes: a full disk."""
+
+    @contextlib.contextmanager
+    def limited(size_bytes: int):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from penstock.network.pure.environment import NetworkEnvironment
     from penstock.network.pure.input_gate import InputGate
     from penstock.network.pure.input_processor import StreamInputProcessor
+    from penstock.network.pure.io_manager import IOManager
     from penstock.network.pure.record_deserializer import RecordDeserializer
     from penstock.network.pure.record_serializer import RecordSerializer
     from penstock.network.pure.record_writer import RecordWriter
     from penstock.network.pure.result_partition import ResultPartition
 
 __all__ = [
+    "IOManager",
     "InputGate",
     "NetworkEnvironment",
     "RecordDeserializer",
@@ -45,6 +47,7 @@ Runtime = Literal["native", "pure"]
 
 _MODULES: dict[Runtime, dict[str, str]] = {
     "native": {
+        "IOManager": "penstock._core",
         "InputGate": "penstock._core",
         "NetworkEnvironment": "penstock._core",
         "RecordDeserializer": "penstock._core",
@@ -56,6 +59,7 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "make_selector": "penstock._native.channel_selector",
     },
     "pure": {
+        "IOManager": "penstock.network.pure.io_manager",
         "InputGate": "penstock.network.pure.input_gate",
         "NetworkEnvironment": "penstock.network.pure.environment",
         "RecordDeserializer": "penstock.network.pure.record_deserializer",

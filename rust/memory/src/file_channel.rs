@@ -1,126 +1,54 @@
-//! Writing and reading one temporary file of buffers, asynchronously.
+//! Writing and reading one temporary file of buffers.
 //!
 //! Each buffer is stored as `u32` big-endian length, `u8` data type, bytes.  A failed request is
-//! kept and raised by the next call; closing waits for what is queued.
+//! kept and raised by the next call; closing waits for what is under way.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
 
 use crate::buffer::Buffer;
 use crate::data_type::DataType;
+use crate::file_requests::{FileAccess, Requests};
 use crate::io_manager::{ChannelId, IoManager};
-use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::sync::{Arc, Mutex, lock};
 use crate::unique_buffer::UniqueBuffer;
 
 /// Bytes in front of every stored buffer.
 const HEADER_BYTES: usize = 5;
 
-/// What a channel and its queued requests share.
-struct Pending {
-    state: Mutex<PendingState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct PendingState {
-    requests: usize,
-    error: Option<io::Error>,
-}
-
-impl Pending {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            state: Mutex::new(PendingState::default()),
-            changed: Condvar::new(),
-        })
-    }
-
-    /// Counts a request in, unless an earlier one failed.
-    fn begin(&self) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        if let Some(error) = &state.error {
-            return Err(copy_of(error));
-        }
-        state.requests += 1;
-        Ok(())
-    }
-
-    fn end(&self, result: io::Result<()>) {
-        let mut state = lock(&self.state);
-        state.requests -= 1;
-        if let (Err(error), None) = (result, &state.error) {
-            state.error = Some(error);
-        }
-        drop(state);
-        self.changed.notify_all();
-    }
-
-    /// Waits until no request is queued and raises what failed.
-    fn wait(&self) -> io::Result<()> {
-        let mut state = lock(&self.state);
-        while state.requests > 0 {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        state
-            .error
-            .as_ref()
-            .map_or(Ok(()), |error| Err(copy_of(error)))
-    }
-}
-
-/// An I/O error again, for everyone who asks later.
-fn copy_of(error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), error.to_string())
-}
-
-/// Appends buffers to a file on the writer thread of its directory.
-pub struct BufferFileWriter<'a> {
-    manager: &'a IoManager,
+/// Appends buffers to a file.
+pub struct BufferFileWriter {
     channel: ChannelId,
     file: Arc<Mutex<File>>,
-    pending: Arc<Pending>,
+    requests: Requests,
 }
 
-impl<'a> BufferFileWriter<'a> {
+impl BufferFileWriter {
     /// Creates the file, which must not exist.
     ///
     /// # Errors
     ///
     /// What the operating system says.
-    pub fn create(manager: &'a IoManager, channel: ChannelId) -> io::Result<Self> {
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(channel.path())?;
+    pub fn create(manager: &IoManager, channel: ChannelId, access: FileAccess) -> io::Result<Self> {
+        let file = File::create_new(channel.path())?;
+        let requests = Requests::new(access, manager.writer(&channel));
         Ok(Self {
-            manager,
             channel,
             file: Arc::new(Mutex::new(file)),
-            pending: Pending::new(),
+            requests,
         })
     }
 
-    /// Queues a buffer, which is recycled once it is written.
+    /// Writes a buffer, which is recycled once it is written.
     ///
     /// # Errors
     ///
-    /// The error of an earlier request.
+    /// The error of an earlier request; of this one, too, when it is synchronous.
     pub fn write(&self, buffer: Buffer) -> io::Result<()> {
-        self.pending.begin()?;
-        let (file, pending) = (Arc::clone(&self.file), Arc::clone(&self.pending));
-        let submitted = self.manager.writer(&self.channel).submit(Box::new(move || {
-            let result = write_buffer(&mut lock(&file), &buffer);
-            drop(buffer);
-            pending.end(result);
-        }));
-        if submitted.is_err() {
-            self.pending.end(Ok(()));
-        }
-        submitted
+        let file = Arc::clone(&self.file);
+        self.requests
+            .run(move || write_buffer(&mut lock(&file), &buffer))
     }
 
     /// Waits until everything queued is written.
@@ -129,7 +57,7 @@ impl<'a> BufferFileWriter<'a> {
     ///
     /// The first error of a request.
     pub fn close(self) -> io::Result<ChannelId> {
-        self.pending.wait()?;
+        self.requests.wait()?;
         Ok(self.channel)
     }
 
@@ -139,13 +67,13 @@ impl<'a> BufferFileWriter<'a> {
     ///
     /// The first error of a request, or of removing.
     pub fn close_and_delete(self) -> io::Result<()> {
-        let written = self.pending.wait();
+        let written = self.requests.wait();
         let removed = fs::remove_file(self.channel.path());
         written.and(removed)
     }
 }
 
-impl fmt::Debug for BufferFileWriter<'_> {
+impl fmt::Debug for BufferFileWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferFileWriter")
             .field("channel", &self.channel)
@@ -153,50 +81,54 @@ impl fmt::Debug for BufferFileWriter<'_> {
     }
 }
 
-/// Reads the buffers of a file in order on the reader thread of its directory.
-pub struct BufferFileReader<'a> {
-    manager: &'a IoManager,
+/// Reads the buffers of a file in order.
+pub struct BufferFileReader {
     channel: ChannelId,
     file: Arc<Mutex<File>>,
-    pending: Arc<Pending>,
+    requests: Requests,
 }
 
 /// Gets what a read request found: a buffer, or `None` at the end of the file.
 pub type ReadCallback = Box<dyn FnOnce(Option<Buffer>) + Send>;
 
-impl<'a> BufferFileReader<'a> {
+impl BufferFileReader {
     /// Opens a written file.
     ///
     /// # Errors
     ///
     /// What the operating system says.
-    pub fn open(manager: &'a IoManager, channel: ChannelId) -> io::Result<Self> {
+    pub fn open(manager: &IoManager, channel: ChannelId, access: FileAccess) -> io::Result<Self> {
         let file = File::open(channel.path())?;
+        let requests = Requests::new(access, manager.reader(&channel));
         Ok(Self {
-            manager,
             channel,
             file: Arc::new(Mutex::new(file)),
-            pending: Pending::new(),
+            requests,
         })
     }
 
-    /// Queues the reading of the next buffer into `target`; `callback` gets it on the reader
-    /// thread, unless reading fails, which the next call raises.
+    /// Reads the next buffer into `target`; `callback` gets it on the thread that reads, unless
+    /// reading fails.
     ///
     /// # Errors
     ///
-    /// The error of an earlier request.
+    /// The error of an earlier request; of this one, too, when it is synchronous.
     pub fn read_into(&self, target: UniqueBuffer, callback: ReadCallback) -> io::Result<()> {
-        self.pending.begin()?;
-        let (file, pending) = (Arc::clone(&self.file), Arc::clone(&self.pending));
-        let submitted = self.manager.reader(&self.channel).submit(Box::new(move || {
-            let read = read_buffer(&mut lock(&file), target);
-            pending.end(read.map(callback));
-        }));
-        if submitted.is_err() {
-            self.pending.end(Ok(()));
-        }
-        submitted
+        let file = Arc::clone(&self.file);
+        self.requests.run(move || {
+            let buffer = read_buffer(&mut lock(&file), target)?;
+            callback(buffer);
+            Ok(())
+        })
+    }
+
+    /// Waits until every buffer asked for is read.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a request.
+    pub fn wait(&self) -> io::Result<()> {
+        self.requests.wait()
     }
 
     /// Waits until nothing is queued.
@@ -205,7 +137,7 @@ impl<'a> BufferFileReader<'a> {
     ///
     /// The first error of a request.
     pub fn close(self) -> io::Result<()> {
-        self.pending.wait()
+        self.requests.wait()
     }
 
     /// Waits until nothing is queued and removes the file.
@@ -214,13 +146,13 @@ impl<'a> BufferFileReader<'a> {
     ///
     /// The first error of a request, or of removing.
     pub fn close_and_delete(self) -> io::Result<()> {
-        let read = self.pending.wait();
+        let read = self.requests.wait();
         let removed = fs::remove_file(self.channel.path());
         read.and(removed)
     }
 }
 
-impl fmt::Debug for BufferFileReader<'_> {
+impl fmt::Debug for BufferFileReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferFileReader")
             .field("channel", &self.channel)

@@ -47,8 +47,8 @@ pub struct IoManager {
 
 struct Directory {
     path: PathBuf,
-    writer: IoThread,
-    reader: IoThread,
+    writer: Arc<IoThread>,
+    reader: Arc<IoThread>,
 }
 
 impl IoManager {
@@ -77,8 +77,8 @@ impl IoManager {
                 Ok((writer, reader)) => {
                     manager.directories.push(Directory {
                         path,
-                        writer,
-                        reader,
+                        writer: Arc::new(writer),
+                        reader: Arc::new(reader),
                     });
                 }
                 Err(error) => {
@@ -110,11 +110,11 @@ impl IoManager {
 
     /// Paths that belong together: a counter in their names, in turn over the directories.
     #[must_use]
-    pub fn create_channel_enumerator(&self) -> ChannelEnumerator<'_> {
+    pub fn create_channel_enumerator(&self) -> ChannelEnumerator {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
         let first = self.next_directory.fetch_add(1, Ordering::Relaxed);
         ChannelEnumerator {
-            manager: self,
+            directories: self.directories().into_iter().map(Into::into).collect(),
             prefix: format!("{number:016x}"),
             first,
             counter: 0,
@@ -129,12 +129,12 @@ impl IoManager {
     }
 
     /// The thread that writes the files of a channel's directory.
-    pub(crate) fn writer(&self, channel: &ChannelId) -> &IoThread {
+    pub(crate) fn writer(&self, channel: &ChannelId) -> &Arc<IoThread> {
         &self.directories[channel.directory].writer
     }
 
     /// The thread that reads the files of a channel's directory.
-    pub(crate) fn reader(&self, channel: &ChannelId) -> &IoThread {
+    pub(crate) fn reader(&self, channel: &ChannelId) -> &Arc<IoThread> {
         &self.directories[channel.directory].reader
     }
 
@@ -179,21 +179,24 @@ impl fmt::Debug for IoManager {
 
 /// Hands out paths that differ in a counter, in turn over the directories.
 #[derive(Debug)]
-pub struct ChannelEnumerator<'a> {
-    manager: &'a IoManager,
+pub struct ChannelEnumerator {
+    directories: Vec<PathBuf>,
     prefix: String,
     first: usize,
     counter: usize,
 }
 
-impl Iterator for ChannelEnumerator<'_> {
+impl Iterator for ChannelEnumerator {
     type Item = ChannelId;
 
     fn next(&mut self) -> Option<ChannelId> {
-        let directory = (self.first + self.counter) % self.manager.directories.len();
+        let directory = (self.first + self.counter) % self.directories.len();
         let name = format!("{}.{:06}.channel", self.prefix, self.counter);
         self.counter += 1;
-        Some(self.manager.channel(directory, &name))
+        Some(ChannelId {
+            path: self.directories[directory].join(name),
+            directory,
+        })
     }
 }
 

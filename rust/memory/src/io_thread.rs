@@ -50,7 +50,7 @@ impl IoThread {
     pub(crate) fn stop(&self) {
         drop(lock(&self.requests).take());
         if let Some(thread) = lock(&self.thread).take() {
-            // A request that panicked has told its channel; there is nothing to add.
+            // A request that panicked has ended for its channel; there is nothing to add.
             let _ = thread.join();
         }
     }

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
 use penstock_memory::{
-    Buffer, BufferFileReader, BufferFileWriter, DataType, IoManager, UniqueBuffer,
+    BlockChannelReader, BlockChannelWriter, Buffer, BufferFileReader, BufferFileWriter,
+    BulkBlockChannelReader, DataType, FileAccess, IoManager, UniqueBuffer,
 };
 
 /// A directory of the test's own, removed at the end.
@@ -57,7 +58,9 @@ fn names_take_turns() {
 fn buffers_round_trip() {
     let scratch = Scratch::new("round-trip");
     let manager = IoManager::new(&scratch.directories()).unwrap();
-    let writer = BufferFileWriter::create(&manager, manager.create_channel()).unwrap();
+    let writer =
+        BufferFileWriter::create(&manager, manager.create_channel(), FileAccess::Asynchronous)
+            .unwrap();
     for size in 0..300_usize {
         let kind = if size % 7 == 0 {
             DataType::EventBuffer
@@ -69,7 +72,8 @@ fn buffers_round_trip() {
             .unwrap();
     }
     let channel = writer.close().unwrap();
-    let reader = BufferFileReader::open(&manager, channel.clone()).unwrap();
+    let reader =
+        BufferFileReader::open(&manager, channel.clone(), FileAccess::Asynchronous).unwrap();
     for size in 0..=300_usize {
         let (sender, receiver) = sync_channel(1);
         let callback = Box::new(move |buffer| sender.send(buffer).unwrap());
@@ -102,13 +106,15 @@ fn errors_are_kept() {
     let scratch = Scratch::new("errors");
     let manager = IoManager::new(&scratch.directories()).unwrap();
     let channel = manager.create_channel();
-    let writer = BufferFileWriter::create(&manager, channel.clone()).unwrap();
-    assert!(BufferFileWriter::create(&manager, channel.clone()).is_err());
+    let writer =
+        BufferFileWriter::create(&manager, channel.clone(), FileAccess::Asynchronous).unwrap();
+    assert!(BufferFileWriter::create(&manager, channel.clone(), FileAccess::Asynchronous).is_err());
     writer
         .write(Buffer::from_bytes([1; 100], DataType::DataBuffer))
         .unwrap();
     writer.close().unwrap();
-    let reader = BufferFileReader::open(&manager, channel.clone()).unwrap();
+    let reader =
+        BufferFileReader::open(&manager, channel.clone(), FileAccess::Asynchronous).unwrap();
     reader
         .read_into(
             UniqueBuffer::unpooled(10),
@@ -126,7 +132,9 @@ fn errors_are_kept() {
 fn dropping_the_manager_removes_its_files() {
     let scratch = Scratch::new("drop");
     let manager = IoManager::new(&scratch.directories()).unwrap();
-    let writer = BufferFileWriter::create(&manager, manager.create_channel()).unwrap();
+    let writer =
+        BufferFileWriter::create(&manager, manager.create_channel(), FileAccess::Asynchronous)
+            .unwrap();
     writer
         .write(Buffer::from_bytes([1], DataType::DataBuffer))
         .unwrap();
@@ -135,4 +143,55 @@ fn dropping_the_manager_removes_its_files() {
     drop(manager);
     assert!(!channel.path().exists());
     assert_eq!(fs::read_dir(scratch.0.join("a")).unwrap().count(), 0);
+}
+
+/// Blocks come back in order whoever does the requests, and those written can be used again.
+#[test]
+fn blocks_round_trip() {
+    for access in [FileAccess::Synchronous, FileAccess::Asynchronous] {
+        let scratch = Scratch::new(&format!("blocks-{access:?}"));
+        let manager = IoManager::new(&scratch.directories()).unwrap();
+        let writer =
+            BlockChannelWriter::create(&manager, manager.create_channel(), access).unwrap();
+        for number in 0..20_u8 {
+            let mut block = UniqueBuffer::unpooled(64);
+            block.append(&[number; 64]);
+            writer.write_block(block).unwrap();
+        }
+        let channel = writer.close().unwrap();
+        let reader = BlockChannelReader::open(&manager, channel.clone(), access).unwrap();
+        for _ in 0..20 {
+            reader.read_block(UniqueBuffer::unpooled(64)).unwrap();
+        }
+        reader.wait().unwrap();
+        for number in 0..20_u8 {
+            let mut block = reader.returned_block().unwrap();
+            assert_eq!(block.as_mut_slice(), [number; 64]);
+        }
+        assert!(reader.returned_block().is_none());
+        // The file ends: synchronously at once, else with the next call.
+        let beyond = reader.read_block(UniqueBuffer::unpooled(64));
+        assert_eq!(beyond.is_err(), access == FileAccess::Synchronous);
+        assert!(reader.close().is_err());
+        let blocks = (0..10).map(|_| UniqueBuffer::unpooled(128)).collect();
+        let bulk = BulkBlockChannelReader::open(&manager, channel.clone(), access, blocks).unwrap();
+        let blocks = bulk.close_and_delete().unwrap();
+        assert_eq!(blocks.len(), 10);
+        assert!(!channel.path().exists());
+    }
+}
+
+/// A channel outlives its manager only to be refused.
+#[test]
+fn closed_manager_refuses() {
+    let scratch = Scratch::new("closed");
+    let manager = IoManager::new(&scratch.directories()).unwrap();
+    let access = FileAccess::Asynchronous;
+    let writer = BlockChannelWriter::create(&manager, manager.create_channel(), access).unwrap();
+    manager.close().unwrap();
+    assert!(writer.write_block(UniqueBuffer::unpooled(8)).is_err());
+    assert!(
+        writer.close().is_ok(),
+        "nothing was begun and nothing failed"
+    );
 }

@@ -11,6 +11,7 @@ mod errors;
 mod handles;
 mod heartbeat;
 mod input_gate;
+mod io_manager;
 mod memory_segment;
 mod pools;
 mod records;
@@ -34,6 +35,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pools::NetworkBufferPool>()?;
     module.add_class::<pools::LocalBufferPool>()?;
     module.add_class::<pools::Buffer>()?;
+    module.add_class::<io_manager::IOManager>()?;
+    module.add_class::<io_manager::FileChannelId>()?;
+    module.add_class::<io_manager::FileChannelEnumerator>()?;
+    module.add_class::<io_manager::BufferFileWriter>()?;
+    module.add_class::<io_manager::BufferFileReader>()?;
+    module.add_class::<io_manager::BlockChannelWriter>()?;
+    module.add_class::<io_manager::BlockChannelReader>()?;
     module.add_class::<records::RecordSerializer>()?;
     module.add_class::<records::RecordDeserializer>()?;
     Ok(())

@@ -1,0 +1,119 @@
+//! What the channels of temporary files have in common: requests that are done in order, by the
+//! caller or by a thread of the file's directory, and a first error that is kept.
+
+use std::io;
+
+use crate::io_thread::IoThread;
+use crate::sync::{Arc, Condvar, Mutex, lock};
+
+/// Who does the requests of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileAccess {
+    /// The caller, before the call returns.
+    Synchronous,
+    /// The directory's thread, in the order of the requests of all its channels.
+    Asynchronous,
+}
+
+/// The requests of one channel.
+pub(crate) struct Requests {
+    /// `None` when the caller does them.
+    thread: Option<Arc<IoThread>>,
+    pending: Arc<Pending>,
+}
+
+impl Requests {
+    pub(crate) fn new(access: FileAccess, thread: &Arc<IoThread>) -> Self {
+        let thread = (access == FileAccess::Asynchronous).then(|| Arc::clone(thread));
+        Self {
+            thread,
+            pending: Arc::new(Pending::default()),
+        }
+    }
+
+    /// Does a request, or has it done.
+    ///
+    /// # Errors
+    ///
+    /// The error of an earlier request; of this one, too, when the caller does it.
+    pub(crate) fn run(
+        &self,
+        request: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<()> {
+        self.pending.begin()?;
+        let ending = Ending(Arc::clone(&self.pending));
+        match &self.thread {
+            None => {
+                ending.end(request());
+                self.pending.error()
+            }
+            Some(thread) => thread.submit(Box::new(move || ending.end(request()))),
+        }
+    }
+
+    /// Waits until no request is under way and raises what failed.
+    ///
+    /// # Errors
+    ///
+    /// The first error of a request.
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        let mut state = lock(&self.pending.state);
+        while state.requests > 0 {
+            state = self
+                .pending
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        drop(state);
+        self.pending.error()
+    }
+}
+
+#[derive(Default)]
+struct Pending {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    requests: usize,
+    error: Option<io::Error>,
+}
+
+impl Pending {
+    /// Counts a request in, unless an earlier one failed.
+    fn begin(&self) -> io::Result<()> {
+        self.error()?;
+        lock(&self.state).requests += 1;
+        Ok(())
+    }
+
+    /// The error that was kept, again for everyone who asks.
+    fn error(&self) -> io::Result<()> {
+        match &lock(&self.state).error {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Counts a request out, whatever becomes of it: one that panics or is refused by its thread is
+/// over, too.
+struct Ending(Arc<Pending>);
+
+impl Ending {
+    fn end(self, result: io::Result<()>) {
+        if let Err(error) = result {
+            lock(&self.0.state).error.get_or_insert(error);
+        }
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        lock(&self.0.state).requests -= 1;
+        self.0.changed.notify_all();
+    }
+}

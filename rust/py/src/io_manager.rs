@@ -1,0 +1,406 @@
+//! `penstock._core.IOManager`: temporary files of bytes, for Python.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use penstock_memory::{self as memory, Buffer, DataType, FileAccess, UniqueBuffer};
+use pyo3::exceptions::{PyBrokenPipeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::exception;
+
+fn locked<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that `close` takes away.
+#[derive(Debug)]
+struct Open<T>(Mutex<Option<T>>);
+
+impl<T> Open<T> {
+    fn new(value: T) -> Self {
+        Self(Mutex::new(Some(value)))
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&T) -> std::io::Result<R>) -> PyResult<R> {
+        match locked(&self.0).as_ref() {
+            Some(value) => Ok(act(value)?),
+            None => Err(PyBrokenPipeError::new_err("it is closed")),
+        }
+    }
+
+    fn take(&self, act: impl FnOnce(T) -> std::io::Result<()>) -> PyResult<()> {
+        let taken = locked(&self.0).take();
+        Ok(taken.map_or(Ok(()), act)?)
+    }
+}
+
+fn access(synchronous: bool) -> FileAccess {
+    if synchronous {
+        FileAccess::Synchronous
+    } else {
+        FileAccess::Asynchronous
+    }
+}
+
+/// The path of one temporary file.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct FileChannelId {
+    id: memory::ChannelId,
+}
+
+#[pymethods]
+impl FileChannelId {
+    /// The path; the file exists once a writer was made.
+    #[getter]
+    fn path(&self) -> PyResult<String> {
+        let path = self.id.path().to_str().map(str::to_owned);
+        path.ok_or_else(|| PyValueError::new_err("the path is not UTF-8"))
+    }
+
+    /// The index of the temporary directory.
+    #[getter]
+    fn directory(&self) -> usize {
+        self.id.directory()
+    }
+}
+
+/// Hands out paths that differ in a counter, in turn over the directories.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct FileChannelEnumerator {
+    ids: Mutex<memory::ChannelEnumerator>,
+}
+
+#[pymethods]
+impl FileChannelEnumerator {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self) -> Option<FileChannelId> {
+        let id = locked(&self.ids).next()?;
+        Some(FileChannelId { id })
+    }
+}
+
+/// Owns temporary directories, names files in them and does their reading and writing.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct IOManager {
+    manager: Open<memory::IoManager>,
+}
+
+#[pymethods]
+impl IOManager {
+    /// Makes a directory of its own below each of the given ones and starts their threads.
+    #[new]
+    fn new(py: Python<'_>, temp_directories: Vec<PathBuf>) -> PyResult<Self> {
+        if temp_directories.is_empty() {
+            let message = "at least one temporary directory is needed";
+            return Err(exception(py, "ConfigurationError", message));
+        }
+        let manager = py.detach(|| memory::IoManager::new(&temp_directories))?;
+        Ok(Self {
+            manager: Open::new(manager),
+        })
+    }
+
+    /// The directories that hold the files.
+    #[getter]
+    fn directories(&self) -> PyResult<Vec<String>> {
+        self.manager.with(|manager| {
+            let directories = manager.directories().into_iter();
+            Ok(directories
+                .map(|path| path.to_string_lossy().into_owned())
+                .collect())
+        })
+    }
+
+    /// The path of one file, in the next directory in turn.
+    fn create_channel(&self) -> PyResult<FileChannelId> {
+        self.manager.with(|manager| {
+            Ok(FileChannelId {
+                id: manager.create_channel(),
+            })
+        })
+    }
+
+    /// Paths that belong together: a counter in their names, in turn over the directories.
+    fn create_channel_enumerator(&self) -> PyResult<FileChannelEnumerator> {
+        self.manager.with(|manager| {
+            Ok(FileChannelEnumerator {
+                ids: Mutex::new(manager.create_channel_enumerator()),
+            })
+        })
+    }
+
+    /// Creates a file of buffers.
+    #[pyo3(signature = (channel, *, synchronous = false))]
+    fn create_buffer_writer(
+        &self,
+        channel: &FileChannelId,
+        synchronous: bool,
+    ) -> PyResult<BufferFileWriter> {
+        let writer = self.manager.with(|manager| {
+            memory::BufferFileWriter::create(manager, channel.id.clone(), access(synchronous))
+        })?;
+        Ok(BufferFileWriter {
+            writer: Open::new(writer),
+        })
+    }
+
+    /// Opens a file of buffers.
+    #[pyo3(signature = (channel, *, synchronous = false))]
+    fn create_buffer_reader(
+        &self,
+        channel: &FileChannelId,
+        synchronous: bool,
+    ) -> PyResult<BufferFileReader> {
+        let reader = self.manager.with(|manager| {
+            memory::BufferFileReader::open(manager, channel.id.clone(), access(synchronous))
+        })?;
+        Ok(BufferFileReader {
+            reader: Open::new(reader),
+            requested: Mutex::default(),
+        })
+    }
+
+    /// Creates a file of blocks.
+    #[pyo3(signature = (channel, *, synchronous = false))]
+    fn create_block_writer(
+        &self,
+        channel: &FileChannelId,
+        synchronous: bool,
+    ) -> PyResult<BlockChannelWriter> {
+        let writer = self.manager.with(|manager| {
+            memory::BlockChannelWriter::create(manager, channel.id.clone(), access(synchronous))
+        })?;
+        Ok(BlockChannelWriter {
+            writer: Open::new(writer),
+        })
+    }
+
+    /// Opens a file of blocks.
+    #[pyo3(signature = (channel, *, synchronous = false))]
+    fn create_block_reader(
+        &self,
+        channel: &FileChannelId,
+        synchronous: bool,
+    ) -> PyResult<BlockChannelReader> {
+        let reader = self.manager.with(|manager| {
+            memory::BlockChannelReader::open(manager, channel.id.clone(), access(synchronous))
+        })?;
+        Ok(BlockChannelReader {
+            reader: Open::new(reader),
+        })
+    }
+
+    /// Reads a file of `num_blocks` blocks of `block_size` bytes, removes it and returns them.
+    #[pyo3(signature = (channel, num_blocks, block_size, *, synchronous = false))]
+    fn read_bulk(
+        &self,
+        py: Python<'_>,
+        channel: &FileChannelId,
+        num_blocks: usize,
+        block_size: usize,
+        synchronous: bool,
+    ) -> PyResult<Vec<Py<PyBytes>>> {
+        let (id, access) = (channel.id.clone(), access(synchronous));
+        let read = py.detach(|| {
+            self.manager.with(|manager| {
+                let blocks = (0..num_blocks).map(|_| UniqueBuffer::unpooled(block_size));
+                memory::BulkBlockChannelReader::open(manager, id, access, blocks.collect())?
+                    .close_and_delete()
+            })
+        })?;
+        let bytes = |mut block: UniqueBuffer| PyBytes::new(py, block.as_mut_slice()).unbind();
+        Ok(read.into_iter().map(bytes).collect())
+    }
+
+    /// Ends the threads after what is queued and removes the directories with all files.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.manager.take(memory::IoManager::close))
+    }
+}
+
+/// Appends buffers to a file.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct BufferFileWriter {
+    writer: Open<memory::BufferFileWriter>,
+}
+
+#[pymethods]
+impl BufferFileWriter {
+    /// Writes a buffer.
+    #[pyo3(signature = (data, data_type = 1))]
+    fn write(&self, py: Python<'_>, data: Vec<u8>, data_type: u8) -> PyResult<()> {
+        let data_type = DataType::from_ordinal(data_type)
+            .ok_or_else(|| PyValueError::new_err(format!("no buffer data type {data_type}")))?;
+        py.detach(|| {
+            self.writer
+                .with(|writer| writer.write(Buffer::from_bytes(data, data_type)))
+        })
+    }
+
+    /// Waits until everything is written.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.writer.take(|writer| writer.close().map(drop)))
+    }
+
+    /// Waits until nothing is under way and removes the file.
+    fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.writer.take(memory::BufferFileWriter::close_and_delete))
+    }
+}
+
+/// Reads the buffers of a file in order.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct BufferFileReader {
+    reader: Open<memory::BufferFileReader>,
+    /// What each request found; a request that failed hangs up.
+    requested: Mutex<VecDeque<Receiver<Option<Buffer>>>>,
+}
+
+#[pymethods]
+impl BufferFileReader {
+    /// Asks for the next buffer, which has `capacity` bytes at most.
+    fn request(&self, py: Python<'_>, capacity: usize) -> PyResult<()> {
+        let (sender, receiver) = sync_channel(1);
+        let callback = Box::new(move |buffer| {
+            // Nobody waits any more when the reader is gone.
+            let _ = sender.send(buffer);
+        });
+        py.detach(|| {
+            self.reader
+                .with(|reader| reader.read_into(UniqueBuffer::unpooled(capacity), callback))
+        })?;
+        locked(&self.requested).push_back(receiver);
+        Ok(())
+    }
+
+    /// Waits for the buffer of the oldest request: data type and bytes, None at the file's end.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<(u8, Bound<'py, PyBytes>)>> {
+        let Some(receiver) = locked(&self.requested).pop_front() else {
+            return Err(exception(
+                py,
+                "IllegalStateError",
+                "no buffer was asked for",
+            ));
+        };
+        let found = py.detach(move || receiver.recv());
+        match found {
+            Ok(found) => Ok(found.map(|buffer| {
+                let data_type = buffer.data_type().ordinal();
+                (data_type, PyBytes::new(py, buffer.as_slice()))
+            })),
+            // The request failed: its error was kept.
+            Err(_) => {
+                py.detach(|| self.reader.with(memory::BufferFileReader::wait))?;
+                Err(PyBrokenPipeError::new_err("the I/O manager is closed"))
+            }
+        }
+    }
+
+    /// Waits until nothing is under way.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.reader.take(memory::BufferFileReader::close))
+    }
+
+    /// Waits until nothing is under way and removes the file.
+    fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.reader.take(memory::BufferFileReader::close_and_delete))
+    }
+}
+
+/// Appends blocks to a file.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct BlockChannelWriter {
+    writer: Open<memory::BlockChannelWriter>,
+}
+
+#[pymethods]
+impl BlockChannelWriter {
+    /// Writes a block.
+    fn write_block(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        py.detach(|| {
+            self.writer.with(|writer| {
+                // The block of an earlier call serves again if it is large enough.
+                let mut block = writer
+                    .returned_block()
+                    .filter(|block| block.capacity() >= data.len())
+                    .unwrap_or_else(|| UniqueBuffer::unpooled(data.len()));
+                block.as_mut_slice()[..data.len()].copy_from_slice(data);
+                block
+                    .set_size(data.len())
+                    .map_err(|error| std::io::Error::other(error.to_string()))?;
+                writer.write_block(block)
+            })
+        })
+    }
+
+    /// Waits until everything is written.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.writer.take(|writer| writer.close().map(drop)))
+    }
+
+    /// Waits until nothing is under way and removes the file.
+    fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            self.writer
+                .take(memory::BlockChannelWriter::close_and_delete)
+        })
+    }
+}
+
+/// Reads blocks of a file in order.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct BlockChannelReader {
+    reader: Open<memory::BlockChannelReader>,
+}
+
+#[pymethods]
+impl BlockChannelReader {
+    /// Asks for the next `size` bytes.
+    fn request(&self, py: Python<'_>, size: usize) -> PyResult<()> {
+        py.detach(|| {
+            self.reader
+                .with(|reader| reader.read_block(UniqueBuffer::unpooled(size)))
+        })
+    }
+
+    /// Waits for everything asked for and returns the oldest block that was not returned.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let block = py.detach(|| {
+            self.reader.with(|reader| {
+                reader.wait()?;
+                Ok(reader.returned_block())
+            })
+        })?;
+        match block {
+            Some(mut block) => Ok(PyBytes::new(py, block.as_mut_slice())),
+            None => Err(exception(py, "IllegalStateError", "no block was asked for")),
+        }
+    }
+
+    /// Waits until nothing is under way.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.reader.take(memory::BlockChannelReader::close))
+    }
+
+    /// Waits until nothing is under way and removes the file.
+    fn close_and_delete(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            self.reader
+                .take(memory::BlockChannelReader::close_and_delete)
+        })
+    }
+}
