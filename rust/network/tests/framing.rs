@@ -228,6 +228,10 @@ fn spill_files_have_no_name() {
     deserializer.clear();
     // A directory that cannot be used is reported with its name when it is the last one.
     std::fs::remove_dir(&directory).unwrap();
+    let limits = FramingLimits {
+        spill_directories: SpillDirectories::new(vec![directory]),
+        ..limits
+    };
     let error = RecordDeserializer::new(limits)
         .feed(&stream[..10])
         .unwrap_err();
@@ -235,4 +239,28 @@ fn spill_files_have_no_name() {
         matches!(&error, Error::Io(text) if text.contains("penstock-spill")),
         "{error:?}"
     );
+}
+
+/// B-10: files are used again, and no record sees what another one has left there.
+#[test]
+fn spill_files_are_shared_in_turn() {
+    let limits = limits();
+    let mut first = RecordDeserializer::new(limits.clone());
+    let mut second = RecordDeserializer::new(limits);
+    for (round, length) in [700_000, 200_000, 300_000].into_iter().enumerate() {
+        let records = [vec![1 + round as u8; length], vec![100; length - 50_000]];
+        let streams = records.clone().map(|record| framed(&[record]));
+        for half in 0..2 {
+            for (deserializer, stream) in [&mut first, &mut second].into_iter().zip(&streams) {
+                let (front, back) = stream.split_at(150_000);
+                deserializer.feed([front, back][half]).unwrap();
+            }
+        }
+        assert!(first.spanning() == Some(&records[0][..]));
+        assert!(second.spanning() == Some(&records[1][..]));
+        // The next record of the second begins while its last one is still being read.
+        second.feed(&streams[0][..150_000]).unwrap();
+        assert_eq!(second.unconsumed().unwrap(), streams[0][..150_000]);
+        second.clear();
+    }
 }

@@ -16,6 +16,7 @@
 use std::ops::Range;
 
 use super::LENGTH_BYTES;
+use super::gathered::Gathered;
 use super::spill::{SpillDirectories, SpillFile, SpilledRecord};
 use crate::error::{Error, Result};
 
@@ -23,10 +24,6 @@ use crate::error::{Error, Result};
 const KEPT_CAPACITY_BYTES: usize = 1 << 20;
 /// Most that is read back from a spill file at once, in bytes.
 const READ_BACK_BYTES: usize = 2 << 20;
-/// Payloads from this size on are kept apart from their source, see [`Gathered`].
-const FAR_COPY_BYTES: usize = 16 << 10;
-/// Bytes of a page, as far as the processor compares addresses.
-const PAGE_BYTES: usize = 4 << 10;
 /// Smallest spill threshold that is honoured, in bytes.
 const SPILL_THRESHOLD_FLOOR_BYTES: usize = 100 << 10;
 
@@ -84,51 +81,6 @@ pub struct RecordDeserializer {
     completed: Completed,
     /// Payload of the completed record in state `Memory`.
     spanning: Gathered,
-}
-
-/// Payload that is gathered, behind some bytes that mean nothing.
-///
-/// A copy to an address that lies a few bytes behind its source, modulo a page, is many times
-/// slower than any other, so the payload begins half a page away from where its source does.  The
-/// buffers of a pool lie alike within their pages, so that holds for all that follow, too.
-#[derive(Debug, Default)]
-struct Gathered {
-    bytes: Vec<u8>,
-    /// How many bytes lie in front of the payload.
-    lead: usize,
-}
-
-impl Gathered {
-    /// Empties it and makes room for a payload of `length` bytes that begins at `source`.
-    fn begin(&mut self, length: usize, source: &[u8]) {
-        self.bytes.clear();
-        self.lead = 0;
-        if length < FAR_COPY_BYTES {
-            self.bytes.reserve(length);
-            return;
-        }
-        self.bytes.reserve(length + PAGE_BYTES);
-        let wanted = source.as_ptr().addr() + PAGE_BYTES / 2;
-        self.lead = wanted.wrapping_sub(self.bytes.as_ptr().addr()) % PAGE_BYTES;
-        self.bytes.resize(self.lead, 0);
-    }
-
-    fn payload(&self) -> &[u8] {
-        &self.bytes[self.lead..]
-    }
-
-    fn len(&self) -> usize {
-        self.bytes.len() - self.lead
-    }
-
-    fn extend(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.lead = 0;
-    }
 }
 
 impl RecordDeserializer {
@@ -218,7 +170,7 @@ impl RecordDeserializer {
     fn drop_completed(&mut self) {
         self.completed = Completed::Nothing;
         self.spanning.clear();
-        if self.spanning.bytes.capacity() > KEPT_CAPACITY_BYTES {
+        if self.spanning.capacity() > KEPT_CAPACITY_BYTES {
             self.spanning = Gathered::default();
         }
     }

@@ -2,6 +2,7 @@
 //! borders anywhere, inside the four length bytes included.
 
 mod deserializer;
+mod gathered;
 mod records;
 mod serializer;
 mod spill;

@@ -1,25 +1,39 @@
 //! Files for records too long to gather in memory.
 //!
 //! A file loses its name as soon as it is open, so nothing stays on disk however the process
-//! ends; the space goes with the last handle.
+//! ends; the space goes with the last handle.  A few files are kept for the records to come: pages
+//! that the system has to find and clear for a fresh file cost more than the bytes written there.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
+use super::gathered::Gathered;
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
 /// Attempts at a fresh file name in one directory.
 const NAME_ATTEMPTS: usize = 10;
+/// Bytes of one write to a spill file: with each, the system takes pages of about this size.
+const WRITE_BYTES: usize = 256 << 10;
+/// Files that are kept for later records.
+const SPARE_FILES: usize = 4;
+/// Longer files are not kept, in bytes.
+const SPARE_FILE_BYTES: u64 = 32 << 20;
 
-/// The directories that spill files may use; clones share one list.
+/// The directories that spill files may use; clones share one list, and the files kept.
 #[derive(Debug, Clone)]
 pub struct SpillDirectories {
-    directories: Arc<Mutex<Vec<PathBuf>>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    directories: Mutex<Vec<PathBuf>>,
+    /// Files without a name and without a user, whatever they hold.
+    spare: Mutex<Vec<Arc<File>>>,
 }
 
 impl Default for SpillDirectories {
@@ -36,21 +50,36 @@ impl SpillDirectories {
             Self::default()
         } else {
             Self {
-                directories: Arc::new(Mutex::new(directories)),
+                shared: Arc::new(Shared {
+                    directories: Mutex::new(directories),
+                    spare: Mutex::default(),
+                }),
             }
         }
     }
 
-    /// Opens a nameless file in the first directory that allows it, beginning at a random one; a
-    /// directory that fails is dropped from this list unless it is the last.
+    /// A file for one record: one that was kept, or a new one.
     pub(super) fn create(&self) -> Result<SpillFile> {
-        let file = self.create_file("inputchannel")?;
-        Ok(SpillFile { file, length: 0 })
+        let spare = self.shared.spare.lock().pop();
+        let file = match spare {
+            Some(file) => file,
+            None => Arc::new(self.create_file("inputchannel")?),
+        };
+        Ok(SpillFile {
+            file: Lent {
+                file,
+                home: self.clone(),
+            },
+            staged: Gathered::default(),
+            written: 0,
+        })
     }
 
-    /// As `create`; `suffix` tells what the file was for, should its name ever be seen.
+    /// Opens a nameless file in the first directory that allows it, beginning at a random one; a
+    /// directory that fails is dropped from this list unless it is the last.  `suffix` tells what
+    /// the file was for, should its name ever be seen.
     pub(crate) fn create_file(&self, suffix: &str) -> Result<File> {
-        let mut directories = self.directories.lock();
+        let mut directories = self.shared.directories.lock();
         let mut at = random_bytes::<1>()?[0] as usize % directories.len();
         loop {
             match create_in(&directories[at], suffix) {
@@ -101,55 +130,96 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// A file that goes back to its directories' spare ones.
+#[derive(Debug)]
+struct Lent {
+    file: Arc<File>,
+    home: SpillDirectories,
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let length = self.file.metadata().map(|metadata| metadata.len());
+        let mut spare = self.home.shared.spare.lock();
+        if length.is_ok_and(|length| length <= SPARE_FILE_BYTES) && spare.len() < SPARE_FILES {
+            spare.push(Arc::clone(&self.file));
+        }
+    }
+}
+
 /// A record on its way into a file.
 #[derive(Debug)]
 pub(super) struct SpillFile {
-    file: File,
-    length: usize,
+    file: Lent,
+    /// What is not written yet, less than [`WRITE_BYTES`].
+    staged: Gathered,
+    written: usize,
 }
 
 impl SpillFile {
     pub(super) fn len(&self) -> usize {
-        self.length
+        self.written + self.staged.len()
     }
 
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn append(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.staged.len() == 0 {
+                self.staged.begin(WRITE_BYTES, bytes);
+            }
+            let room = WRITE_BYTES - self.staged.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.staged.extend(now);
+            if now.len() == room {
+                self.write_staged()?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn write_staged(&mut self) -> Result<()> {
         self.file
-            .write_all(bytes)
+            .file
+            .write_all_at(self.staged.payload(), self.written as u64)
             .map_err(|error| Error::io("spilling a record", &error))?;
-        self.length += bytes.len();
+        self.written += self.staged.len();
+        self.staged.clear();
         Ok(())
     }
 
     /// Appends the content to `out`, at most `chunk_bytes` a time.
-    pub(super) fn read_back(&mut self, chunk_bytes: usize, out: &mut Vec<u8>) -> Result<()> {
-        let doing = "reading a spilled record";
+    pub(super) fn read_back(&self, chunk_bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
-        out.resize(start + self.length, 0);
+        out.resize(start + self.written, 0);
         for (index, chunk) in out[start..].chunks_mut(chunk_bytes).enumerate() {
             self.file
+                .file
                 .read_exact_at(chunk, (index * chunk_bytes) as u64)
-                .map_err(|error| Error::io(doing, &error))?;
+                .map_err(|error| Error::io("reading a spilled record", &error))?;
         }
-        self.file
-            .seek(SeekFrom::End(0))
-            .map_err(|error| Error::io(doing, &error))?;
+        out.extend_from_slice(self.staged.payload());
         Ok(())
     }
 
-    pub(super) fn into_record(self) -> Result<SpilledRecord> {
-        // SAFETY: the file has no name, this process alone holds it and nothing writes to it or
-        // truncates it after this point, so the mapped bytes do not change.
-        let map = unsafe { Mmap::map(&self.file) }
+    pub(super) fn into_record(mut self) -> Result<SpilledRecord> {
+        self.write_staged()?;
+        // SAFETY: the file has no name, this process alone holds it, and nothing writes to it or
+        // truncates it before it is spare again, which is after the map is gone.
+        let map = unsafe { MmapOptions::new().len(self.written).map(&*self.file.file) }
             .map_err(|error| Error::io("mapping a spilled record", &error))?;
-        Ok(SpilledRecord { map })
+        Ok(SpilledRecord {
+            map,
+            _file: self.file,
+        })
     }
 }
 
 /// A whole record in a file, readable as memory.
 #[derive(Debug)]
 pub(super) struct SpilledRecord {
+    /// Dropped before the file is.
     map: Mmap,
+    _file: Lent,
 }
 
 impl SpilledRecord {
