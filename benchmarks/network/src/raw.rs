@@ -1,8 +1,11 @@
-//! The limits: memory copies and bare sockets, blocking, with the sizes that penstock uses.
+//! The limits: memory copies, file writes and bare sockets, blocking, with the sizes that penstock
+//! uses.
 
+use std::fs::File;
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
@@ -10,15 +13,25 @@ use crate::report::{Report, p50_us};
 
 const SEGMENT_BYTES: usize = 32 << 10;
 const PAGE_BYTES: usize = 4 << 10;
-const ROOM_BYTES: usize = SEGMENT_BYTES + PAGE_BYTES;
+const FILE_BYTES: usize = 10 << 20;
+const WRITE_BYTES: usize = 256 << 10;
 
 pub(crate) fn measure(report: &Report) {
-    let (mut source, mut target) = (vec![1_u8; ROOM_BYTES], vec![2_u8; ROOM_BYTES]);
-    let (source, target) = (page_aligned(&mut source), page_aligned(&mut target));
-    let rounds = report.count(200_000, 10);
-    report.gigabytes("raw memcpy 32 KiB", SEGMENT_BYTES, rounds, || {
-        black_box(&mut *target).copy_from_slice(black_box(&*source));
-    });
+    for (name, bytes, rounds) in [
+        ("32 KiB", SEGMENT_BYTES, 200_000),
+        ("100 KiB", 100 << 10, 60_000),
+        ("10 MiB", 10 << 20, 200),
+    ] {
+        let room = bytes + PAGE_BYTES;
+        let (mut source, mut target) = (vec![1_u8; room], vec![2_u8; room]);
+        let source = page_aligned(&mut source, bytes);
+        let target = page_aligned(&mut target, bytes);
+        let rounds = report.count(rounds, 10);
+        report.gigabytes(&format!("raw memcpy {name}"), bytes, rounds, || {
+            black_box(&mut *target).copy_from_slice(black_box(&*source));
+        });
+    }
+    file_write(report);
     let writes = report.count(60_000, 10);
     for (name, bytes) in [("1 KiB", 1 << 10), ("32 KiB", SEGMENT_BYTES)] {
         report.row(&format!("raw TCP {name} writes"), "GB/s", || {
@@ -38,9 +51,26 @@ pub(crate) fn measure(report: &Report) {
 }
 
 /// Copies between places whose addresses differ by a few bytes modulo a page are many times slower.
-fn page_aligned(room: &mut [u8]) -> &mut [u8] {
+fn page_aligned(room: &mut [u8], bytes: usize) -> &mut [u8] {
     let start = room.as_ptr().align_offset(PAGE_BYTES);
-    &mut room[start..start + SEGMENT_BYTES]
+    &mut room[start..start + bytes]
+}
+
+/// Over and over into the same pages of a file in the system's directory for such.
+fn file_write(report: &Report) {
+    let path = std::env::temp_dir().join(format!("bench-network-{}", std::process::id()));
+    let file = File::create_new(&path).expect("a file");
+    std::fs::remove_file(&path).expect("removed");
+    let data = vec![4_u8; FILE_BYTES];
+    let write = || {
+        for (index, part) in data.chunks(WRITE_BYTES).enumerate() {
+            file.write_all_at(part, (index * WRITE_BYTES) as u64)
+                .expect("written");
+        }
+    };
+    write();
+    let rounds = report.count(100, 2);
+    report.gigabytes("raw file write 10 MiB", FILE_BYTES, rounds, write);
 }
 
 fn tcp_pair() -> (TcpStream, TcpStream) {
