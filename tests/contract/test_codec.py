@@ -550,3 +550,14 @@ def test_decoding_takes_any_buffer(kind):
     data = codec.encode(("word", 1))
     for form in (data, bytearray(data), memoryview(data)):
         assert codec.decode(form) == ("word", 1)
+
+
+def test_many_integers_in_fields(kind):
+    """Integers that repeat and integers that do not, through the same field of one codec."""
+    codec = codec_of(kind, Types.TUPLE([Types.LONG(), Types.INT()]))
+    edges = [0, -1, 255, 256, 257, 2**30 - 1, 2**30, -(2**30), 2**31 - 1, -(2**31)]
+    longs = [*edges, 2**60 - 1, 2**60, -(2**60), 2**63 - 1, -(2**63)]
+    distinct = list(range(10_000, 60_000)) if kind == "native" else list(range(500))
+    for numbers in (longs * 3, distinct, longs * 3, distinct):
+        pairs = [(number, edges[i % len(edges)]) for i, number in enumerate(numbers)]
+        assert codec.decode_batch(codec.encode_batch(pairs)) == pairs

@@ -2,7 +2,7 @@
 
 import random
 
-from cpython.object cimport PyObject_GetItem
+from cpython.object cimport PyObject, PyObject_GetItem
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from libc.stdint cimport uint32_t
 from libc.stdlib cimport free, malloc
@@ -12,6 +12,9 @@ from penstock._native.key_hash cimport hash_key, hash_kind, ps_murmur
 from penstock.graph.key_groups import operator_index
 from penstock.network.key_selection import field_of
 from penstock.network.pure.channel_selector import checked_channel, identity
+
+cdef extern from "Python.h":
+    PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
 
 
 cdef class ChannelSelector:
@@ -90,8 +93,6 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_of(self, object value):
         if self.position < 0:
             return self.key_selector(value)
-        if PyTuple_CheckExact(value) and self.position < PyTuple_GET_SIZE(value):
-            return <object>(<tuple>value)[self.position]
         try:
             return PyObject_GetItem(value, self.position_object)
         except Exception:
@@ -100,7 +101,10 @@ cdef class KeyGroupSelector(ChannelSelector):
 
     cdef int choose(self, object value) except -2:
         cdef uint32_t hash = 0
-        hash_key(self.kind, self.key_of(value), &hash)
+        if PyTuple_CheckExact(value) and 0 <= self.position < PyTuple_GET_SIZE(value):
+            hash_key(self.kind, <object>PyTuple_GET_ITEM(value, self.position), &hash)
+        else:
+            hash_key(self.kind, self.key_of(value), &hash)
         return self.channels[ps_murmur(hash) % self.max_parallelism]
 
 

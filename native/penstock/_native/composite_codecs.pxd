@@ -6,14 +6,27 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t
 
 from penstock._native.codec_node cimport CodecNode
+from penstock._native.integers cimport PsIntCache
 from penstock._native.wire cimport Reader, Writer
+
+
+cdef enum FieldKind:
+    OTHER
+    TEXT
+    INT32
+    INT64
 
 
 cdef class FieldsNode(CodecNode):
     cdef tuple fields           # owns the nodes
     cdef Py_ssize_t count
+    cdef PyObject **nodes       # the same, borrowed
+    cdef FieldKind *kinds       # of each field
+    cdef PsIntCache **ints      # of each integer field, once something was read
+    cdef bint reads
+    cdef bint atomic            # see is_atomic
 
-    cdef int encode_fields(self, Writer *writer, tuple values, int kind) except -1
+    cdef int prepare_to_read(self) except -1
 
 
 @cython.final
@@ -25,7 +38,7 @@ cdef class TupleNode(FieldsNode):
 cdef class RowNode(FieldsNode):
     cdef list field_names
     cdef bint named
-    cdef list kinds
+    cdef list row_kinds
 
 
 @cython.final

@@ -1,13 +1,19 @@
 """Nodes of TUPLE, ROW, LIST, the arrays and MAP; twin of ``penstock.network.pure.codec``."""
 
-from cpython.list cimport PyList_Check, PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_Check, PyList_New
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_New
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from penstock._native.failure cimport fail_corrupt, fail_misfit
+from penstock._native.failure cimport fail_corrupt, fail_memory, fail_misfit
+from penstock._native.integers cimport PsIntCache, ps_cached_int, ps_clear_ints, ps_short_int
 from penstock._native.limits cimport MAX_VARINT_BYTES
-from penstock._native.wire cimport get8, need, put8, put_varint, read_count, reserve
+from penstock._native.wire cimport (
+    PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_IS_COMPACT_ASCII, get8, get32, get64,
+    need, put8, put32, put64, put_varint, read_count, read_text, read_varint, reserve, write_sized,
+)
 
 from collections.abc import Mapping
 
@@ -18,6 +24,12 @@ from penstock.network.pure.codec import list_values, row_values
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
     PyObject *Py_None
+    bint PyLong_CheckExact(PyObject *value)
+    bint PyUnicode_CheckExact(PyObject *value)
+    void PyObject_GC_UnTrack(PyObject *container)
+    # They take over the reference.
+    void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
+    void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     int PyObject_GenericSetAttr(object owner, object name, object value) except -1
 
 # The first byte of a TUPLE or ROW, and of a LIST or MAP after its count.
@@ -26,6 +38,10 @@ cdef enum:
     HAS_NULLS = 0x04
 
 cdef object INSERT = RowKind.INSERT
+
+cdef frozenset ATOMIC_KINDS = frozenset({
+    "STRING", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BYTES",
+})
 
 
 cdef inline bint has_null(tuple values, Py_ssize_t count) noexcept:
@@ -80,28 +96,119 @@ cdef inline bint is_null(const uint8_t *nulls, Py_ssize_t index) noexcept:
     return nulls != NULL and nulls[index >> 3] >> (index & 7) & 1
 
 
+cdef FieldKind kind_of(object schema):
+    if schema.kind == "STRING":
+        return TEXT
+    if schema.kind == "LONG":
+        return INT64
+    if schema.kind == "INT":
+        return INT32
+    return OTHER
+
+
+cdef bint is_atomic(CodecNode node):
+    """Whether the decoded values can be part of no reference cycle."""
+    if isinstance(node, TupleNode):
+        return (<TupleNode>node).atomic
+    return node.schema.kind in ATOMIC_KINDS
+
+
 cdef class FieldsNode(CodecNode):
-    """What TUPLE and ROW share: a header byte, a bit per None, then the other fields."""
+    """What TUPLE and ROW share: a header byte, a bit per None, then the other fields.
+
+    The commonest types are written and read here; the others by their nodes.
+    """
 
     def __cinit__(self, schema, *fields):
         cdef CodecNode field
+        cdef Py_ssize_t i
         for field in fields:
             if field is None:
                 raise TypeError("a field without a node")
         self.fields = fields
         self.count = len(fields)
-
-    cdef int encode_fields(self, Writer *writer, tuple values, int kind) except -1:
-        cdef Py_ssize_t i
-        cdef PyObject *item
-        if PyTuple_GET_SIZE(values) != self.count:
-            return fail_misfit(self.name)
-        write_null_bits(writer, kind, values, self.count)
+        self.atomic = all([is_atomic(field) for field in fields])
+        self.nodes = <PyObject **>calloc(self.count + 1, sizeof(PyObject *))
+        self.kinds = <FieldKind *>calloc(self.count + 1, sizeof(FieldKind))
+        self.ints = <PsIntCache **>calloc(self.count + 1, sizeof(PsIntCache *))
+        if self.nodes == NULL or self.kinds == NULL or self.ints == NULL:
+            raise MemoryError
         for i in range(self.count):
-            item = PyTuple_GET_ITEM(values, i)
-            if item != Py_None:
-                (<CodecNode>PyTuple_GET_ITEM(self.fields, i)).encode_into(writer, <object>item)
+            self.nodes[i] = PyTuple_GET_ITEM(self.fields, i)
+            self.kinds[i] = kind_of((<CodecNode>self.nodes[i]).schema)
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.ints != NULL:
+            for i in range(self.count):
+                if self.ints[i] != NULL:
+                    ps_clear_ints(self.ints[i])
+                    free(self.ints[i])
+        free(self.ints)
+        free(self.kinds)
+        free(self.nodes)
+
+    cdef int prepare_to_read(self) except -1:
+        """Makes what a writer does not need."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            if self.kinds[i] in (INT32, INT64) and self.ints[i] == NULL:
+                self.ints[i] = <PsIntCache *>calloc(1, sizeof(PsIntCache))
+                if self.ints[i] == NULL:
+                    return fail_memory()
+        self.reads = True
         return 0
+
+
+cdef inline int write_field(FieldsNode node, Writer *writer, Py_ssize_t i,
+                            PyObject *value) except -1:
+    cdef FieldKind kind = node.kinds[i]
+    cdef int64_t number
+    if kind == TEXT:
+        if PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
+            return write_sized(writer, PyUnicode_1BYTE_DATA(value), PyUnicode_GET_LENGTH(value))
+    elif kind != OTHER:
+        if PyLong_CheckExact(value) and ps_short_int(value, &number):
+            if kind == INT64:
+                reserve(writer, 8)
+                put64(writer, <uint64_t>number)
+                return 0
+            if number == <int32_t>number:
+                reserve(writer, 4)
+                put32(writer, <uint32_t>number)
+                return 0
+    return (<CodecNode>node.nodes[i]).encode_into(writer, <object>value)
+
+
+cdef inline PyObject *read_field(FieldsNode node, Reader *reader, Py_ssize_t i) except NULL:
+    """A new reference, without a word of Cython's about who owns it."""
+    cdef FieldKind kind = node.kinds[i]
+    cdef object value
+    if kind == INT64:
+        need(reader, 8)
+        return ps_cached_int(node.ints[i], <int64_t>get64(reader))
+    if kind == INT32:
+        need(reader, 4)
+        return ps_cached_int(node.ints[i], <int32_t>get32(reader))
+    if kind == TEXT:
+        value = read_text(reader, read_varint(reader))
+    else:
+        value = (<CodecNode>node.nodes[i]).decode_from(reader)
+    Py_INCREF(value)
+    return <PyObject *>value
+
+
+cdef inline int write_fields(FieldsNode node, Writer *writer, tuple values, int kind) except -1:
+    cdef Py_ssize_t i
+    cdef PyObject *item
+    if PyTuple_GET_SIZE(values) != node.count:
+        return fail_misfit(node.name)
+    write_null_bits(writer, kind, values, node.count)
+    for i in range(node.count):
+        item = PyTuple_GET_ITEM(values, i)
+        if item != Py_None:
+            write_field(node, writer, i, item)
+    return 0
 
 
 cdef class TupleNode(FieldsNode):
@@ -109,26 +216,29 @@ cdef class TupleNode(FieldsNode):
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         if PyTuple_Check(value):
-            return self.encode_fields(writer, <tuple>value, 0)
+            return write_fields(self, writer, <tuple>value, 0)
         if isinstance(value, (list, Row)):
-            return self.encode_fields(writer, tuple(value), 0)
+            return write_fields(self, writer, tuple(value), 0)
         return fail_misfit(self.name)
 
     cdef object decode_from(self, Reader *reader):
         cdef const uint8_t *nulls
         cdef tuple values
-        cdef object item
         cdef Py_ssize_t i
+        if not self.reads:
+            self.prepare_to_read()
         if read_header(reader, self.count, &nulls):
             fail_corrupt("TUPLE with a row kind")
         values = PyTuple_New(self.count)
         for i in range(self.count):
             if is_null(nulls, i):
-                item = None
+                Py_INCREF(None)
+                PyTuple_SET_ITEM(values, i, Py_None)
             else:
-                item = (<CodecNode>PyTuple_GET_ITEM(self.fields, i)).decode_from(reader)
-            Py_INCREF(item)
-            PyTuple_SET_ITEM(values, i, item)
+                PyTuple_SET_ITEM(values, i, read_field(self, reader, i))
+        if self.atomic:
+            # The garbage collector would find that out later, and by then it costs more.
+            PyObject_GC_UnTrack(<PyObject *>values)
         return values
 
 
@@ -138,7 +248,7 @@ cdef class RowNode(FieldsNode):
     def __cinit__(self, schema, *fields):
         self.field_names = list(schema.field_names)
         self.named = schema.named
-        self.kinds = list(RowKind)
+        self.row_kinds = list(RowKind)
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         cdef dict attributes
@@ -150,31 +260,33 @@ cdef class RowNode(FieldsNode):
             if own is None or own == self.field_names:
                 if attributes["_row_kind"] is not INSERT:
                     kind = attributes["_row_kind"].value
-                return self.encode_fields(writer, tuple(attributes["_values"]), kind)
+                return write_fields(self, writer, tuple(attributes["_values"]), kind)
         elif PyTuple_Check(value):
-            return self.encode_fields(writer, <tuple>value, 0)
+            return write_fields(self, writer, <tuple>value, 0)
         kind, own = row_values(value, self.field_names, self.named, self.name)
-        return self.encode_fields(writer, tuple(own), kind)
+        return write_fields(self, writer, tuple(own), kind)
 
     cdef object decode_from(self, Reader *reader):
         cdef const uint8_t *nulls
         cdef list values
-        cdef object item, row
+        cdef object row
         cdef Py_ssize_t i
-        cdef int kind = read_header(reader, self.count, &nulls)
+        cdef int kind
+        if not self.reads:
+            self.prepare_to_read()
+        kind = read_header(reader, self.count, &nulls)
         values = PyList_New(self.count)
         for i in range(self.count):
             if is_null(nulls, i):
-                item = None
+                Py_INCREF(None)
+                PyList_SET_ITEM(values, i, Py_None)
             else:
-                item = (<CodecNode>PyTuple_GET_ITEM(self.fields, i)).decode_from(reader)
-            Py_INCREF(item)
-            PyList_SET_ITEM(values, i, item)
+                PyList_SET_ITEM(values, i, read_field(self, reader, i))
         # What Row's constructor and setters do, without their calls: Row refuses plain setattr.
         row = Row.__new__(Row)
         PyObject_GenericSetAttr(row, "_fields", self.field_names)
         PyObject_GenericSetAttr(row, "_values", values)
-        PyObject_GenericSetAttr(row, "_row_kind", self.kinds[kind])
+        PyObject_GenericSetAttr(row, "_row_kind", self.row_kinds[kind])
         return row
 
 
@@ -218,7 +330,7 @@ cdef class ListNode(CodecNode):
         for i in range(count):
             item = None if is_null(nulls, i) else self.element.decode_from(reader)
             Py_INCREF(item)
-            PyList_SET_ITEM(values, i, item)
+            PyList_SET_ITEM(values, i, <PyObject *>item)
         return values
 
 

@@ -19,7 +19,13 @@ static inline uint32_t ps_hash_text(PyObject *text) {
     Py_ssize_t size = PyUnicode_GET_LENGTH(text);
     if (PyUnicode_KIND(text) == PyUnicode_1BYTE_KIND) {
         const Py_UCS1 *data = PyUnicode_1BYTE_DATA(text);
-        for (Py_ssize_t i = 0; i < size; i++) {
+        Py_ssize_t i = 0;
+        /* Four at a time: one multiplication waits for the last, not four. */
+        for (; i + 4 <= size; i += 4) {
+            result = 923521u * result + 29791u * data[i] + 961u * data[i + 1] + 31u * data[i + 2] +
+                     data[i + 3];
+        }
+        for (; i < size; i++) {
             result = 31 * result + data[i];
         }
     } else if (PyUnicode_KIND(text) == PyUnicode_2BYTE_KIND) {

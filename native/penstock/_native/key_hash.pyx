@@ -2,10 +2,11 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE
-from cpython.object cimport PyObject_IsTrue
+from cpython.object cimport PyObject, PyObject_IsTrue
 from libc.math cimport isnan
 from libc.stdint cimport int64_t
 
+from penstock._native.integers cimport ps_short_int
 from penstock._native.wire cimport ps_double_bits, ps_float_bits
 
 from penstock.network.pure import key_hash as pure
@@ -42,7 +43,8 @@ cdef int hash_any(object key, uint32_t *hash) except -1:
     if type(key) is str:
         hash[0] = ps_hash_text(key)
     elif type(key) is int:
-        number = PyLong_AsLongLongAndOverflow(key, &overflow)
+        if not ps_short_int(<PyObject *>key, &number):
+            number = PyLong_AsLongLongAndOverflow(key, &overflow)
         if overflow:
             hash[0] = <uint32_t><int64_t>pure.hash_int(key)
         elif -0x80000000 <= number <= 0x7FFFFFFF:
@@ -82,6 +84,9 @@ cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
     if kind == HASH_ANY:
         return hash_any(key, hash)
     if kind == HASH_LONG:
+        if type(key) is int and ps_short_int(<PyObject *>key, &number):
+            hash[0] = ps_hash_long(number)
+            return 0
         if type(key) is not int:
             key = PyNumber_Index(key)
         number = PyLong_AsLongLongAndOverflow(key, &overflow)

@@ -88,14 +88,6 @@ cdef class KeyedReduceOperator(FunctionOperator):
     cpdef process(self, object value, long long timestamp)
 
 
-cdef class SumFieldOperator(KeyedReduceOperator):
-    cdef Py_ssize_t position
-
-    @cython.locals(position=Py_ssize_t, position_of_key=Py_ssize_t, fields=tuple,
-                   fold=tuple)
-    cpdef process(self, object value, long long timestamp)
-
-
 cdef class FinalReduceOperator(KeyedReduceOperator):
     @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)

@@ -1,7 +1,7 @@
 """The operator loop of the runtime in use: compiled for ``native``, plain Python for ``pure``.
 
-Everything else imports the names of ``operator_loop`` from here, so that one process never mixes
-the classes of both.
+Everything else imports the names of ``operator_loop`` and ``field_sum`` from here, so that one
+process never mixes the classes of both.
 """
 
 from typing import TYPE_CHECKING
@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 from penstock.network import runtime
 
 if TYPE_CHECKING:
+    from penstock.taskexecutor.field_sum import *  # noqa: F403
     from penstock.taskexecutor.operator_loop import *  # noqa: F403
 elif runtime() == "native":
+    from penstock._native.field_sum import *  # noqa: F403
     from penstock._native.operator_loop import *  # noqa: F403
 else:
+    from penstock.taskexecutor.field_sum import *  # noqa: F403
     from penstock.taskexecutor.operator_loop import *  # noqa: F403

@@ -1,0 +1,94 @@
+/* Integers between Python and C, and the int objects that were decoded lately. */
+#ifndef PENSTOCK_INTEGERS_H
+#define PENSTOCK_INTEGERS_H
+
+#include <Python.h>
+#include <stdint.h>
+
+/* The value of an int if it is a short one: no call, and true for nearly all integers. */
+static inline int ps_short_int(PyObject *object, int64_t *value) {
+#if PY_VERSION_HEX >= 0x030C0000
+    if (PyUnstable_Long_IsCompact((PyLongObject *)object)) {
+        *value = PyUnstable_Long_CompactValue((PyLongObject *)object);
+        return 1;
+    }
+#else
+    const digit *digits = ((PyLongObject *)object)->ob_digit;
+    switch (Py_SIZE(object)) {
+    case 0:
+        *value = 0;
+        return 1;
+    case 1:
+        *value = digits[0];
+        return 1;
+    case -1:
+        *value = -(int64_t)digits[0];
+        return 1;
+    case 2:
+        *value = (int64_t)digits[0] | (int64_t)digits[1] << PyLong_SHIFT;
+        return 1;
+    case -2:
+        *value = -((int64_t)digits[0] | (int64_t)digits[1] << PyLong_SHIFT);
+        return 1;
+    }
+#endif
+    return 0;
+}
+
+enum {
+    PS_INTS_BITS = 13,
+    PS_INTS_WINDOW = 32768,  /* look-ups after which hits are judged: the first ones fill it */
+    PS_INTS_FEW_HITS = 8192, /* fewer within a window than this are not worth it */
+    PS_INTS_PAUSE = 262144   /* integers that then pass without a look-up */
+};
+
+/* Of one field.  Keys repeat: an int that is still here costs no allocation, and a dict that holds
+ * it as a key finds it by identity.  Direct mapped, guarded by the GIL.  Where integers do not
+ * repeat the cache notices that its hits are few, gives its ints back and steps aside for a while.
+ */
+typedef struct {
+    uint32_t pause;
+    uint32_t lookups;
+    uint32_t hits;
+    PyObject *slots[1 << PS_INTS_BITS];
+} PsIntCache;
+
+static inline void ps_clear_ints(PsIntCache *cache) {
+    for (size_t i = 0; i < 1 << PS_INTS_BITS; i++) {
+        Py_CLEAR(cache->slots[i]);
+    }
+}
+
+static inline PyObject *ps_cached_int(PsIntCache *cache, int64_t value) {
+    PyObject **slot, *known, *made;
+    int64_t known_value;
+    if (cache->pause) {
+        cache->pause--;
+        return PyLong_FromLongLong(value);
+    }
+    if (++cache->lookups == PS_INTS_WINDOW) {
+        if (cache->hits < PS_INTS_FEW_HITS) {
+            ps_clear_ints(cache);
+            cache->pause = PS_INTS_PAUSE;
+        }
+        cache->lookups = 0;
+        cache->hits = 0;
+    }
+    slot = &cache->slots[((uint64_t)value ^ (uint64_t)value >> PS_INTS_BITS) &
+                         ((1 << PS_INTS_BITS) - 1)];
+    known = *slot;
+    if (known != NULL && ps_short_int(known, &known_value) && known_value == value) {
+        cache->hits++;
+        Py_INCREF(known);
+        return known;
+    }
+    made = PyLong_FromLongLong(value);
+    if (made != NULL) {
+        Py_INCREF(made);
+        *slot = made;
+        Py_XDECREF(known);
+    }
+    return made;
+}
+
+#endif

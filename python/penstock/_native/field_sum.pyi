@@ -1,0 +1,1 @@
+from penstock.taskexecutor.field_sum import *  # noqa: F403
