@@ -45,7 +45,9 @@ class NetworkEnvironment:
         request_timeout_ms: int = 30_000,
         partition_request_timeout_ms: int = 10_000,
         connect_timeout_ms: int = 120_000,
+        handshake_timeout_ms: int = 10_000,
         same_host_path: bool = True,
+        tls_identity: tuple[bytes, bytes] | None = None,
         compression_codec: str = "none",
         temp_directories: Sequence[str | PathLike[str]] = ...,
     ) -> NetworkEnvironment: ...

@@ -81,8 +81,8 @@ class RawPeer:
 class RawConsumer(RawPeer):
     """Connects to an environment and reads partitions by hand."""
 
-    def __init__(self, address, token: bytes = TOKEN) -> None:
-        super().__init__(socket.create_connection(address))
+    def __init__(self, address, token: bytes = TOKEN, *, wrap=lambda sock: sock) -> None:
+        super().__init__(wrap(socket.create_connection(address)))
         try:
             self._prove_token(token)
         except BaseException:

@@ -66,15 +66,23 @@ def last_counts(pairs: list[tuple[str, int]]) -> dict[str, int]:
     return counts
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
+ENCRYPTED = {
+    "security_ssl_internal_enabled": "true",
+    "taskmanager_network_same__host_enabled": "false",
+}
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "options"), [(1, {}), (3, {}), (2, ENCRYPTED)], ids=["1", "3", "TLS"]
+)
 def test_word_count_from_files_to_files(
-    environment: MakeEnvironment, tmp_path: Path, parallelism: int
+    environment: MakeEnvironment, tmp_path: Path, parallelism: int, options: dict[str, str]
 ) -> None:
     lines = text(400)
     (tmp_path / "input").mkdir()
     for number, part in enumerate((lines[:150], lines[150:])):
         (tmp_path / "input" / f"{number}.txt").write_text("\n".join(part) + "\n")
-    env = environment(parallelism)
+    env = environment(parallelism, **options)
     source = FileSource.for_record_stream_format(
         StreamFormat.text_line_format(), str(tmp_path / "input")
     )

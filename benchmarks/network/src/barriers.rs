@@ -5,7 +5,7 @@ use std::time::Instant;
 use penstock_memory::DataType;
 use penstock_network::Batch;
 
-use crate::exchange::{environment, partition, reader};
+use crate::exchange::{Link, environment, partition, reader};
 use crate::report::{Report, p50_us};
 
 /// An event's bytes; what they mean plays no part here.
@@ -46,8 +46,8 @@ pub(crate) fn measure(report: &Report) {
 
 /// The middle time in microseconds until all channels, or the first one, have delivered.
 fn until_all(data_type: DataType, channels: usize, rounds: usize, first: bool) -> f64 {
-    let producer = environment("producer", channels, false);
-    let consumer = environment("consumer", channels, false);
+    let producer = environment("producer", channels, Link::Tcp);
+    let consumer = environment("consumer", channels, Link::Tcp);
     let partition = partition(&producer, 1, channels, -1);
     let mut reader = reader(&consumer, &producer, 1, channels);
     let gate = reader.gate().clone();

@@ -1,4 +1,5 @@
-//! Two environments in one process exchange records, by TCP or by the same-host path.
+//! Two environments in one process exchange records, by TCP, plain, encrypted or compressed, or by
+//! the same-host path.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU8, Ordering};
@@ -7,10 +8,30 @@ use std::time::{Duration, Instant};
 use penstock_network::framing::Records;
 use penstock_network::{
     Batch, ChannelDescriptor, ChannelLocation, Cursor, EnvironmentConfig, NetworkEnvironment,
-    PartitionType, RecordReader, ResultPartition,
+    PartitionType, RecordReader, ResultPartition, TlsIdentity, wire::Compression,
 };
 
 use crate::report::{Report, p50_us};
+
+/// How the two environments reach each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    Tcp,
+    Tls,
+    Lz4,
+    SameHost,
+}
+
+impl Link {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Tls => "TLS",
+            Self::Lz4 => "LZ4",
+            Self::SameHost => "same host",
+        }
+    }
+}
 
 pub(crate) fn measure(report: &Report) {
     let small = report.count(60_000_000, 100_000) as u64;
@@ -19,29 +40,42 @@ pub(crate) fn measure(report: &Report) {
         ("8 B records, 1,000 channels, 1 ms", 1_000, 1),
     ] {
         report.row(name, "M/s", || {
-            throughput(false, 8, channels, flush_ms, small).0
+            throughput(Link::Tcp, 8, channels, flush_ms, small).0
         });
     }
     let bytes = report.count(2 << 30, 4 << 20) as u64;
     for (name, size) in [("1 KiB", 1 << 10), ("32 KiB", 32 << 10)] {
-        for (path, same_host) in [("TCP", false), ("same host", true)] {
-            report.row(&format!("{name} records, {path}"), "GB/s", || {
-                throughput(same_host, size, 1, 100, bytes / size as u64).1
+        for link in [Link::Tcp, Link::Tls, Link::Lz4, Link::SameHost] {
+            report.row(&format!("{name} records, {}", link.name()), "GB/s", || {
+                throughput(link, size, 1, 100, bytes / size as u64).1
             });
         }
     }
     let rounds = report.count(20_000, 10);
-    for (path, same_host) in [("TCP", false), ("same host", true)] {
-        report.row(&format!("flushed 8 B record one way, {path}"), "us", || {
-            one_way(same_host, rounds)
-        });
+    for link in [Link::Tcp, Link::Tls, Link::SameHost] {
+        let name = format!("flushed 8 B record one way, {}", link.name());
+        report.row(&name, "us", || one_way(link, rounds));
     }
 }
 
-pub(crate) fn environment(name: &str, channels: usize, same_host: bool) -> NetworkEnvironment {
+/// What the tests show each other; it protects nothing.
+fn identity() -> TlsIdentity {
+    TlsIdentity {
+        certificate: include_bytes!("../../../rust/network/tests/identity/certificate.der").into(),
+        private_key: include_bytes!("../../../rust/network/tests/identity/private_key.der").into(),
+    }
+}
+
+pub(crate) fn environment(name: &str, channels: usize, link: Link) -> NetworkEnvironment {
     let config = EnvironmentConfig {
         num_segments: 256 + 4 * channels,
-        same_host_path: same_host,
+        same_host_path: link == Link::SameHost,
+        tls: (link == Link::Tls).then(identity),
+        compression: if link == Link::Lz4 {
+            Compression::Lz4
+        } else {
+            Compression::None
+        },
         ..EnvironmentConfig::new(name, b"token")
     };
     NetworkEnvironment::new(config).expect("an environment")
@@ -129,20 +163,37 @@ fn consume(mut reader: RecordReader) -> u64 {
     }
 }
 
+/// Bytes that compress about as well as prose: words drawn at random from a short list.
+fn text(bytes: usize) -> impl Iterator<Item = u8> {
+    const WORDS: [&str; 8] = [
+        "stream ", "of ", "the ", "records ", "and ", "buffers ", "credit ", "waits ",
+    ];
+    let mut state = 1_u64;
+    std::iter::repeat_with(move || {
+        // Knuth's linear congruential generator.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        WORDS[(state >> 61) as usize]
+    })
+    .flat_map(str::bytes)
+    .take(bytes)
+}
+
 /// Millions of records and gigabytes a second.
 fn throughput(
-    same_host: bool,
+    link: Link,
     record_bytes: usize,
     channels: usize,
     flush_ms: i64,
     total: u64,
 ) -> (f64, f64) {
-    let producer = environment("producer", channels, same_host);
-    let consumer = environment("consumer", channels, same_host);
+    let producer = environment("producer", channels, link);
+    let consumer = environment("consumer", channels, link);
     let partition = partition(&producer, 1, channels, flush_ms);
     let reader = reader(&consumer, &producer, 1, channels);
     let mut framed = (record_bytes as u32).to_be_bytes().to_vec();
-    framed.resize(4 + record_bytes, 1);
+    framed.extend(text(record_bytes));
     let small: Option<[u8; 12]> = framed.as_slice().try_into().ok();
     let started = Instant::now();
     let count = std::thread::scope(|scope| {
@@ -175,9 +226,9 @@ fn throughput(
 }
 
 /// Half of the middle round trip of a flushed record, in microseconds.
-fn one_way(same_host: bool, rounds: usize) -> f64 {
-    let left = environment("left", 1, same_host);
-    let right = environment("right", 1, same_host);
+fn one_way(link: Link, rounds: usize) -> f64 {
+    let left = environment("left", 1, link);
+    let right = environment("right", 1, link);
     let (there, back) = (partition(&left, 1, 1, 0), partition(&right, 2, 1, 0));
     let mut at_right = reader(&right, &left, 1, 1);
     let mut at_left = reader(&left, &right, 2, 1);

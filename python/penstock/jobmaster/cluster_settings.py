@@ -15,8 +15,12 @@ DURATION_KEYS = (
     "taskmanager.slot.timeout",
     "task.cancellation.interval",
     "task.cancellation.timeout",
+    "security.ssl.internal.handshake-timeout",
 )
 """Durations that reach the TaskExecutors; normalised here, so that they need no parser."""
+
+FLAG_KEYS = ("taskmanager.network.same-host.enabled",)
+"""Booleans that reach the TaskExecutors; normalised here to "true" or "false"."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class ClusterSettings:
         shutdown_grace_ms: ``cluster.shutdown.grace``: time that workers get to end by themselves,
             and a cancelled job to be cancelled, before workers are killed.
         bind_host: ``jobmanager.bind-host``.
+        tls_enabled: ``security.ssl.internal.enabled``: the data plane's connections between hosts
+            are encrypted.
         runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
     """
 
@@ -41,6 +47,7 @@ class ClusterSettings:
     heartbeat_timeout_ms: int
     shutdown_grace_ms: int
     bind_host: str
+    tls_enabled: bool
     runtime: str
 
     @staticmethod
@@ -59,6 +66,7 @@ class ClusterSettings:
             heartbeat_timeout_ms=_duration(configuration, "heartbeat.timeout", 50_000),
             shutdown_grace_ms=_duration(configuration, "cluster.shutdown.grace", 5_000),
             bind_host=configuration.get("jobmanager.bind-host", "127.0.0.1"),
+            tls_enabled=_flag(configuration, "security.ssl.internal.enabled", default=False),
             runtime=configuration.get("penstock.runtime") or runtime(),
         )
         if settings.runtime not in ("native", "pure"):
@@ -74,17 +82,33 @@ class ClusterSettings:
 
 
 def worker_configuration(configuration: Mapping[str, str]) -> dict[str, str]:
-    """The configuration as TaskExecutors get it: durations as whole milliseconds."""
+    """The configuration as TaskExecutors get it: durations as whole milliseconds, flags checked.
+
+    Raises:
+        ConfigurationError: a value is malformed; names key and value.
+    """
     result = dict(configuration)
     for key in DURATION_KEYS:
         if key in result:
             result[key] = str(_duration(configuration, key, 0))
+    for key in FLAG_KEYS:
+        if key in result:
+            result[key] = "true" if _flag(configuration, key, default=False) else "false"
     return result
 
 
 def _duration(configuration: Mapping[str, str], key: str, default_ms: int) -> int:
     text = configuration.get(key)
     return default_ms if text is None else parse_duration_ms(text, key)
+
+
+def _flag(configuration: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = configuration.get(key)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise ConfigurationError(f"{key} is true or false, not {text!r}")
+    return text.lower() == "true"
 
 
 def _positive(configuration: Mapping[str, str], key: str) -> int | None:

@@ -28,6 +28,7 @@ from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
+from penstock.rpc.job_certificate import new_job_certificate
 from penstock.rpc.server import RpcServer
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Dispatcher:
         self._configuration = worker_configuration(configuration)
         self._launch_extras = dict(launch_extras or {})
         self._token = new_token()
+        self._certificate = new_job_certificate() if settings.tls_enabled else None
         self._stop_lock = threading.Lock()
         self._stopped = threading.Event()
         self._stopping = False
@@ -366,6 +368,7 @@ class Dispatcher:
     def _launch_specification(
         self, executor_id: str, epoch: int, slots: int
     ) -> Mapping[str, object]:
+        identity = self._certificate
         return {
             "driver": list(self.address),
             "token": self._token.hex(),
@@ -373,6 +376,7 @@ class Dispatcher:
             "slots": slots,
             "bind_host": self.settings.bind_host,
             "runtime": self.settings.runtime,
+            "tls_identity": None if identity is None else [part.hex() for part in identity],
             "epoch": epoch,
             "config": self._configuration,
         } | self._launch_extras

@@ -22,6 +22,8 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     Attributes:
         driver: host and port of the driver's rpc server.
         token: the job's token in hexadecimal.
+        tls_identity: the job's certificate and its key (DER) in hexadecimal, if connections
+            between TaskExecutors are encrypted.
         epoch: incarnation of this executor id; an older one is refused at registration.
         sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.
         temp_dirs: where temporary directories may be made; the system's default when empty.
@@ -33,6 +35,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     slots: int
     bind_host: str = "127.0.0.1"
     runtime: str = "native"
+    tls_identity: tuple[str, str] | None = None
     epoch: int = 0
     config: dict[str, str] = {}
     sys_path: tuple[str, ...] = ()
@@ -46,6 +49,14 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     def token_bytes(self) -> bytes:
         """The token as the authentication uses it."""
         return bytes.fromhex(self.token)
+
+    @property
+    def tls_identity_bytes(self) -> tuple[bytes, bytes] | None:
+        """Certificate and key as the data plane uses them."""
+        if self.tls_identity is None:
+            return None
+        certificate, private_key = self.tls_identity
+        return bytes.fromhex(certificate), bytes.fromhex(private_key)
 
 
 def read_launch_spec(stream: BinaryIO) -> LaunchSpec:

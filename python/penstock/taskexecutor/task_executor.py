@@ -388,6 +388,9 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
         floating_buffers_per_gate=integer(
             "taskmanager.network.memory.floating-buffers-per-gate", 8
         ),
+        handshake_timeout_ms=integer("security.ssl.internal.handshake-timeout", 10_000),
+        same_host_path=_flag(config, "taskmanager.network.same-host.enabled", default=True),
+        tls_identity=launch.tls_identity_bytes,
         compression_codec=config.get("taskmanager.network.compression.codec", "none"),
         temp_directories=launch.temp_dirs,
     )
@@ -414,6 +417,11 @@ def _integer(config: dict[str, str], key: str, default: int) -> int:
         return int(value)
     except ValueError:
         raise ConfigurationError(f"{key} must be a whole number, not {value!r}") from None
+
+
+def _flag(config: dict[str, str], key: str, *, default: bool) -> bool:
+    """Reads a boolean that the driver has already checked."""
+    return config[key] == "true" if key in config else default
 
 
 def _seconds(config: dict[str, str], key: str, default_ms: int) -> float:

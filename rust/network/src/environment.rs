@@ -17,7 +17,7 @@ use crate::partition::{
     Released, ResultPartition,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
-use crate::transport::{Command, Transport};
+use crate::transport::{Command, TlsIdentity, Transport};
 use crate::wire::{Compression, PartitionId, ReceiverId};
 
 /// Buffers of one subpartition at which a partition counts as unavailable.
@@ -46,10 +46,14 @@ pub struct EnvironmentConfig {
     pub request_timeout: Duration,
     /// How long a partition request may wait for the partition.
     pub partition_request_timeout: Duration,
-    /// How long connecting may take, authentication included.
+    /// How long connecting may take.
     pub connect_timeout: Duration,
+    /// How long a peer may take to prove itself once it is connected, TLS included.
+    pub handshake_timeout: Duration,
     /// Whether executors of the same host are reached by Unix sockets instead of TCP.
     pub same_host_path: bool,
+    /// What is shown on connections to other hosts, which are then encrypted.
+    pub tls: Option<TlsIdentity>,
     /// How buffers for other executors are compressed.
     pub compression: Compression,
     /// Where blocking partitions and records too long for memory are written; empty means the
@@ -72,7 +76,9 @@ impl EnvironmentConfig {
             request_timeout: Duration::from_secs(30),
             partition_request_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(120),
+            handshake_timeout: Duration::from_secs(10),
             same_host_path: true,
+            tls: None,
             compression: Compression::None,
             spill_directories: Vec::new(),
         }
@@ -145,7 +151,7 @@ impl NetworkEnvironment {
     ///
     /// # Errors
     /// `InsufficientBuffers` when the memory cannot be had, `Io` when the port cannot be opened or
-    /// a thread cannot start.
+    /// a thread cannot start, `Authentication` when the TLS identity cannot be used.
     pub fn new(config: EnvironmentConfig) -> Result<Self> {
         let config = Arc::new(config);
         let pool = NetworkBufferPool::new(

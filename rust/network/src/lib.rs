@@ -35,6 +35,7 @@ pub use gate::{
     Batch, BufferOrEvent, InputGate, Next, RecordReader, SingleInputGate, UnionInputGate,
 };
 pub use partition::{Cursor, PartitionType, ResultPartition};
+pub use transport::TlsIdentity;
 
 /// Lower-case hexadecimal of `bytes`, for messages.
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -7,7 +7,8 @@ use std::sync::Once;
 use std::time::Duration;
 
 use penstock_network::{
-    ChannelDescriptor, ChannelLocation, EnvironmentConfig, Error, PartitionType, wire::Compression,
+    ChannelDescriptor, ChannelLocation, EnvironmentConfig, Error, PartitionType, TlsIdentity,
+    wire::Compression,
 };
 use pyo3::prelude::*;
 
@@ -44,7 +45,9 @@ impl NetworkEnvironment {
         request_timeout_ms = 30_000,
         partition_request_timeout_ms = 10_000,
         connect_timeout_ms = 120_000,
+        handshake_timeout_ms = 10_000,
         same_host_path = true,
+        tls_identity = None,
         compression_codec = "none",
         temp_directories = Vec::new(),
     ))]
@@ -64,7 +67,9 @@ impl NetworkEnvironment {
         request_timeout_ms: u64,
         partition_request_timeout_ms: u64,
         connect_timeout_ms: u64,
+        handshake_timeout_ms: u64,
         same_host_path: bool,
+        tls_identity: Option<(Vec<u8>, Vec<u8>)>,
         compression_codec: &str,
         temp_directories: Vec<PathBuf>,
     ) -> PyResult<Self> {
@@ -83,7 +88,12 @@ impl NetworkEnvironment {
             request_timeout: Duration::from_millis(request_timeout_ms),
             partition_request_timeout: Duration::from_millis(partition_request_timeout_ms),
             connect_timeout: Duration::from_millis(connect_timeout_ms),
+            handshake_timeout: Duration::from_millis(handshake_timeout_ms),
             same_host_path,
+            tls: tls_identity.map(|(certificate, private_key)| TlsIdentity {
+                certificate,
+                private_key,
+            }),
             compression,
             spill_directories: temp_directories,
             ..EnvironmentConfig::new(executor_id, token)

@@ -1,10 +1,15 @@
 """The worker's launch line decides how its data plane is set up."""
 
+import io
 import os
+import socket
+import ssl
 
 import pytest
 from penstock.errors import ConfigurationError, NetworkError
-from penstock.taskexecutor.launch import LaunchSpec
+from penstock.jobmaster.cluster_settings import ClusterSettings, worker_configuration
+from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
+from penstock.taskexecutor.launch import LaunchSpec, read_launch_spec
 from penstock.taskexecutor.task_executor import create_network_environment
 
 
@@ -22,6 +27,34 @@ def test_compression_codec():
     config = {"taskmanager.network.compression.codec": "zip"}
     with pytest.raises(ConfigurationError, match="zip"):
         create_network_environment(launch(config=config))
+
+
+def test_encryption():
+    """The job's certificate reaches the data plane, which encrypts with it, as configured."""
+    certificate, private_key = new_job_certificate()
+    config = {"taskmanager.network.same-host.enabled": "false"}
+    spec = launch(config=config, tls_identity=(certificate.hex(), private_key.hex()))
+    environment = create_network_environment(read_launch_spec(io.BytesIO(spec.encode())))
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(cadata=certificate)
+        with (
+            socket.create_connection(environment.address, timeout=10) as raw,
+            context.wrap_socket(raw, server_hostname=SERVER_NAME) as client,
+        ):
+            assert client.getpeercert(binary_form=True) == certificate
+    finally:
+        environment.close()
+
+
+def test_flags_of_the_driver():
+    """The driver checks what workers are to take for granted."""
+    key = "taskmanager.network.same-host.enabled"
+    assert worker_configuration({key: "False"})[key] == "false"
+    with pytest.raises(ConfigurationError, match=key):
+        worker_configuration({key: "perhaps"})
+    with pytest.raises(ConfigurationError, match=r"security\.ssl\.internal\.enabled"):
+        ClusterSettings.from_configuration({"security.ssl.internal.enabled": "yes"})
 
 
 def test_temporary_directories(tmp_path):

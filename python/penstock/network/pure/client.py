@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.buffer import Buffer
     from penstock.network.pure.event_loop import EventLoop, Timer
     from penstock.network.pure.input_channel import RemoteInputChannel
+    from penstock.network.pure.tls import TlsContexts
 
 logger = logging.getLogger(__name__)
 
@@ -107,15 +108,19 @@ class PartitionRequestClient:
         token: bytes,
         *,
         connect_timeout_ms: int,
+        handshake_timeout_ms: int,
         max_backoff_ms: int,
         partition_request_timeout_ms: int,
         same_host_path: bool,
+        tls: TlsContexts | None,
     ) -> None:
         self._loop = loop
         self._same_host_path = same_host_path
+        self._tls = tls
         self._address = address
         self._token = token
         self._connect_timeout_ms = connect_timeout_ms
+        self._handshake_timeout_ms = handshake_timeout_ms
         self._max_backoff_ms = max_backoff_ms
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._peer = f"{address[0]}:{address[1]}"
@@ -180,6 +185,8 @@ class PartitionRequestClient:
                 )
             )
             return
+        # What two processes of one host say to each other never leaves it.
+        tls = self._tls if sock.family != socket.AF_UNIX else None
         self._connection = Connection(
             self._loop,
             sock,
@@ -187,6 +194,8 @@ class PartitionRequestClient:
             ClientHandshake(self._token),
             self,
             accepts_buffers=True,
+            handshake_timeout_ms=self._handshake_timeout_ms,
+            tls=tls.connect() if tls is not None else None,
         )
 
     def on_open(self) -> None:
@@ -352,13 +361,17 @@ class ConnectionManager:
         token: bytes,
         *,
         connect_timeout_ms: int,
+        handshake_timeout_ms: int,
         partition_request_timeout_ms: int,
         same_host_path: bool,
+        tls: TlsContexts | None,
     ) -> None:
         self._loop = loop
         self._token = token
         self._same_host_path = same_host_path
+        self._tls = tls
         self._connect_timeout_ms = connect_timeout_ms
+        self._handshake_timeout_ms = handshake_timeout_ms
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._clients: dict[tuple[str, int], PartitionRequestClient] = {}
 
@@ -370,9 +383,11 @@ class ConnectionManager:
             address,
             self._token,
             connect_timeout_ms=self._connect_timeout_ms,
+            handshake_timeout_ms=self._handshake_timeout_ms,
             max_backoff_ms=self._partition_request_timeout_ms,
             partition_request_timeout_ms=self._partition_request_timeout_ms,
             same_host_path=self._same_host_path,
+            tls=self._tls,
         )
         # setdefault is atomic, so concurrent callers share one client.
         return self._clients.setdefault(address, client)

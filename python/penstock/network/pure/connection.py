@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.event_loop import EventLoop
     from penstock.network.pure.handshake import Handshake
+    from penstock.network.pure.tls import TlsSession
 
 logger = logging.getLogger(__name__)
-
-HANDSHAKE_TIMEOUT_SECONDS = 10.0
-"""How long a peer may stay silent before it has proved itself."""
 
 _RECEIVES_PER_TURN = 8
 _MAX_VECTORS = min(64, os.sysconf("SC_IOV_MAX"))
@@ -86,6 +84,8 @@ class Connection:
         handler: ConnectionHandler,
         *,
         accepts_buffers: bool,
+        handshake_timeout_ms: int,
+        tls: TlsSession | None,
     ) -> None:
         self._loop = loop
         self._socket = sock
@@ -93,6 +93,7 @@ class Connection:
         self._handler = handler
         self._handshake: Handshake | None = handshake
         self._handshake_bytes = bytearray()
+        self._tls = tls
         self._decoder = FrameDecoder(handler, accepts_buffers=accepts_buffers)
         self._outgoing: deque[tuple[memoryview, Callable[[], None] | None]] = deque()
         self._outgoing_bytes = 0
@@ -102,10 +103,12 @@ class Connection:
         sock.setblocking(False)
         _configure(sock)
         loop.register(sock, self._mask, self)
-        self._timer = loop.call_later(HANDSHAKE_TIMEOUT_SECONDS, self._on_handshake_timeout)
-        if greeting := handshake.greeting():
-            self._enqueue(greeting, None)
-            self._write()
+        self._timer = loop.call_later(handshake_timeout_ms / 1000, self._on_handshake_timeout)
+        if tls is None:
+            self._greet(handshake)
+        else:
+            tls.shake_hands()
+            self._send_of_tls(tls)
 
     @property
     def is_open(self) -> bool:
@@ -178,15 +181,39 @@ class Connection:
                 self._lost(None)
                 return
             try:
-                self._consume(buffer[:count])
+                self._consume(self._decrypt(buffer[:count]))
             except (CorruptStreamError, AuthenticationError, IllegalStateError) as error:
                 logger.warning("dropping the connection with %s: %s", self.peer, error)
-                self.close(error)
+                self.close(type(error)(f"{error} (on the connection with '{self.peer}')"))
             if self._closed or count < len(buffer):
                 return
 
+    def _decrypt(self, data: memoryview) -> memoryview:
+        tls = self._tls
+        if tls is None:
+            return data
+        was_established = tls.is_established
+        try:
+            plaintext = tls.open(data)
+        finally:
+            # After a failure too: it tells the peer why.
+            self._send_of_tls(tls)
+        if self._handshake is not None and tls.is_established and not was_established:
+            self._greet(self._handshake)
+        return memoryview(plaintext)
+
+    def _send_of_tls(self, tls: TlsSession) -> None:
+        if data := tls.take_outgoing():
+            self._append(data, None)
+            self._write()
+
+    def _greet(self, handshake: Handshake) -> None:
+        if greeting := handshake.greeting():
+            self._enqueue(greeting, None)
+            self._write()
+
     def _consume(self, data: memoryview) -> None:
-        while self._handshake is not None and len(data):
+        while not self._closed and self._handshake is not None and len(data):
             handshake = self._handshake
             count = min(handshake.expects_bytes - len(self._handshake_bytes), len(data))
             self._handshake_bytes += data[:count]
@@ -210,6 +237,15 @@ class Connection:
             if done is not None:
                 done()
             return
+        if self._tls is not None:
+            data = self._tls.seal(data)
+            if done is not None:
+                # What is sent is the ciphertext; the buffer has served.
+                done()
+                done = None
+        self._append(data, done)
+
+    def _append(self, data: bytes | memoryview, done: Callable[[], None] | None) -> None:
         self._outgoing.append((memoryview(data), done))
         self._outgoing_bytes += len(data)
 

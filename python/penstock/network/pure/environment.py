@@ -23,6 +23,7 @@ from penstock.network.pure.output_flusher import OutputFlusher
 from penstock.network.pure.partition_manager import ResultPartitionManager
 from penstock.network.pure.result_partition import ResultPartition
 from penstock.network.pure.server import TransportServer
+from penstock.network.pure.tls import TlsContexts
 from penstock.network.pure.wire import PARTITION_ID_BYTES
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class NetworkEnvironment:
         request_timeout_ms: int = 30_000,
         partition_request_timeout_ms: int = 10_000,
         connect_timeout_ms: int = 120_000,
+        handshake_timeout_ms: int = 10_000,
         same_host_path: bool = True,
+        tls_identity: tuple[bytes, bytes] | None = None,
         compression_codec: str = "none",
         temp_directories: Sequence[str] = (),
     ) -> None:
@@ -70,6 +73,7 @@ class NetworkEnvironment:
                 "at least 0 and 1 are needed"
             )
         _check_compression(compression_codec)
+        tls = TlsContexts(*tls_identity) if tls_identity is not None else None
         self.executor_id = executor_id
         self._exclusive = exclusive_buffers_per_channel
         self._floating = floating_buffers_per_gate
@@ -88,7 +92,9 @@ class NetworkEnvironment:
                 token,
                 self._partitions,
                 partition_request_timeout_ms,
+                handshake_timeout_ms=handshake_timeout_ms,
                 same_host_path=same_host_path,
+                tls=tls,
             )
         except OSError:
             self._loop.close(lambda: None)
@@ -97,8 +103,10 @@ class NetworkEnvironment:
             self._loop,
             token,
             connect_timeout_ms=connect_timeout_ms,
+            handshake_timeout_ms=handshake_timeout_ms,
             partition_request_timeout_ms=partition_request_timeout_ms,
             same_host_path=same_host_path,
+            tls=tls,
         )
         self._flusher = OutputFlusher(f"penstock-flusher-{executor_id}")
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.partition_manager import ResultPartitionManager
     from penstock.network.pure.result_partition import ResultPartition, SubpartitionView
     from penstock.network.pure.subpartition import BufferAndBacklog
+    from penstock.network.pure.tls import TlsContexts
 
 logger = logging.getLogger(__name__)
 
@@ -372,10 +373,14 @@ class TransportServer:
         partitions: ResultPartitionManager,
         partition_request_timeout_ms: int,
         *,
+        handshake_timeout_ms: int,
         same_host_path: bool,
+        tls: TlsContexts | None,
     ) -> None:
         self._loop = loop
         self._token = token
+        self._handshake_timeout_ms = handshake_timeout_ms
+        self._tls = tls
         self._partitions = partitions
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._connections: set[Connection] = set()
@@ -398,6 +403,7 @@ class TransportServer:
         queue = PartitionRequestQueue(
             self._loop, self._partitions, self._partition_request_timeout_ms
         )
+        tls = self._tls if sock.family != socket.AF_UNIX else None
         connection = Connection(
             self._loop,
             sock,
@@ -405,6 +411,8 @@ class TransportServer:
             ServerHandshake(self._token),
             queue,
             accepts_buffers=False,
+            handshake_timeout_ms=self._handshake_timeout_ms,
+            tls=tls.accept() if tls is not None else None,
         )
         queue.bind(connection)
         self._connections.add(connection)

@@ -1,7 +1,7 @@
 //! One connection: its socket, the handshake that opens it, and the two ways of using it.
 
-use std::io::ErrorKind;
-use std::time::Instant;
+use std::io::{ErrorKind, Write};
+use std::time::{Duration, Instant};
 
 use super::auth::{self, ANSWER_BYTES, NONCE_BYTES, PROOF_BYTES, Role};
 use super::client::ClientChannels;
@@ -125,7 +125,7 @@ impl Connection {
     }
 
     /// A connecting socket became writable: it is connected or has failed.
-    pub(super) fn finish_connecting(&mut self) -> Result<()> {
+    pub(super) fn finish_connecting(&mut self, handshake_timeout: Duration) -> Result<()> {
         let refused = |error: std::io::Error| {
             Error::PartitionConnection(format!(
                 "Connecting to remote executor {} failed: {error}. The remote executor was \
@@ -139,6 +139,7 @@ impl Connection {
         if self.socket.check_connected().map_err(refused)? {
             self.socket.configure().map_err(refused)?;
             self.phase = Phase::AwaitNonce;
+            self.deadline = Some(Instant::now() + handshake_timeout);
         }
         Ok(())
     }
@@ -240,8 +241,11 @@ impl Connection {
             {
                 readers.fill(&mut self.outbound)?;
             }
-            if self.outbound.is_empty() || !self.writable || turn >= TURN_BYTES {
+            if !self.writable || turn >= TURN_BYTES {
                 return Ok(());
+            }
+            if self.outbound.is_empty() {
+                return self.flush();
             }
             let before = self.outbound.bytes();
             match self.outbound.write(&mut self.socket) {
@@ -254,6 +258,15 @@ impl Connection {
         }
     }
 
+    /// Hands the socket what it has taken and not sent.
+    fn flush(&mut self) -> Result<()> {
+        match self.socket.flush() {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+            flushed => flushed.map_err(|error| self.lost(&error))?,
+        }
+        Ok(())
+    }
+
     /// Whether another turn would find something to do.
     pub(super) fn has_work(&self) -> bool {
         if matches!(self.phase, Phase::Connecting) {
@@ -263,7 +276,8 @@ impl Connection {
             Side::Server(readers) => readers.has_available(),
             Side::Client(_) => false,
         };
-        self.readable || (self.writable && (to_send || !self.outbound.is_empty()))
+        let to_send = to_send || !self.outbound.is_empty() || self.socket.wants_flush();
+        self.readable || (self.writable && to_send)
     }
 
     /// Closes the socket and gives up what was on its way; returns the peer, whether the
@@ -287,6 +301,8 @@ impl Connection {
                  executor was lost.",
                 self.peer
             ),
+            // What has come makes no sense as TLS, or the certificate is another job's.
+            ErrorKind::InvalidData => format!("TLS with {} failed: {error}", self.peer),
             _ => format!(
                 "Local transport error on the connection to {}: {error}",
                 self.peer

@@ -17,6 +17,7 @@ use super::connection::{Connection, Phase, Side};
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
 use super::same_host;
 use super::socket::{Peer, Socket};
+use super::tls::Tls;
 use super::{Command, FIRST_CONNECTION, Transport};
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
@@ -29,8 +30,6 @@ use crate::wire::Message;
 pub(super) const WAKER: Token = Token(2);
 /// Events taken from one poll.
 const MAX_EVENTS: usize = 256;
-/// Time a peer has to authenticate itself.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections that may be open at once; further ones are refused.
 const MAX_CONNECTIONS: usize = 4096;
 
@@ -39,6 +38,8 @@ pub(super) struct Context {
     pub(super) transport: Arc<Transport>,
     pub(super) manager: Arc<PartitionManager>,
     pub(super) config: Arc<EnvironmentConfig>,
+    /// How connections between hosts are encrypted, if they are.
+    pub(super) tls: Option<Tls>,
 }
 
 /// The state of the I/O thread.
@@ -62,6 +63,7 @@ impl IoThread {
         transport: Arc<Transport>,
         manager: Arc<PartitionManager>,
         config: Arc<EnvironmentConfig>,
+        tls: Option<Tls>,
     ) -> Self {
         Self {
             poll,
@@ -70,6 +72,7 @@ impl IoThread {
                 transport,
                 manager,
                 config,
+                tls,
             },
             connections: HashMap::new(),
             clients: HashMap::new(),
@@ -165,7 +168,7 @@ impl IoThread {
                 if !connection.writable && !connection.readable {
                     return Ok(());
                 }
-                connection.finish_connecting()?;
+                connection.finish_connecting(self.context.config.handshake_timeout)?;
                 if matches!(connection.phase, Phase::Connecting) {
                     return Ok(());
                 }
@@ -305,7 +308,13 @@ impl IoThread {
         };
         let mut socket = match same_host {
             Some(stream) => Socket::SameHost(stream),
-            None => Socket::Tcp(TcpStream::connect(address).map_err(failed)?),
+            None => {
+                let stream = TcpStream::connect(address).map_err(failed)?;
+                match &self.context.tls {
+                    Some(tls) => Socket::Tls(Box::new(tls.connect(stream).map_err(failed)?)),
+                    None => Socket::Tcp(stream),
+                }
+            }
         };
         let token = self.register(&mut socket).map_err(failed)?;
         let deadline = Instant::now() + self.context.config.connect_timeout;
@@ -327,16 +336,16 @@ impl IoThread {
         Ok(token)
     }
 
-    fn on_accepted(&mut self, mut socket: Socket, peer: Peer) {
+    fn on_accepted(&mut self, socket: Socket, peer: Peer) {
         if self.connections.len() >= MAX_CONNECTIONS {
             log::warn!("refusing a connection from {peer}: {MAX_CONNECTIONS} are open");
             return;
         }
-        let accepted = socket.configure().and_then(|()| self.register(&mut socket));
-        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
-        let connection = accepted
+        let deadline = Instant::now() + self.context.config.handshake_timeout;
+        let connection = self
+            .prepare(socket)
             .map_err(|error| Error::io("preparing an accepted connection", &error))
-            .and_then(|token| Connection::accepted(token, socket, peer, deadline));
+            .and_then(|(token, socket)| Connection::accepted(token, socket, peer, deadline));
         match connection {
             Ok(connection) => {
                 let token = connection.token;
@@ -345,6 +354,17 @@ impl IoThread {
             }
             Err(error) => log::warn!("dropping a connection from {peer}: {error}"),
         }
+    }
+
+    /// Makes an accepted socket ready for use.
+    fn prepare(&mut self, socket: Socket) -> std::io::Result<(usize, Socket)> {
+        let mut socket = match (socket, &self.context.tls) {
+            (Socket::Tcp(stream), Some(tls)) => Socket::Tls(Box::new(tls.accept(stream)?)),
+            (socket, _) => socket,
+        };
+        socket.configure()?;
+        let token = self.register(&mut socket)?;
+        Ok((token, socket))
     }
 
     /// Ends one connection; whatever depends on it learns why, everything else goes on.

@@ -1,5 +1,5 @@
-//! The transport: one I/O thread per executor and the connections it owns, by TCP or, on the same
-//! host, by Unix sockets.
+//! The transport: one I/O thread per executor and the connections it owns, by TCP, with TLS if that
+//! is asked for, or, on the same host, by Unix sockets.
 //!
 //! Sockets live in this module only.  Other threads talk to the I/O thread by commands; every
 //! command is coalesced by its sender (one announcement per channel with new credit, one
@@ -16,6 +16,7 @@ mod outbound;
 mod same_host;
 mod server;
 mod socket;
+mod tls;
 
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
@@ -23,6 +24,8 @@ use std::thread::JoinHandle;
 use mio::{Poll, Token, Waker};
 
 use self::listeners::Listeners;
+use self::tls::Tls;
+pub use self::tls::TlsIdentity;
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
@@ -81,6 +84,7 @@ impl Transport {
         config: &Arc<EnvironmentConfig>,
         manager: &Arc<PartitionManager>,
     ) -> Result<Arc<Self>> {
+        let tls = config.tls.as_ref().map(Tls::new).transpose()?;
         let bind = || {
             let poll = Poll::new()?;
             let (listeners, address) =
@@ -104,6 +108,7 @@ impl Transport {
             Arc::clone(&transport),
             Arc::clone(manager),
             Arc::clone(config),
+            tls,
         );
         let thread = std::thread::Builder::new()
             .name("penstock-io".into())

@@ -10,6 +10,8 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustix::net::sockopt;
 
+use super::tls::TlsStream;
+
 /// Silence after which a peer is probed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 /// Time between two probes.
@@ -24,6 +26,8 @@ const USER_TIMEOUT_MS: u32 = 30_000;
 pub(super) enum Socket {
     /// To any host.
     Tcp(TcpStream),
+    /// To any host, encrypted.
+    Tls(Box<TlsStream>),
     /// To a process of this host.
     SameHost(UnixStream),
 }
@@ -33,6 +37,7 @@ impl Socket {
     pub(super) fn take_error(&self) -> io::Result<Option<io::Error>> {
         match self {
             Self::Tcp(stream) => stream.take_error(),
+            Self::Tls(stream) => stream.socket().take_error(),
             Self::SameHost(stream) => stream.take_error(),
         }
     }
@@ -41,6 +46,7 @@ impl Socket {
     pub(super) fn check_connected(&self) -> io::Result<bool> {
         let connected = match self {
             Self::Tcp(stream) => stream.peer_addr().map(drop),
+            Self::Tls(stream) => stream.socket().peer_addr().map(drop),
             Self::SameHost(stream) => stream.peer_addr().map(drop),
         };
         match connected {
@@ -53,8 +59,10 @@ impl Socket {
     /// Sends small frames at once, and notices within half a minute that a peer has vanished
     /// without a word; Unix sockets do both by themselves.
     pub(super) fn configure(&self) -> io::Result<()> {
-        let Self::Tcp(stream) = self else {
-            return Ok(());
+        let stream = match self {
+            Self::Tcp(stream) => stream,
+            Self::Tls(stream) => stream.socket(),
+            Self::SameHost(_) => return Ok(()),
         };
         stream.set_nodelay(true)?;
         sockopt::set_socket_keepalive(stream, true)?;
@@ -66,12 +74,21 @@ impl Socket {
         sockopt::set_tcp_user_timeout(stream, USER_TIMEOUT_MS)?;
         Ok(())
     }
+
+    /// Whether `flush` has something to do: bytes that no `write` will announce again.
+    pub(super) fn wants_flush(&self) -> bool {
+        match self {
+            Self::Tcp(_) | Self::SameHost(_) => false,
+            Self::Tls(stream) => stream.wants_write(),
+        }
+    }
 }
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
             Self::SameHost(stream) => stream.read(into),
         }
     }
@@ -79,6 +96,7 @@ impl Read for Socket {
     fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read_vectored(into),
+            Self::Tls(stream) => stream.read_vectored(into),
             Self::SameHost(stream) => stream.read_vectored(into),
         }
     }
@@ -88,6 +106,7 @@ impl Write for Socket {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(from),
+            Self::Tls(stream) => stream.write(from),
             Self::SameHost(stream) => stream.write(from),
         }
     }
@@ -95,12 +114,16 @@ impl Write for Socket {
     fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write_vectored(from),
+            Self::Tls(stream) => stream.write_vectored(from),
             Self::SameHost(stream) => stream.write_vectored(from),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        match self {
+            Self::Tcp(_) | Self::SameHost(_) => Ok(()),
+            Self::Tls(stream) => stream.flush(),
+        }
     }
 }
 
@@ -108,6 +131,7 @@ impl Source for Socket {
     fn register(&mut self, registry: &Registry, token: Token, on: Interest) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.register(registry, token, on),
+            Self::Tls(stream) => stream.socket_mut().register(registry, token, on),
             Self::SameHost(stream) => stream.register(registry, token, on),
         }
     }
@@ -115,6 +139,7 @@ impl Source for Socket {
     fn reregister(&mut self, registry: &Registry, token: Token, on: Interest) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.reregister(registry, token, on),
+            Self::Tls(stream) => stream.socket_mut().reregister(registry, token, on),
             Self::SameHost(stream) => stream.reregister(registry, token, on),
         }
     }
@@ -122,6 +147,7 @@ impl Source for Socket {
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.deregister(registry),
+            Self::Tls(stream) => stream.socket_mut().deregister(registry),
             Self::SameHost(stream) => stream.deregister(registry),
         }
     }
