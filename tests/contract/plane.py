@@ -189,6 +189,8 @@ class Plane:
             "num_segments": 128,
             "segment_size": 1024,
             "same_host_path": self.same_host_path,
+            # A request that comes after the release waits this long twice, within our patience.
+            "partition_request_timeout_ms": PATIENCE_MS // 5,
         }
         environment = self.load("NetworkEnvironment")(**{**defaults, **settings})
         self.environments.append(environment)
