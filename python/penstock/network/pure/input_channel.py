@@ -131,7 +131,7 @@ class LocalInputChannel(InputChannel):
     def _open(self, partition: ResultPartition) -> None:
         try:
             view = partition.create_subpartition_view(self.subpartition, self)
-        except (PartitionNotFoundError, IllegalStateError) as error:
+        except (PartitionNotFoundError, ProducerFailedError, IllegalStateError) as error:
             self.fail(error)
             return
         with self._lock:

@@ -35,9 +35,10 @@ class ResultPartitionManager:
             listener(partition)
 
     def unregister(self, partition: ResultPartition) -> None:
-        """Forget a released partition."""
+        """Forget a released partition; another one with its id stays."""
         with self._lock:
-            self._partitions.pop(partition.partition_id, None)
+            if self._partitions.get(partition.partition_id) is partition:
+                del self._partitions[partition.partition_id]
 
     def find_or_listen(
         self, partition_id: bytes, listener: PartitionListener

@@ -6,7 +6,13 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from penstock.errors import CancelTaskError, IllegalStateError, NetworkError
+from penstock.errors import (
+    CancelTaskError,
+    IllegalStateError,
+    NetworkError,
+    PartitionNotFoundError,
+    ProducerFailedError,
+)
 from penstock.network.data_type import DataType
 from penstock.network.pure.blocking_subpartition import (
     BlockingSubpartition,
@@ -192,10 +198,18 @@ class ResultPartition:
             if self._released:
                 return
             self._failure_cause = cause
-        self.release()
+        self._drop_everything()
 
     def release(self) -> None:
-        """Drop everything; a second call does nothing."""
+        """Drop everything and be forgotten; a second call does nothing.
+
+        A partition that has only failed is still found, so that late readers learn why.
+        """
+        self._drop_everything()
+        if self._on_release is not None:
+            self._on_release(self)
+
+    def _drop_everything(self) -> None:
         with self._state:
             if self._released:
                 return
@@ -209,8 +223,6 @@ class ResultPartition:
             subpartition.release()
         if self._file is not None:
             self._file.release()
-        if self._on_release is not None:
-            self._on_release(self)
 
     def on_consumed_subpartition(self, index: int) -> None:
         """A reader is done with its subpartition; the last one releases the partition."""
@@ -227,9 +239,19 @@ class ResultPartition:
     def create_subpartition_view(
         self, index: int, listener: AvailabilityListener
     ) -> SubpartitionView:
-        """Make a view of a subpartition, the only one of a pipelined one."""
+        """Make a view of a subpartition, the only one of a pipelined one.
+
+        Raises:
+            IllegalStateError: a pipelined subpartition has a view, or had one.
+            PartitionNotFoundError: there is no such subpartition, or it was released.
+            ProducerFailedError: the partition has failed.
+        """
         if not 0 <= index < self.num_subpartitions:
-            raise ValueError(f"subpartition {index} of {self.num_subpartitions}")
+            raise PartitionNotFoundError(
+                f"subpartition {index} of a partition with {self.num_subpartitions}"
+            )
+        if self._failure_cause is not None:
+            raise ProducerFailedError(self._failure_cause)
         return self.subpartitions[index].create_read_view(listener)
 
     # -- state ----------------------------------------------------------------------------
