@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.input_gate import InputGate
     from penstock.network.pure.input_processor import StreamInputProcessor
     from penstock.network.pure.io_manager import IOManager
+    from penstock.network.pure.key_hash import key_hash
     from penstock.network.pure.record_deserializer import RecordDeserializer
     from penstock.network.pure.record_serializer import RecordSerializer
     from penstock.network.pure.record_writer import RecordWriter
@@ -38,6 +39,7 @@ __all__ = [
     "ResultPartition",
     "StreamInputProcessor",
     "codec_for",
+    "key_hash",
     "load",
     "make_selector",
     "runtime",
@@ -56,6 +58,7 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "ResultPartition": "penstock._core",
         "StreamInputProcessor": "penstock._native.input_processor",
         "codec_for": "penstock.network.codec",
+        "key_hash": "penstock._native.key_hash",
         "make_selector": "penstock._native.channel_selector",
     },
     "pure": {
@@ -68,6 +71,7 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "ResultPartition": "penstock.network.pure.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",
         "codec_for": "penstock.network.codec",
+        "key_hash": "penstock.network.pure.key_hash",
         "make_selector": "penstock.network.pure.channel_selector",
     },
 }

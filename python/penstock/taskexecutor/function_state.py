@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.functions.checkpointed import FunctionInitializationContext
+from penstock.datastream.functions.checkpointed import (
+    StateInitializationContext,
+    StateSnapshotContext,
+)
 from penstock.datastream.state import OperatorStateStore
+from penstock.taskexecutor.state.raw_state import (
+    RawKeyedStateOutput,
+    RawKeyGroup,
+    RawOperatorStateOutput,
+    RawStatePartition,
+)
 
 if TYPE_CHECKING:
     from penstock.datastream.functions.runtime_context import KeyedStateStore
     from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 
 
 class FunctionOperatorStateStore(OperatorStateStore):
@@ -32,16 +42,21 @@ class FunctionOperatorStateStore(OperatorStateStore):
         return self._context.operator_state.broadcast_state(state_descriptor)
 
 
-class InitializationContext(FunctionInitializationContext):
-    """What a CheckpointedFunction gets before it is opened."""
+class InitializationContext(StateInitializationContext):
+    """What operators and CheckpointedFunctions get before they are opened."""
 
-    def __init__(self, context: OperatorContext) -> None:
-        """Gives access to the state of ``context``."""
+    def __init__(self, context: OperatorContext, restored: OperatorSnapshot | None) -> None:
+        """Gives access to the state of ``context``, which has the content of ``restored``."""
         self._context = context
+        self._restored = restored
 
     def is_restored(self) -> bool:
-        """False: every attempt starts without state."""
-        return False
+        """Whether the states have the content of an earlier attempt."""
+        return self._restored is not None
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        """The checkpoint that the content is from."""
+        return None if self._restored is None else self._restored.checkpoint_id
 
     def get_operator_state_store(self) -> OperatorStateStore:
         """Gives access to list, union list and broadcast states."""
@@ -50,3 +65,43 @@ class InitializationContext(FunctionInitializationContext):
     def get_keyed_state_store(self) -> KeyedStateStore:
         """Gives access to keyed state."""
         return self._context.runtime_context
+
+    def get_raw_operator_state_inputs(self) -> list[RawStatePartition]:
+        """The partitions that this subtask got of the raw state."""
+        return (
+            [] if self._restored is None else [*map(RawStatePartition, self._restored.raw_operator)]
+        )
+
+    def get_raw_keyed_state_inputs(self) -> list[RawKeyGroup]:
+        """The raw state of this subtask's key groups that have some, in their order."""
+        if self._restored is None:
+            return []
+        content = self._restored.raw_keyed
+        return [RawKeyGroup(g, content[g]) for g in self._context.key_groups if g in content]
+
+
+class SnapshotContext(StateSnapshotContext):
+    """What operators and CheckpointedFunctions get when a checkpoint is taken."""
+
+    def __init__(self, checkpoint_id: int, timestamp_ms: int, key_groups: range) -> None:
+        """Starts without raw state."""
+        self._checkpoint_id = checkpoint_id
+        self._timestamp_ms = timestamp_ms
+        self.raw_operator = RawOperatorStateOutput()
+        self.raw_keyed = RawKeyedStateOutput(key_groups)
+
+    def get_checkpoint_id(self) -> int:
+        """The number of the checkpoint."""
+        return self._checkpoint_id
+
+    def get_checkpoint_timestamp(self) -> int:
+        """When it was triggered, in ms of the wall clock."""
+        return self._timestamp_ms
+
+    def get_raw_operator_state_output(self) -> RawOperatorStateOutput:
+        """Takes raw state that belongs to no key."""
+        return self.raw_operator
+
+    def get_raw_keyed_operator_state_output(self) -> RawKeyedStateOutput:
+        """Takes raw state that belongs to keys."""
+        return self.raw_keyed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
 from penstock.network.codec import codec_for
@@ -22,16 +23,20 @@ from penstock.taskexecutor.loop import (
 )
 from penstock.taskexecutor.operators.registry import create_operator
 from penstock.taskexecutor.split_output import SplitOutput
+from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
 from penstock.taskexecutor.user_functions import bound_function
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.latency import LatencyTracking
     from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task_environment import TaskEnvironment
+
+_NOTHING_RESTORED: Final[Mapping[bytes, OperatorSnapshot]] = MappingProxyType({})
 
 
 class OperatorChain:
@@ -73,6 +78,10 @@ class OperatorChain:
             operators[index] = operator
             entries[index] = fusion.entry(operator)
         self.operators: list[StreamOperator] = [op for op in operators if op is not None]
+        self._states = [
+            StreamOperatorStateHandler(operator, context)
+            for operator, context in zip(self.operators, self.contexts, strict=True)
+        ]
         self._entry = entries[0]
 
     @property
@@ -89,19 +98,46 @@ class OperatorChain:
         assert self._entry is not None, "a chain has a head"
         return self._entry.get_input(input_number)
 
-    def open(self) -> None:
-        """Initializes the state of and opens the operators, tail to head."""
-        for operator, context in zip(
-            reversed(self.operators), reversed(self.contexts), strict=True
-        ):
+    def open(self, restored: Mapping[bytes, OperatorSnapshot] = _NOTHING_RESTORED) -> None:
+        """Initializes the state of and opens the operators, tail to head.
+
+        Args:
+            restored: What the operators start with, by their ids.
+        """
+        for index in range(len(self.operators) - 1, -1, -1):
+            operator, context = self.operators[index], self.contexts[index]
             self._initialized.append(operator)
-            operator.initialize_state()
-            try:
-                context.initialize_function_state()
-            except BaseException as error:
-                operator.failed_with = error
-                raise
+            self._states[index].initialize_state(restored.get(context.config.id))
             operator.open()
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """Lets the operators emit what must be before the barrier, head to tail."""
+        for state in self._states:
+            state.prepare_snapshot_pre_barrier(checkpoint_id)
+
+    def snapshot_state(
+        self, checkpoint_id: int, timestamp_ms: int
+    ) -> dict[bytes, OperatorSnapshot]:
+        """The state of every operator by its id, taken tail to head; the barrier has left.
+
+        Args:
+            checkpoint_id: The checkpoint.
+            timestamp_ms: When it was triggered.
+        """
+        return {
+            context.config.id: state.snapshot_state(checkpoint_id, timestamp_ms)
+            for context, state in zip(reversed(self.contexts), reversed(self._states), strict=True)
+        }
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tells the operators, tail to head, that a checkpoint is complete."""
+        for state in reversed(self._states):
+            state.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tells the operators, tail to head, that a checkpoint will not be completed."""
+        for state in reversed(self._states):
+            state.notify_checkpoint_aborted(checkpoint_id)
 
     def finish(self) -> None:
         """Ends the chained inputs and flushes the operators, head to tail.

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from penstock.datastream.functions.checkpointed import CheckpointedFunction
+from penstock import network
+from penstock.graph.key_groups import key_group, key_group_range
+from penstock.network.type_schema import schema_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
-from penstock.taskexecutor.function_state import InitializationContext
 from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 from penstock.taskexecutor.timers import InternalTimerService, Triggerable
 from penstock.taskexecutor.user_functions import bound_function
 
@@ -130,11 +132,59 @@ class OperatorContext:
             accumulators=self.accumulators,
         )
 
-    def initialize_function_state(self) -> None:
-        """Lets the operator's function create its state, if it is a CheckpointedFunction."""
-        function = self.descriptor.function
-        if isinstance(function, CheckpointedFunction):
-            function.initialize_state(InitializationContext(self))
+    @cached_property
+    def key_groups(self) -> range:
+        """The key groups that this subtask owns."""
+        environment = self.environment
+        first, last = key_group_range(
+            environment.max_parallelism, environment.parallelism, environment.subtask
+        )
+        return range(first, last + 1)
+
+    def snapshot(
+        self, checkpoint_id: int, raw_keyed: dict[int, bytes], raw_operator: tuple[bytes, ...]
+    ) -> OperatorSnapshot:
+        """Timers, operator state and keyed state as they are now, beside the raw state."""
+        key_group_of = self._key_group_function()
+        operator_state = self.operator_state.snapshot()
+        return OperatorSnapshot(
+            checkpoint_id=checkpoint_id,
+            keyed=self.keyed_state.snapshot(key_group_of),
+            timers=tuple(service.snapshot(key_group_of) for service in self.timer_services),
+            lists=operator_state["list"],
+            union_lists=operator_state["union"],
+            broadcast=operator_state["broadcast"],
+            raw_keyed=raw_keyed,
+            raw_operator=raw_operator,
+        )
+
+    def restore(self, snapshot: OperatorSnapshot) -> None:
+        """Fills the backends and the timer services, of the key groups that are here.
+
+        Raises:
+            ValueError: The operator has fewer timer services than it had.
+        """
+        self.keyed_state.restore(snapshot.keyed, self.key_groups)
+        self.operator_state.restore(
+            {
+                "list": snapshot.lists,
+                "union": snapshot.union_lists,
+                "broadcast": snapshot.broadcast,
+            }
+        )
+        if len(snapshot.timers) > len(self.timer_services):
+            raise ValueError(
+                f"the snapshot has the timers of {len(snapshot.timers)} services, {self.name!r} "
+                f"has {len(self.timer_services)}"
+            )
+        for service, timers in zip(self.timer_services, snapshot.timers, strict=False):
+            service.restore(timers, self.key_groups)
+
+    def _key_group_function(self) -> Callable[[Any], int]:
+        key_type, max_parallelism = self.config.key_type, self.environment.max_parallelism
+        kind = None if key_type is None else schema_of(cast("Any", key_type)).kind
+        hash_of = network.key_hash(kind)
+        return lambda key: key_group(hash_of(key), max_parallelism)
 
     def open_with_operator(self, helper: object) -> None:
         """Opens a key selector or partitioner now and closes it with the operator."""

@@ -118,8 +118,10 @@ class StreamOperator(Input):
     """Base of the operators with one input; those with two have an ``Input`` for each.
 
     Life cycle: ``setup``, ``initialize_state``, ``open``, elements, ``finish`` (may emit),
-    ``close`` (must not emit).  An operator whose user function raised keeps the exception in
-    ``failed_with``, so that the task can name the operator.
+    ``close`` (must not emit).  A checkpoint comes between two elements:
+    ``prepare_snapshot_pre_barrier`` (may emit), ``snapshot_state`` (must not emit), and later
+    ``notify_checkpoint_complete`` or ``notify_checkpoint_aborted``.  An operator whose user
+    function raised keeps the exception in ``failed_with``, so that the task can name the operator.
     """
 
     def __init__(self) -> None:
@@ -136,11 +138,31 @@ class StreamOperator(Input):
         """The receiver of input ``input_number``, counted from 0."""
         return self
 
-    def initialize_state(self) -> None:
-        """Creates or restores the state."""
+    def initialize_state(self, context: Any) -> None:
+        """Takes over what a snapshot held; state and timers of the backends are there already.
+
+        Args:
+            context: A ``StateInitializationContext``.
+        """
 
     def open(self) -> None:
         """Prepares for elements; downstream operators of the chain are open already."""
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """The barrier of a checkpoint is about to leave; upstream operators were asked before."""
+
+    def snapshot_state(self, context: Any) -> None:
+        """Writes what is not in the backends to them; downstream operators were asked before.
+
+        Args:
+            context: A ``StateSnapshotContext``.
+        """
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it; some may go untold."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed; the next one covers what it held."""
 
     def end_input(self, input_number: int) -> None:
         """Input ``input_number`` ended; called once for each, before ``finish``."""

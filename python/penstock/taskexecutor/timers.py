@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.taskexecutor.processing_time import ProcessingTimeService, ProcessingTimeTimer
+    from penstock.taskexecutor.state.snapshot import TimersOfGroup
 
 
 class Triggerable(Protocol):
@@ -172,17 +173,27 @@ class InternalTimerService:
         self.advance_watermark(MAX_TIMESTAMP)
         self.current_watermark = MIN_TIMESTAMP
 
-    def snapshot(self) -> dict[str, list[tuple[int, Any, Any]]]:
-        """All timers as (time, key, namespace)."""
-        return {"event": list(self._event_timers), "processing": list(self._processing_timers)}
+    def snapshot(self, key_group_of: Callable[[Any], int]) -> dict[int, TimersOfGroup]:
+        """All timers by key group, each as (time, key, namespace)."""
+        groups: dict[int, TimersOfGroup] = {}
+        for domain, timers in self._domains:
+            for timer in timers:
+                group = groups.setdefault(key_group_of(timer[1]), {"event": [], "processing": []})
+                group[domain].append(timer)
+        return groups
 
-    def restore(self, timers: dict[str, list[tuple[int, Any, Any]]]) -> None:
-        """Adds the timers of a snapshot."""
-        for timestamp, key, namespace in timers["event"]:
-            self._event_timers.add(timestamp, key, namespace)
-        for timestamp, key, namespace in timers["processing"]:
-            self._processing_timers.add(timestamp, key, namespace)
+    def restore(self, groups: dict[int, TimersOfGroup], key_groups: range) -> None:
+        """Adds the timers of those key groups that this subtask owns."""
+        for group in key_groups:
+            if group in groups:
+                for domain, timers in self._domains:
+                    for timer in groups[group][domain]:
+                        timers.add(*timer)
         self._schedule()
+
+    @property
+    def _domains(self) -> tuple[tuple[str, TimerQueue], tuple[str, TimerQueue]]:
+        return ("event", self._event_timers), ("processing", self._processing_timers)
 
     def _fire_event(self, timestamp: int, key: Any, namespace: Any) -> None:
         self._key_context.current_key = key

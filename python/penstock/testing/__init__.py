@@ -1,5 +1,6 @@
 """Harnesses to test functions and operators without a cluster, in virtual time."""
 
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot, redistribute
 from penstock.testing.operator_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -14,7 +15,9 @@ __all__ = [
     "KeyedOneInputStreamOperatorTestHarness",
     "KeyedTwoInputStreamOperatorTestHarness",
     "OneInputStreamOperatorTestHarness",
+    "OperatorSnapshot",
     "ProcessFunctionTestHarnesses",
     "TestOutput",
     "TwoInputStreamOperatorTestHarness",
+    "redistribute",
 ]

@@ -14,16 +14,17 @@ from penstock.taskexecutor.mailbox import Mailbox
 from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.operators.registry import create_operator
 from penstock.taskexecutor.processing_time import ProcessingTimeService
+from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
 from penstock.testing.test_output import TestOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from penstock.common.typeinfo import TypeInformation
     from penstock.graph.operators import OperatorDescriptor
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task_environment import TaskEnvironment
     from penstock.testing.test_output import CollectedRecord
-
-_MAX_PARALLELISM = 128
 
 
 class _OperatorTestHarness:
@@ -39,8 +40,10 @@ class _OperatorTestHarness:
         *,
         key_selectors: tuple[Any, ...] = (),
         configuration: Mapping[str, str] | None = None,
+        key_type: TypeInformation | None = None,
         subtask: int = 0,
         parallelism: int = 1,
+        max_parallelism: int = 128,
         coordinator: Callable[[Any], None] = lambda message: None,  # noqa: ARG005
     ) -> None:
         """Builds the operator.
@@ -49,8 +52,10 @@ class _OperatorTestHarness:
             descriptor: What the operator does.
             key_selectors: Per input, element → key; empty when nothing is keyed.
             configuration: The job's configuration.
+            key_type: Declared type of the key.
             subtask: Number of the subtask, from 0.
             parallelism: Number of subtasks.
+            max_parallelism: Number of key groups.
             coordinator: Takes what a source sends to its part beside the JobMaster.
         """
         self._now_ms = 0
@@ -66,7 +71,7 @@ class _OperatorTestHarness:
             task_name=descriptor.kind,
             subtask=subtask,
             parallelism=parallelism,
-            max_parallelism=_MAX_PARALLELISM,
+            max_parallelism=max_parallelism,
             attempt_number=0,
             configuration=settings,
             metrics={},
@@ -79,6 +84,7 @@ class _OperatorTestHarness:
                 name=descriptor.kind,
                 descriptor=descriptor,
                 key_selectors=key_selectors,
+                key_type=key_type,
             ),
             cast("TaskEnvironment", environment),
             ExecutionConfig(Configuration.from_dict(settings)),
@@ -90,6 +96,8 @@ class _OperatorTestHarness:
         self.output = TestOutput()
         self.operator = create_operator(self._context)
         self.operator.setup(self._context, self.output)
+        self._state = StreamOperatorStateHandler(self.operator, self._context)
+        self._initialized = False
 
     def __enter__(self) -> Any:
         self.open()
@@ -98,10 +106,20 @@ class _OperatorTestHarness:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
+    def initialize_state(self, snapshot: OperatorSnapshot | None = None) -> None:
+        """Starts with the state of a snapshot, or without; `open` does it otherwise.
+
+        Args:
+            snapshot: From `snapshot` of another harness; of several subtasks, or for another
+                parallelism, one of those that `penstock.testing.redistribute` gives.
+        """
+        self._state.initialize_state(snapshot)
+        self._initialized = True
+
     def open(self) -> None:
         """Opens the operator."""
-        self.operator.initialize_state()
-        self._context.initialize_function_state()
+        if not self._initialized:
+            self.initialize_state()
         self.operator.open()
 
     def close(self) -> None:
@@ -140,6 +158,24 @@ class _OperatorTestHarness:
     def num_processing_time_timers(self) -> int:
         """Registered timers of processing time."""
         return sum(service.num_processing_timers for service in self._context.timer_services)
+
+    def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> OperatorSnapshot:
+        """Takes a checkpoint: what the operator emits for it, then its state.
+
+        Args:
+            checkpoint_id: Number of the checkpoint.
+            timestamp: When it was triggered, in ms.
+        """
+        self._state.prepare_snapshot_pre_barrier(checkpoint_id)
+        return self._state.snapshot_state(checkpoint_id, timestamp)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Tells the operator that a checkpoint is complete."""
+        self._state.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Tells the operator that a checkpoint will not be completed."""
+        self._state.notify_checkpoint_aborted(checkpoint_id)
 
     def set_processing_time(self, time_ms: int) -> None:
         """Moves the clock and fires the timers that are due."""

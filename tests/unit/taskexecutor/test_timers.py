@@ -114,13 +114,21 @@ def test_processing_timer_may_register_itself_again(world):
     assert world.service.num_processing_timers == 1
 
 
-def test_snapshot_is_restored(world):
-    world.keys.current_key = "a"
-    world.service.register_event_time_timer("w", 5)
-    world.service.register_processing_time_timer("w", 6)
+def test_snapshot_is_restored_by_key_group(world):
+    """Each key group's timers go to the subtask that owns it (D8)."""
+    for key in (1, 2):
+        world.keys.current_key = key
+        world.service.register_event_time_timer("w", 5)
+        world.service.register_processing_time_timer("w", 6)
+    snapshot = world.service.snapshot(lambda key: key)
+    assert snapshot == {
+        key: {"event": [(5, key, "w")], "processing": [(6, key, "w")]} for key in (1, 2)
+    }
     other = InternalTimerService(world.keys, world.clock, world.target)
-    other.restore(world.service.snapshot())
+    other.restore(snapshot, range(2, 3))
     assert (other.num_event_timers, other.num_processing_timers) == (1, 1)
+    other.advance_watermark(5)
+    assert world.target.fired == [(5, 2, "w")]
 
 
 def test_queue_forgets_times_whose_timers_were_deleted():

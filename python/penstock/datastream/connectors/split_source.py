@@ -242,7 +242,7 @@ class SourceReader(ABC, Generic[S]):
 
     @abstractmethod
     def add_splits(self, splits: list[S]) -> None:
-        """The enumerator assigned splits."""
+        """The enumerator assigned splits; those of a snapshot come before `start`."""
 
     @abstractmethod
     def notify_no_more_splits(self) -> None:
@@ -257,6 +257,22 @@ class SourceReader(ABC, Generic[S]):
         raise NotImplementedError(
             f"{type(self).__name__}.handle_source_events: the enumerator sent {source_event!r}"
         )
+
+    def snapshot_state(self, checkpoint_id: int) -> list[S]:
+        """The splits that are not read to their end, each with how far it was read.
+
+        Raises:
+            NotImplementedError: Unless overridden; a checkpoint of the source needs it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.snapshot_state: checkpoint {checkpoint_id} needs the splits"
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it; some may go untold."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
 
     def close(self) -> None:
         """Called once, however the task ends."""

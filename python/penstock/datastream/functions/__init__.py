@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.functions.checkpointed import (
         CheckpointedFunction,
+        CheckpointListener,
         FunctionInitializationContext,
+        FunctionSnapshotContext,
+        StateInitializationContext,
+        StateSnapshotContext,
     )
     from penstock.datastream.functions.function import (
         Function,
@@ -77,6 +81,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
     "CoGroupFunction",
@@ -87,6 +92,7 @@ __all__ = [
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
+    "FunctionSnapshotContext",
     "JavaFunctionWrapper",
     "JoinFunction",
     "KeySelector",
@@ -107,6 +113,8 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "StateInitializationContext",
+    "StateSnapshotContext",
     "TimerService",
     "WindowFunction",
 ]
@@ -131,8 +139,12 @@ __getattr__, __dir__ = lazy_exports(
         "BaseBroadcastProcessFunction": "broadcast",
         "BroadcastProcessFunction": "broadcast",
         "KeyedBroadcastProcessFunction": "broadcast",
+        "CheckpointListener": "checkpointed",
         "CheckpointedFunction": "checkpointed",
         "FunctionInitializationContext": "checkpointed",
+        "FunctionSnapshotContext": "checkpointed",
+        "StateInitializationContext": "checkpointed",
+        "StateSnapshotContext": "checkpointed",
         "Function": "function",
         "CoGroupFunction": "join",
         "FlatJoinFunction": "join",

@@ -6,8 +6,10 @@ import asyncio
 import threading
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.typeinfo import Types
+from penstock.datastream.state import ListStateDescriptor
 from penstock.taskexecutor.loop import FunctionOperator, StreamOperator
 from penstock.taskexecutor.mailbox import MailboxClosedError
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
     from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.processing_time import ProcessingTimeTimer
+
+
+_IN_FLIGHT: Final = ListStateDescriptor("_async_wait_operator_state_", Types.PICKLED_BYTE_ARRAY())
 
 
 def create_async_wait(context: OperatorContext) -> StreamOperator:
@@ -60,8 +65,19 @@ class AsyncWaitOperator(FunctionOperator):
         self.retry_strategy = arguments.get("retry_strategy")
         self.queue: deque[_Entry] = deque()
         self.under_way = 0
+        self.restored: list[tuple[Any, int]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: threading.Thread | None = None
+
+    def initialize_state(self, context: Any) -> None:
+        """Takes over the elements whose results had not left."""
+        state = context.get_operator_state_store().get_list_state(_IN_FLIGHT)
+        self.restored = list(state.get())
+
+    def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
+        """Writes the elements whose results have not left; they are called for again."""
+        state = self.context.operator_state.list_state(_IN_FLIGHT)
+        state.update((e.value, e.timestamp) for e in self.queue if not e.is_watermark)
 
     def open(self) -> None:
         """Prepares for elements."""
@@ -71,6 +87,9 @@ class AsyncWaitOperator(FunctionOperator):
             target=_run_loop, args=(self.loop,), name=f"{self.context.name} event loop", daemon=True
         )
         self.thread.start()
+        restored, self.restored = self.restored, []
+        for value, timestamp in restored:
+            self.process(value, timestamp)
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""

@@ -117,9 +117,9 @@ class SortedInputOperator(StreamOperator):
         """The sorted input of that number."""
         return self.inputs[input_number]
 
-    def initialize_state(self) -> None:
-        """Creates or restores the state."""
-        self.inner.initialize_state()
+    def initialize_state(self, context: Any) -> None:
+        """Takes over what a snapshot held; BATCH mode takes none itself."""
+        self.inner.initialize_state(context)
 
     def open(self) -> None:
         """Prepares for elements."""

@@ -97,6 +97,10 @@ class SinkWriterOperator(StreamOperator):
             raise
         self.output.emit_watermark(timestamp)
 
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """Writes what came before the barrier."""
+        self.writer.flush(False)
+
     def finish(self) -> None:
         """Writes what is kept."""
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.taskexecutor.loop import (
     NOTHING_AVAILABLE,
@@ -54,9 +54,25 @@ class _SourceWithWatermarks(SourceOperator):
         self.source.setup(context, to_watermarks)
         super().setup(context, to_watermarks)
 
-    def initialize_state(self) -> None:
-        """Creates or restores the state."""
-        self.source.initialize_state()
+    def initialize_state(self, context: Any) -> None:
+        """Takes over what a snapshot held."""
+        self.source.initialize_state(context)
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """The barrier of a checkpoint is about to leave."""
+        self.source.prepare_snapshot_pre_barrier(checkpoint_id)
+
+    def snapshot_state(self, context: Any) -> None:
+        """Writes the source's state; watermarks have none."""
+        self.source.snapshot_state(context)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete."""
+        self.source.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+        self.source.notify_checkpoint_aborted(checkpoint_id)
 
     def open(self) -> None:
         """Prepares for elements."""

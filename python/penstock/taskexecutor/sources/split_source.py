@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.common.configuration import Configuration
+from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.split_source import (
     InputStatus,
     SourceReader,
     SourceReaderContext,
 )
+from penstock.datastream.state import ListStateDescriptor
 from penstock.network.codec import codec_for
 from penstock.rpc.messages import (
     AddSplits,
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.taskexecutor.operator_context import OperatorContext
+
+
+_READER_STATE: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
 
 
 def create_split_source(context: OperatorContext) -> StreamOperator:
@@ -85,13 +90,29 @@ class SplitSource(SourceOperator):
         self.awaited: Future[Any] | None = None
         self.alignment: AlignedReader | None = None
 
+    def snapshot_state(self, context: Any) -> None:
+        """Writes the reader's splits."""
+        splits = self._reader().snapshot_state(context.get_checkpoint_id())
+        self.context.operator_state.list_state(_READER_STATE).update(splits)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete."""
+        self._reader().notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+        self._reader().notify_checkpoint_aborted(checkpoint_id)
+
     def open(self) -> None:
-        """Makes the reader and registers it."""
+        """Makes the reader, gives it the splits it had, and registers it."""
         context = self.context
         strategy = context.descriptor.arguments.get("watermark_strategy")
         try:
             self.outputs = ReaderOutputs(context, strategy, self.output)
             self.reader = self.source.create_reader(_ReaderContext(self))
+            restored = context.operator_state.list_state(_READER_STATE).get()
+            if restored:
+                self._reader().add_splits(restored)
             # Before the start, which may send messages already.
             self.send(ReaderRegistration)
             self._reader().start()

@@ -30,6 +30,8 @@ from penstock.taskexecutor.user_functions import bound_function
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.taskexecutor.state.snapshot import KeyedEntries
+
 
 class HeapKeyedStateBackend:
     """All keyed states of one operator, and the current key that they are views for.
@@ -133,26 +135,20 @@ class HeapKeyedStateBackend:
         """Number of entries of all states."""
         return sum(map(len, self._tables.values()))
 
-    def snapshot(
-        self, key_group_of: Callable[[Any], int]
-    ) -> dict[str, tuple[str, dict[int, list[tuple[Any, Any, Any]]]]]:
+    def snapshot(self, key_group_of: Callable[[Any], int]) -> KeyedEntries:
         """All states: name to kind and entries by key group, independent of later changes."""
         return {
             name: (table.kind, table.snapshot(key_group_of, copy.deepcopy))
             for name, table in self._tables.items()
         }
 
-    def restore(
-        self,
-        snapshot: dict[str, tuple[str, dict[int, list[tuple[Any, Any, Any]]]]],
-        key_groups: range,
-    ) -> None:
-        """Adds the entries of those key groups that this subtask owns."""
+    def restore(self, snapshot: KeyedEntries, key_groups: range) -> None:
+        """Adds copies of the entries of those key groups that this subtask owns."""
         for name, (kind, groups) in snapshot.items():
             table = self.table(name, kind)
             for group, entries in groups.items():
                 if group in key_groups:
-                    table.restore(entries)
+                    table.restore(copy.deepcopy(entries))
 
     def _open(
         self, descriptor: Any, kind: str, type_attribute: str

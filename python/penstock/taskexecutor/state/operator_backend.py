@@ -180,11 +180,11 @@ class OperatorStateBackend:
             {"list": self._lists, "union": self._union_lists, "broadcast": self._broadcast}
         )
 
-    def restore(self, snapshot: dict[str, dict[str, Any]]) -> None:
-        """Adds the content of a snapshot, or of several one after the other."""
+    def restore(self, snapshot: Mapping[str, Mapping[str, Any]]) -> None:
+        """Adds copies of the content of a snapshot."""
         for name, values in snapshot["list"].items():
-            self._lists.setdefault(name, []).extend(values)
+            self._lists.setdefault(name, []).extend(copy.deepcopy(values))
         for name, values in snapshot["union"].items():
-            self._union_lists.setdefault(name, []).extend(values)
+            self._union_lists.setdefault(name, []).extend(copy.deepcopy(values))
         for name, content in snapshot["broadcast"].items():
-            self._broadcast.setdefault(name, BroadcastContent()).update(content)
+            self._broadcast.setdefault(name, BroadcastContent()).update(copy.deepcopy(content))

@@ -87,6 +87,14 @@ class TumblingWindowOperator(TumblingWindowLoop):
         self.windows: dict[int, dict[Any, Any]] = {}
         self.opened: list[Any] = []
 
+    def initialize_state(self, context: Any) -> None:  # noqa: ARG002
+        """Takes over the windows that were restored."""
+        self.windows = {
+            window.start: contents
+            for window, contents in self.table.entries.items()
+            if window is not None
+        }
+
     def open(self) -> None:
         """Prepares for elements."""
         group = self.context.runtime_context.get_metrics_group()
