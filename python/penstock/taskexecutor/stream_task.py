@@ -29,6 +29,7 @@ from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.processing_time import ProcessingTimeService
 from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task_input import TaskInput
+from penstock.taskexecutor.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,6 +88,8 @@ class StreamTask:
             Exception: What a user function raised.
         """
         try:
+            if any(wants_short_slices(o.buffer_timeout_ms) for o in self._chain_config.operators):
+                shorten_time_slices()
             chain = OperatorChain(self._chain_config, self._environment, self._create_context)
             self._chain = chain
             if self._environment.gates:

@@ -1,0 +1,87 @@
+"""The time slices that the kernel gives to the threads of a job with short delays.
+
+A thread that wakes up runs at once only if its slice is shorter than what the running one has
+left; otherwise it waits for that one's slice to end, up to 3 ms, and a record passes several
+threads on its way.  With slices of 0.1 ms the 99th percentile of a record's delay fell from some
+milliseconds to 0.3 ms on two busy cores.  Long slices suit throughput, so this is for jobs alone
+whose buffer timeout says that they care for the delay.
+
+Linux 6.12 and later let every thread choose its slice (``sched_setattr``); shares of the CPU stay
+as they are.  Elsewhere nothing changes.
+"""
+
+import ctypes
+import errno
+import logging
+import platform
+import struct
+import sys
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+#: Jobs that flush their buffers at least this often care for the delay of a record, in ms.
+SHORT_BUFFER_TIMEOUT_MS = 10
+
+SLICE_NS = 100_000
+
+#: The data plane's threads; the task's own thread is not named.
+THREADS = "penstock-"
+
+#: Numbers of the system calls sched_setattr and sched_getattr.
+_SYSTEM_CALLS = {"x86_64": (314, 315), "aarch64": (274, 275), "riscv64": (274, 275)}
+
+#: struct sched_attr, first version: size, policy, flags, nice, priority, runtime, deadline, period.
+_SCHED_ATTR = struct.Struct("=IIQiIQQQ")
+_POLICY, _RUNTIME = 1, 5
+_SCHED_OTHER = 0
+
+
+def wants_short_slices(buffer_timeout_ms: int) -> bool:
+    """Whether a task with this flush interval (-1: only full buffers) cares for the delay."""
+    return 0 <= buffer_timeout_ms <= SHORT_BUFFER_TIMEOUT_MS
+
+
+def shorten_time_slices() -> bool:
+    """Gives short slices to the calling thread and to the threads of the data plane.
+
+    Threads whose scheduling was set to something else than the ordinary are left alone, and so is
+    everybody's niceness.
+
+    Returns:
+        Whether the kernel took the request for all of them.
+    """
+    calls = _SYSTEM_CALLS.get(platform.machine())
+    if sys.platform != "linux" or calls is None:
+        return False
+    shortened = [_shorten(calls, thread) for thread in (0, *_data_plane_threads())]
+    return all(shortened)
+
+
+def _shorten(calls: tuple[int, int], thread: int) -> bool:
+    set_attributes, get_attributes = calls
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    block = ctypes.create_string_buffer(_SCHED_ATTR.size)
+    if call(get_attributes, thread, block, _SCHED_ATTR.size, 0) == 0:
+        attributes = list(_SCHED_ATTR.unpack(block.raw))
+        if attributes[_POLICY] != _SCHED_OTHER:
+            return False
+        attributes[_RUNTIME] = SLICE_NS
+        block.raw = _SCHED_ATTR.pack(*attributes)
+        if call(set_attributes, thread, block, 0) == 0:
+            return True
+    error = ctypes.get_errno()
+    logger.info("thread %s keeps its time slice: %s", thread, errno.errorcode.get(error, error))
+    return error == errno.ESRCH  # it has ended meanwhile and needs nothing
+
+
+def _data_plane_threads() -> list[int]:
+    threads = []
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            name = (thread / "comm").read_text()
+        except FileNotFoundError:
+            continue  # it has just ended
+        if name.startswith(THREADS):
+            threads.append(int(thread.name))
+    return threads
