@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use crate::availability::{AvailabilityHelper, Signal, Wakeups};
 use crate::error::PoolError;
+use crate::free_segments::Claim;
 use crate::local_buffer_pool::BufferListener;
 use crate::local_pool_options::LocalPoolOptions;
-use crate::network_buffer_pool::{Claim, NetworkBufferPool};
+use crate::network_buffer_pool::NetworkBufferPool;
 use crate::short_lock::{ShortGuard, ShortLock};
 use crate::slot::{NO_CHANNEL, Recycler, SlotRef};
 use crate::sync::Arc;

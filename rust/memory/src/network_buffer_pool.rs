@@ -20,8 +20,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::availability::{AvailabilityFuture, AvailabilityHelper, Signal, Wakeups};
+use crate::availability::{AvailabilityFuture, Wakeups};
 use crate::error::PoolError;
+use crate::free_segments::{Claim, FreeSegments, Signals, complete};
 use crate::local_buffer_pool::LocalBufferPool;
 use crate::local_pool_inner::LocalPoolInner;
 use crate::local_pool_options::LocalPoolOptions;
@@ -41,93 +42,21 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
 /// The network memory of a worker: `n` segments of one size in one region.
 pub struct NetworkBufferPool {
     /// The headers of all segments; their addresses never change.
-    slots: Box<[SegmentSlot]>,
+    pub(crate) slots: Box<[SegmentSlot]>,
     segment_size: usize,
     request_timeout: Duration,
-    factory: Mutex<Factory>,
+    pub(crate) factory: Mutex<Factory>,
     free: ShortLock<FreeSegments>,
 }
 
-struct Factory {
+pub(crate) struct Factory {
     /// Every registered local pool, in the order of creation.
-    pools: Vec<Arc<LocalPoolInner>>,
+    pub(crate) pools: Vec<Arc<LocalPoolInner>>,
     /// Segments promised: the minima of the pools and the unpooled segments.
-    required: usize,
+    pub(crate) required: usize,
     destroyed: bool,
     /// The usage in percent that was last reported, see [`NetworkBufferPool::usage_message`].
-    reported_usage: Option<usize>,
-}
-
-struct FreeSegments {
-    segments: Vec<SlotRef>,
-    /// Promised segments that their owners have not taken yet.
-    owed: usize,
-    /// Whether there is a segment.
-    availability: AvailabilityHelper,
-    /// Whether there is a segment that is owed to nobody.
-    surplus: AvailabilityHelper,
-    destroyed: bool,
-    /// The memory of all segments; `None` once the pool is destroyed and has the last one back.
-    region: Option<SegmentRegion>,
-    /// Segments that are back since the pool was destroyed.
-    returned: usize,
-}
-
-/// By which right somebody takes a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Claim {
-    /// It was promised to him.
-    Promised,
-    /// It was probably promised to him; [`NetworkBufferPool::settle`] follows if so.
-    Reserved,
-    /// Nobody else was promised it.
-    Surplus,
-}
-
-/// Whom a change of the free list wakes, once its lock is released.
-type Signals = [Option<Arc<Signal>>; 2];
-
-fn complete(signals: Signals) {
-    for signal in signals.into_iter().flatten() {
-        signal.complete();
-    }
-}
-
-impl FreeSegments {
-    fn take(&mut self, claim: Claim) -> Option<SlotRef> {
-        if claim == Claim::Surplus && self.segments.len() <= self.owed {
-            return None;
-        }
-        let slot = self.segments.pop()?;
-        if claim == Claim::Promised {
-            self.owed -= 1;
-        }
-        let nobody = self.refresh();
-        debug_assert!(nobody.iter().all(Option::is_none));
-        Some(slot)
-    }
-
-    /// Brings both availabilities in line with what is free and owed.
-    #[must_use]
-    fn refresh(&mut self) -> Signals {
-        if self.destroyed {
-            // Whoever waits shall look again and see the end.
-            return [self.availability.set(true), self.surplus.set(true)];
-        }
-        let (available, surplus) = (!self.segments.is_empty(), self.segments.len() > self.owed);
-        [self.availability.set(available), self.surplus.set(surplus)]
-    }
-
-    /// Counts segments that come back to a destroyed pool; gives out the region with the last.
-    fn count_returned(&mut self, count: usize, total: usize) -> Option<SegmentRegion> {
-        self.returned += count;
-        debug_assert!(self.returned <= total);
-        if self.returned == total {
-            self.region.take()
-        } else {
-            None
-        }
-    }
+    pub(crate) reported_usage: Option<usize>,
 }
 
 impl NetworkBufferPool {
@@ -157,8 +86,6 @@ impl NetworkBufferPool {
             })?;
         let (region, slots) = allocate_slots(number_of_segments, size)?;
         let segments: Vec<SlotRef> = slots.iter().rev().map(SlotRef::to_slot).collect();
-        let availability = AvailabilityHelper::new(!segments.is_empty());
-        let surplus = AvailabilityHelper::new(!segments.is_empty());
         Ok(Arc::new(Self {
             slots,
             segment_size,
@@ -169,15 +96,7 @@ impl NetworkBufferPool {
                 destroyed: false,
                 reported_usage: None,
             }),
-            free: ShortLock::new(FreeSegments {
-                segments,
-                owed: 0,
-                availability,
-                surplus,
-                destroyed: false,
-                region: Some(region),
-                returned: 0,
-            }),
+            free: ShortLock::new(FreeSegments::new(segments, region)),
         }))
     }
 
@@ -344,55 +263,6 @@ impl NetworkBufferPool {
         match self.registered_pools() {
             0 => Ok(()),
             remaining => Err(PoolError::PoolsRemain(remaining)),
-        }
-    }
-
-    /// Segments that the registered pools and channels would like to have, in percent of all.
-    #[must_use]
-    pub fn estimated_usage_percent(&self) -> usize {
-        self.usage_percent(&lock(&self.factory))
-    }
-
-    /// A sentence for the log if the usage crossed 100 % since the last call, either way.
-    #[must_use]
-    pub fn usage_message(&self) -> Option<String> {
-        let mut factory = lock(&self.factory);
-        let percent = self.usage_percent(&factory);
-        let before = factory.reported_usage;
-        if percent >= 100 {
-            if before == Some(percent) {
-                return None;
-            }
-            factory.reported_usage = Some(percent);
-            Some(format!(
-                "Memory usage [{percent}%] of {} network buffers is too high; jobs will be slower \
-                 than they could be. Raise 'taskmanager.memory.network.fraction', \
-                 'taskmanager.memory.network.min' or 'taskmanager.memory.network.max'.",
-                self.slots.len()
-            ))
-        } else {
-            factory.reported_usage = None;
-            before
-                .map(|_| format!("Memory usage [{percent}%] of network buffers is back to normal."))
-        }
-    }
-
-    fn usage_percent(&self, factory: &Factory) -> usize {
-        let minima: usize = factory
-            .pools
-            .iter()
-            .map(|pool| pool.options().min_segments)
-            .sum();
-        let wanted: usize = factory
-            .pools
-            .iter()
-            .map(|pool| pool.estimated_requested())
-            .sum();
-        let wanted = wanted + (factory.required - minima);
-        if self.slots.is_empty() {
-            0
-        } else {
-            wanted.saturating_mul(100) / self.slots.len()
         }
     }
 

@@ -1,0 +1,55 @@
+//! How much of a network pool its users would like to have, as the log tells it.
+
+use crate::network_buffer_pool::{Factory, NetworkBufferPool};
+use crate::sync::lock;
+
+impl NetworkBufferPool {
+    /// Segments that the registered pools and channels would like to have, in percent of all.
+    #[must_use]
+    pub fn estimated_usage_percent(&self) -> usize {
+        self.usage_percent(&lock(&self.factory))
+    }
+
+    /// A sentence for the log if the usage crossed 100 % since the last call, either way.
+    #[must_use]
+    pub fn usage_message(&self) -> Option<String> {
+        let mut factory = lock(&self.factory);
+        let percent = self.usage_percent(&factory);
+        let before = factory.reported_usage;
+        if percent >= 100 {
+            if before == Some(percent) {
+                return None;
+            }
+            factory.reported_usage = Some(percent);
+            Some(format!(
+                "Memory usage [{percent}%] of {} network buffers is too high; jobs will be slower \
+                 than they could be. Raise 'taskmanager.memory.network.fraction', \
+                 'taskmanager.memory.network.min' or 'taskmanager.memory.network.max'.",
+                self.slots.len()
+            ))
+        } else {
+            factory.reported_usage = None;
+            before
+                .map(|_| format!("Memory usage [{percent}%] of network buffers is back to normal."))
+        }
+    }
+
+    fn usage_percent(&self, factory: &Factory) -> usize {
+        let minima: usize = factory
+            .pools
+            .iter()
+            .map(|pool| pool.options().min_segments)
+            .sum();
+        let wanted: usize = factory
+            .pools
+            .iter()
+            .map(|pool| pool.estimated_requested())
+            .sum();
+        let wanted = wanted + (factory.required - minima);
+        if self.slots.is_empty() {
+            0
+        } else {
+            wanted.saturating_mul(100) / self.slots.len()
+        }
+    }
+}
