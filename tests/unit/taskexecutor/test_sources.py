@@ -5,6 +5,11 @@ import threading
 from itertools import chain
 
 import pytest
+from penstock.datastream.connectors.file_system import (
+    FileEnumeratorProvider,
+    FileSource,
+    StreamFormat,
+)
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
 from penstock.graph.operators import OperatorDescriptor
@@ -54,6 +59,26 @@ def test_every_line_belongs_to_one_split(tmp_path, monkeypatch, parallelism):
             assert sorted(chain.from_iterable(parts)) == sorted(lines)
             if parallelism == 1:
                 assert parts[0] == lines
+
+
+@pytest.mark.parametrize(
+    ("enumerator", "expected"),
+    [
+        (None, [["a", "b"], ["c"]]),
+        (FileEnumeratorProvider.default_splittable_file_enumerator(), [["a", "b"], ["c"]]),
+        (FileEnumeratorProvider.default_non_splittable_file_enumerator(), [["a", "b", "c"], []]),
+    ],
+    ids=["default", "splittable", "whole"],
+)
+def test_files_are_divided_if_their_enumerator_says_so(tmp_path, monkeypatch, enumerator, expected):
+    monkeypatch.setattr(file_source, "_SMALLEST_SPLIT_BYTES", 4)
+    (tmp_path / "text").write_text("a\nb\nc\n")
+    lines = StreamFormat.text_line_format()
+    builder = FileSource.for_record_stream_format(lines, str(tmp_path / "text"))
+    if enumerator is not None:
+        builder.set_file_enumerator(enumerator)
+    descriptor = builder.build().source_operator()
+    assert [run(descriptor, subtask=i, parallelism=2) for i in range(2)] == expected
 
 
 def test_hidden_files_are_left_out_and_folders_searched(tmp_path):

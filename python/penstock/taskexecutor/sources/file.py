@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import time
 import zlib
 from itertools import chain
@@ -43,8 +44,9 @@ class FileSplit(NamedTuple):
 def create_file_source(context: OperatorContext) -> StreamOperator:
     """The lines of this subtask's splits.
 
-    Arguments of the descriptor: ``paths``, ``format`` (``text_line``), ``charset`` and
-    ``discovery_interval_ms`` (None reads what is there at the start).
+    Arguments of the descriptor: ``paths``, ``format`` (``text_line``), ``charset``,
+    ``splittable`` (whether several subtasks may read one file) and ``discovery_interval_ms``
+    (None reads what is there at the start).
     """
     arguments = context.descriptor.arguments
     kind = arguments.get("format", "text_line")
@@ -64,15 +66,17 @@ class TextFileSource(IteratorSource):
         super().__init__(iter(()))
         arguments = context.descriptor.arguments
         self.paths = tuple(arguments["paths"])
-        self.charset: str = arguments.get("charset") or "utf-8"
+        self.charset = codecs.lookup(arguments.get("charset") or "utf-8").name
+        self.splittable: bool = (
+            arguments.get("splittable", True) and self.charset in _LINE_FEED_IS_A_BYTE
+        )
         self.subtask = context.environment.subtask
         self.parallelism = context.environment.parallelism
         self.reading: Generator[list[str], None, None] | None = None
 
     def open(self) -> None:
         """Prepares for elements."""
-        files = find_files(self.paths)
-        splits = divide(files, self.parallelism if self.charset in _LINE_FEED_IS_A_BYTE else 1)
+        splits = divide(find_files(self.paths), self.parallelism if self.splittable else 1)
         self.read(splits[self.subtask :: self.parallelism])
 
     def read(self, splits: Iterable[FileSplit]) -> None:

@@ -86,7 +86,7 @@ class FileSource(Source):
         stream_format: StreamFormat,
         paths: tuple[str, ...],
         *,
-        splittable: bool = False,
+        splittable: bool = True,
         discovery_interval_ms: int | None = None,
     ) -> None:
         """Makes a source; use `for_record_stream_format`."""
@@ -145,7 +145,7 @@ class FileSourceBuilder:
         """Starts a source; use `FileSource.for_record_stream_format`."""
         self._format = stream_format
         self._paths = paths
-        self._splittable = False
+        self._splittable = True
         self._discovery_interval_ms: int | None = None
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
@@ -164,7 +164,7 @@ class FileSourceBuilder:
         return self
 
     def set_file_enumerator(self, file_enumerator: FileEnumeratorProvider) -> FileSourceBuilder:
-        """Chooses how files are divided into splits."""
+        """Chooses whether large files are divided; by default they are, as lines allow it."""
         self._splittable = file_enumerator.splittable
         return self
 
