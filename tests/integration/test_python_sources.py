@@ -256,6 +256,30 @@ def test_an_enumerator_that_fails_fails_the_job_with_its_exception():
         env.execute()
 
 
+def test_an_enumerator_that_fails_begins_again_when_the_job_restarts(tmp_path):
+    """Its failure is one of the job: the restart strategy decides (D9)."""
+    marker = tmp_path / "failed"
+
+    class BrokenOnce(Ranges):
+        def handle_split_request(self, subtask_id, requester_hostname):
+            if not marker.exists():
+                self.splits.clear()  # what it knows after a failure is not to be relied on
+                marker.touch()
+                raise LookupError("no splits yet")
+            super().handle_split_request(subtask_id, requester_hostname)
+
+    class Source(RangeSource):
+        enumerator = BrokenOnce
+
+    settings = {
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }
+    env = environment(2, **settings)
+    assert results(read(env, Source(Range(1, 3), Range(4, 5)))) == [1, 2, 3, 4, 5]
+
+
 def test_a_source_that_is_ahead_of_its_group_waits():
     class Tens(TimestampAssigner):
         def extract_timestamp(self, value, record_timestamp):

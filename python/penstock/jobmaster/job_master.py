@@ -84,7 +84,7 @@ class JobMaster:
             ),
         )
         self._coordinators = SourceCoordinators(
-            job_graph, lambda error: main_thread.post(lambda: self.fail(error))
+            job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
         self._tick_timer: Timer | None = None
         self._required = 0
@@ -121,10 +121,15 @@ class JobMaster:
         self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
         self._run(self._scheduler.cancel(now_ms()))
 
-    def fail(self, error: BaseException) -> None:
-        """The job fails for a reason that belongs to no task."""
+    def fail(self, error: BaseException, *, recoverable: bool = False) -> None:
+        """The job fails for a reason that belongs to no task.
+
+        Args:
+            error: The reason.
+            recoverable: Whether the restart strategy is asked; the whole job starts anew then.
+        """
         if not self._ended:
-            self._run(self._scheduler.fail(Failure.of(error, recoverable=False), now_ms()))
+            self._run(self._scheduler.fail(Failure.of(error, recoverable=recoverable), now_ms()))
 
     def abandon(self, error: BaseException) -> None:
         """Ends the job here, whatever its tasks do: its cluster is going away."""
@@ -340,7 +345,10 @@ class JobMaster:
         logger.debug("no checkpoints: %s", type(action).__name__)
 
     def _reset_coordinators(self, action: actions.RestoreState) -> None:
-        self._coordinators.subtasks_reset(action.subtasks)
+        if action.is_global:
+            self._coordinators.reset(action.subtasks)
+        else:
+            self._coordinators.subtasks_reset(action.subtasks)
 
     def _log_task_state(self, action: actions.TaskStateChanged) -> None:
         logger.debug("%s: %s → %s", action.task_name, action.old.value, action.new.value)

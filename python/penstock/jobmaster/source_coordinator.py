@@ -51,7 +51,7 @@ class SourceCoordinator:
             operator_id: The operator of the source.
             source: The PythonSource.
             parallelism: The number of its subtasks.
-            fail: Fails the job; called from the coordinator's thread.
+            fail: Fails the job, which may restart; called from the coordinator's thread.
         """
         self.operator_id = operator_id
         self.parallelism = parallelism
@@ -62,6 +62,8 @@ class SourceCoordinator:
         self._fail = fail
         self._assigned: dict[int, list[Any]] = {}
         self._enumerator: SplitEnumerator[Any] | None = None
+        self._context: _EnumeratorContext | None = None
+        self._has_failed = False
         self._closed = threading.Event()
         self.thread = MainThread(f"coordinator of {type(source).__name__}", self._failed)
 
@@ -77,6 +79,10 @@ class SourceCoordinator:
     def subtask_reset(self, subtask: int) -> None:
         """The attempt of a subtask has ended and another one will follow; any thread."""
         self.thread.post(lambda: self._reset(subtask))
+
+    def reset(self) -> None:
+        """All of the job starts anew, and so does the enumerator; any thread."""
+        self.thread.post(self._recreate)
 
     def close(self) -> None:
         """Closes the enumerator and ends the thread; returns at once.  Any thread, idempotent."""
@@ -117,12 +123,26 @@ class SourceCoordinator:
     # ---- the coordinator's thread ------------------------------------------------------------
 
     def _start(self) -> None:
-        self._enumerator = self._source.create_enumerator(_EnumeratorContext(self))
+        self._context = _EnumeratorContext(self)
+        self._enumerator = self._source.create_enumerator(self._context)
         self._enumerator.start()
+
+    def _recreate(self) -> None:
+        """Begins again with a new enumerator; nothing of what the old one knows is left."""
+        try:
+            self._close()
+        except Exception:
+            # It is gone; that it did not go well must not keep the new one from its work.
+            logger.exception("a source's enumerator could not be closed")
+        self.readers.clear()
+        self._assigned.clear()
+        self._has_failed = False
+        if not self.is_closed:
+            self._start()
 
     def _handle(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
         enumerator = self._enumerator
-        if enumerator is None or self.is_closed:
+        if enumerator is None or self._has_failed or self.is_closed:
             return
         if isinstance(message, messages.ReaderRegistration):
             self.readers[subtask] = reader
@@ -139,10 +159,13 @@ class SourceCoordinator:
     def _reset(self, subtask: int) -> None:
         self.readers.pop(subtask, None)
         splits = self._assigned.pop(subtask, [])
-        if splits and self._enumerator is not None and not self.is_closed:
-            self._enumerator.add_splits_back(splits, subtask)
+        enumerator = self._enumerator
+        if splits and enumerator is not None and not self._has_failed and not self.is_closed:
+            enumerator.add_splits_back(splits, subtask)
 
     def _close(self) -> None:
+        if self._context is not None:
+            self._context.has_ended = True
         enumerator, self._enumerator = self._enumerator, None
         if enumerator is not None:
             enumerator.close()
@@ -150,7 +173,11 @@ class SourceCoordinator:
     def _failed(self, error: BaseException) -> None:
         if self.is_closed:
             logger.error("a source's enumerator failed after its job had ended: %s", error)
-        else:
+        elif not self._has_failed:
+            # Nothing reaches it any more: what it knows may be half of the truth.
+            self._has_failed = True
+            if self._context is not None:
+                self._context.has_ended = True
             self._fail(error)
 
     def _reader(self, subtask: int) -> Reader:
@@ -179,6 +206,8 @@ def _batches(splits: list[bytes]) -> Iterator[tuple[bytes, ...]]:
 class _EnumeratorContext(SplitEnumeratorContext[Any]):
     def __init__(self, coordinator: SourceCoordinator) -> None:
         self._coordinator = coordinator
+        #: Whether the enumerator is gone, so that what it had asked for is not wanted.
+        self.has_ended = False
 
     def current_parallelism(self) -> int:
         """The number of subtasks of the source."""
@@ -222,18 +251,18 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
             coordinator.thread.post(lambda: deliver(result, error))
 
         def deliver(result: Any, error: BaseException | None) -> None:
-            if coordinator.is_closed:
+            if self.has_ended:
                 return
             handler(result, error)
             if period_ms is not None:
                 coordinator.thread.schedule(period_ms / 1000, begin)
 
         def begin() -> None:
-            if not coordinator.is_closed:
+            if not self.has_ended:
                 threading.Thread(target=run, name="call_async of a source", daemon=True).start()
 
         coordinator.thread.schedule(initial_delay_ms / 1000, begin)
 
     def run_in_coordinator_thread(self, action: Callable[[], None]) -> None:
         """Runs an action in the enumerator's thread."""
-        self._coordinator.thread.post(action)
+        self._coordinator.thread.post(lambda: None if self.has_ended else action())

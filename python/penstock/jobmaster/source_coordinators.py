@@ -26,7 +26,7 @@ class SourceCoordinators:
 
         Args:
             job_graph: The job.
-            fail: Fails the job; called from threads of the coordinators.
+            fail: Fails the job, which may restart; called from threads of the coordinators.
         """
         self._enumerating: dict[bytes, SourceCoordinator] = {}
         self._alignment = AlignmentGroups()
@@ -74,6 +74,14 @@ class SourceCoordinators:
                 self._alignment.forget(operator_id, subtask)
                 if operator_id in self._enumerating:
                     self._enumerating[operator_id].subtask_reset(subtask)
+
+    def reset(self, subtasks: Iterable[tuple[bytes, int]]) -> None:
+        """All of the job is about to start anew: these subtasks, with new enumerators."""
+        for vertex_id, subtask in subtasks:
+            for operator_id in self._operators.get(vertex_id, ()):
+                self._alignment.forget(operator_id, subtask)
+        for coordinator in self._enumerating.values():
+            coordinator.reset()
 
     def close(self) -> None:
         """The job has ended; returns at once."""

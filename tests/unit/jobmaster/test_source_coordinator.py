@@ -118,3 +118,38 @@ def test_many_splits_travel_in_several_messages(coordinated, monkeypatch):
     decode = codec_for(None).decode
     found = [[decode(split) for split in message.splits] for message in coordinated.take()]
     assert found == [splits[:2], splits[2:]]
+
+
+def test_a_reset_makes_a_new_enumerator_and_forgets_the_old_one(coordinated):
+    """Nothing reaches an enumerator that failed; nor does what it had asked for its successor."""
+    coordinated.settle()
+    old = coordinated.source.enumerator
+    coordinated.receive(messages.ReaderRegistration, 0, "first")
+    coordinated.receive(messages.RequestSplit, 0, "first")
+    called, answer = threading.Event(), threading.Event()
+
+    def call():
+        called.set()
+        answer.wait(10)
+
+    def fail():
+        raise LookupError("no splits today")
+
+    thread = coordinated.coordinator.thread
+    thread.call(lambda: old.context.call_async(call, lambda *found: old.calls.append(found)), 10)
+    assert called.wait(10)
+    old.context.run_in_coordinator_thread(fail)
+    coordinated.settle()
+    assert [str(failure) for failure in coordinated.failures] == ["no splits today"]
+    calls = list(old.calls)
+    coordinated.receive(messages.RequestSplit, 0, "first")
+    coordinated.coordinator.subtask_reset(0)
+    coordinated.coordinator.reset()
+    answer.set()
+    coordinated.settle()
+    assert old.closed.is_set()
+    assert coordinated.source.enumerator is not old
+    coordinated.receive(messages.RequestSplit, 0, "first")
+    coordinated.receive(messages.ReaderRegistration, 0, "second")
+    assert coordinated.source.enumerator.calls == [("start", 2), ("add_reader", 0, [0])]
+    assert old.calls == calls
