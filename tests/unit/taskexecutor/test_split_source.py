@@ -2,8 +2,15 @@
 
 from types import SimpleNamespace
 
+import pytest
 from penstock.common import Duration, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream.connectors.split_source import (
+    Boundedness,
+    InputStatus,
+    PythonSource,
+    SourceReader,
+)
 from penstock.graph.operators import OperatorDescriptor
 from penstock.rpc.messages import WatermarkAlignment
 from penstock.taskexecutor.loop import MORE_AVAILABLE, NOTHING_AVAILABLE
@@ -88,3 +95,104 @@ def test_any_source_waits_when_it_is_ahead_of_its_group():
         assert test.operator.emit_next(1000) != NOTHING_AVAILABLE
         test.operator.finish()
         assert sent[-1].watermark == 2**63 - 1
+
+
+class TwoSplits(SourceReader):
+    """Emits the next number of each split that is not paused, in turn."""
+
+    def __init__(self):
+        self.next = {"slow": 0, "fast": 1000}
+        self.paused = set()
+        self.calls = []
+
+    def poll_next(self, output):
+        for split in self.next:
+            if split not in self.paused:
+                output.create_output_for_split(split).collect(self.next[split])
+                self.next[split] += 1
+        return InputStatus.MORE_AVAILABLE
+
+    def add_splits(self, splits):
+        pass
+
+    def notify_no_more_splits(self):
+        pass
+
+
+class PausableSplits(TwoSplits):
+    def pause_or_resume_splits(self, splits_to_pause, splits_to_resume):
+        self.calls.append((splits_to_pause, splits_to_resume))
+        self.paused |= set(splits_to_pause)
+        self.paused -= set(splits_to_resume)
+
+
+class SourceOf(PythonSource):
+    def __init__(self, reader):
+        super().__init__()
+        self.reader = reader
+
+    def get_boundedness(self):
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, enum_context):
+        raise AssertionError("not asked for")
+
+    def create_reader(self, reader_context):
+        return self.reader
+
+
+def aligned(reader, **configuration):
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", Duration.of_millis(10), Duration.of_millis(5)
+    )
+    strategy.with_timestamp_assigner(Itself())
+    descriptor = OperatorDescriptor(
+        "split_source", SourceOf(reader), {"watermark_strategy": strategy}
+    )
+    return OneInputStreamOperatorTestHarness(descriptor, configuration=configuration)
+
+
+def set_limit(test, limit):
+    test.operator.handle_operator_event(WatermarkAlignment(bytes(40), bytes(16), limit))
+
+
+def test_only_the_splits_that_are_ahead_are_paused():
+    """D10: the slow split of a reader goes on while the fast one waits for its group."""
+    reader = PausableSplits()
+    with aligned(reader) as test:
+        set_limit(test, 500)
+        test.operator.emit_next(2)
+        test.set_processing_time(200)  # the generators emit: 0 and 1000
+        assert reader.calls == [(["fast"], [])]
+        test.operator.emit_next(3)
+        assert test.values == [0, 1000, 1, 1001, 2, 3, 4]
+        set_limit(test, 2000)
+        assert reader.calls == [(["fast"], []), ([], ["fast"])]
+        test.operator.emit_next(1)
+        assert test.values[-2:] == [5, 1002]
+
+
+def test_a_single_split_makes_its_reader_wait():
+    reader = PausableSplits()
+    del reader.next["slow"]
+    with aligned(reader) as test:
+        set_limit(test, 500)
+        test.operator.emit_next(2)
+        test.set_processing_time(200)
+        assert reader.calls == []
+        assert test.operator.emit_next(1) == NOTHING_AVAILABLE
+
+
+def test_a_reader_that_cannot_pause_splits_fails_unless_it_may_go_unaligned():
+    with aligned(TwoSplits()) as test:
+        set_limit(test, 500)
+        test.operator.emit_next(2)
+        with pytest.raises(NotImplementedError, match=r"pause_or_resume_splits: \['fast'\]"):
+            test.set_processing_time(200)
+    option = "pipeline.watermark-alignment.allow-unaligned-source-splits"
+    with aligned(TwoSplits(), **{option: "true"}) as test:
+        set_limit(test, 500)
+        test.operator.emit_next(2)
+        test.set_processing_time(200)
+        assert test.operator.emit_next(1) == MORE_AVAILABLE
+        assert test.values[-2:] == [2, 1002]

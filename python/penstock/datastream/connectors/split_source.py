@@ -248,6 +248,22 @@ class SourceReader(ABC, Generic[S]):
     def notify_no_more_splits(self) -> None:
         """The enumerator will assign no further split."""
 
+    def pause_or_resume_splits(
+        self, splits_to_pause: list[str], splits_to_resume: list[str]
+    ) -> None:
+        """Watermark alignment: some splits are too far ahead, others are not any more.
+
+        A reader that is given several splits at a time must override it, unless the option
+        ``pipeline.watermark-alignment.allow-unaligned-source-splits`` is true.
+
+        Raises:
+            NotImplementedError: Unless overridden.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.pause_or_resume_splits: {splits_to_pause} are too far ahead, "
+            f"{splits_to_resume} are not any more"
+        )
+
     def handle_source_events(self, source_event: Any) -> None:
         """The enumerator sent an event; refused unless overridden.
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.configuration import Configuration
 from penstock.rpc.messages import ReportedWatermark, WatermarkAlignment
 from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.operator_context import OperatorContext
+
+ALLOW_UNALIGNED_SPLITS: Final = "pipeline.watermark-alignment.allow-unaligned-source-splits"
 
 
 class AlignedReader:
@@ -43,6 +46,11 @@ class AlignedReader:
         """Whether the source is not too far ahead."""
         return self._watermark() <= self._limit
 
+    @property
+    def limit(self) -> int:
+        """The watermark up to which the source may go."""
+        return self._limit
+
     def start(self) -> None:
         """Reports from now on, in the task's thread."""
         timers = self._context.processing_time
@@ -71,3 +79,38 @@ class AlignedReader:
                 environment.job_id, environment.attempt_id, self._context.config.id, watermark
             )
         )
+
+
+class AlignedSplits:
+    """Pauses the splits of one reader that are too far ahead, so that the others go on."""
+
+    def __init__(self, context: OperatorContext, reader: Any) -> None:
+        """Pauses and resumes splits of ``reader``, a SourceReader."""
+        self._reader = reader
+        self._paused: set[str] = set()
+        configuration = Configuration.from_dict(dict(context.environment.configuration))
+        self._may_go_unaligned = configuration.get_boolean(ALLOW_UNALIGNED_SPLITS, False)
+
+    def align(self, watermarks: Mapping[str, int], limit: int) -> None:
+        """Looks which splits are beyond the limit.
+
+        Args:
+            watermarks: Of the splits that are being read.
+            limit: How far they may go.
+
+        Raises:
+            NotImplementedError: The reader cannot pause splits and must.
+        """
+        # One split alone is not ahead of any other: the reader waits as a whole.
+        ahead = {split for split, watermark in watermarks.items() if watermark > limit}
+        wanted = ahead if len(watermarks) > 1 else set()
+        pause = sorted(wanted - self._paused)
+        resume = sorted((self._paused - wanted) & watermarks.keys())
+        self._paused = wanted
+        if not pause and not resume:
+            return
+        try:
+            self._reader.pause_or_resume_splits(pause, resume)
+        except NotImplementedError:
+            if not self._may_go_unaligned:
+                raise

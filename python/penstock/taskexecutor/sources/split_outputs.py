@@ -28,6 +28,8 @@ class WatermarkMultiplexer:
         self._emitter = emitter
         self._parts: dict[str | None, _Part] = {}
         self.watermark = MIN_TIMESTAMP
+        #: Whether the watermark of an output has advanced, or one is gone; reset by who looks.
+        self.has_moved = False
 
     def add(self, name: str | None) -> _Part:
         """The part of a new output, which holds the others back from now on."""
@@ -36,8 +38,14 @@ class WatermarkMultiplexer:
 
     def remove(self, name: str | None) -> None:
         """Forgets an output."""
-        if self._parts.pop(name, None) is not None and self._parts:
-            self.update()
+        if self._parts.pop(name, None) is not None:
+            self.has_moved = True
+            if self._parts:
+                self.update()
+
+    def watermarks(self) -> dict[str, int]:
+        """The watermarks of the outputs of splits, by their names."""
+        return {name: part.watermark for name, part in self._parts.items() if name is not None}
 
     def update(self) -> None:
         """Emits what follows from the parts."""
@@ -65,6 +73,7 @@ class _Part(WatermarkOutput):
         if timestamp > self.watermark or self.idle:
             self.watermark = max(timestamp, self.watermark)
             self.idle = False
+            self._multiplexer.has_moved = True
             self._multiplexer.update()
 
     def mark_idle(self) -> None:

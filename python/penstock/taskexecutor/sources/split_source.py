@@ -29,7 +29,7 @@ from penstock.taskexecutor.loop import (
     SourceOperator,
     StreamOperator,
 )
-from penstock.taskexecutor.sources.alignment import AlignedReader
+from penstock.taskexecutor.sources.alignment import AlignedReader, AlignedSplits
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.taskexecutor.sources.wait import SourceWait
 
@@ -89,6 +89,7 @@ class SplitSource(SourceOperator):
         self.wait = SourceWait()
         self.awaited: Future[Any] | None = None
         self.alignment: AlignedReader | None = None
+        self.aligned_splits: AlignedSplits | None = None
 
     def snapshot_state(self, context: Any) -> None:
         """Writes the reader's splits."""
@@ -121,7 +122,7 @@ class SplitSource(SourceOperator):
             raise
         interval_ms = context.execution_config.get_auto_watermark_interval()
         if strategy is not None and interval_ms > 0:
-            self._repeat(interval_ms, self.outputs.on_interval)
+            self._repeat(interval_ms, self._on_interval)
         alignment = getattr(strategy, "alignment", None)
         if alignment is not None:
             self.alignment = AlignedReader(
@@ -131,6 +132,7 @@ class SplitSource(SourceOperator):
                 lambda: cast("ReaderOutputs", self.outputs).is_idle,
             )
             self.alignment.start()
+            self.aligned_splits = AlignedSplits(context, self.reader)
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
@@ -142,6 +144,8 @@ class SplitSource(SourceOperator):
                 if self.alignment is not None and not self.alignment.may_read:
                     return NOTHING_AVAILABLE
                 status = reader.poll_next(outputs)
+                if self.aligned_splits is not None:
+                    self._align_splits()
                 if status is InputStatus.END_OF_INPUT:
                     outputs.on_interval()
                     return END_OF_DATA
@@ -180,6 +184,8 @@ class SplitSource(SourceOperator):
                     reader.handle_source_events(self.codec.decode(message.event))
                 case WatermarkAlignment() if self.alignment is not None:
                     self.alignment.handle(message)
+                    cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True
+                    self._align_splits()
         except BaseException as error:
             self.failed_with = error
             raise
@@ -219,6 +225,19 @@ class SplitSource(SourceOperator):
     def _reader(self) -> SourceReader[Any]:
         assert self.reader is not None, "opened"
         return self.reader
+
+    def _on_interval(self) -> None:
+        cast("ReaderOutputs", self.outputs).on_interval()
+        self._align_splits()
+
+    def _align_splits(self) -> None:
+        """Pauses and resumes splits, where a watermark or the limit has moved."""
+        if self.alignment is None or self.aligned_splits is None:
+            return
+        multiplexer = cast("ReaderOutputs", self.outputs).multiplexer
+        if multiplexer.has_moved:
+            multiplexer.has_moved = False
+            self.aligned_splits.align(multiplexer.watermarks(), self.alignment.limit)
 
     def _repeat(self, interval_ms: int, action: Any) -> None:
         timers = self.context.processing_time
