@@ -7,6 +7,7 @@ everything once with tiny counts and writes nothing; so does a run of chosen row
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -21,6 +22,7 @@ from workloads.harness import ROOT, commit, machine
 RESULTS = ROOT / "benchmarks" / "results" / "network.json"
 PROFILE = {True: "develop", False: "release"}
 NO_TIMESTAMP = -(2**63)
+BATCH = 1_000
 
 # name → (name of the raw limit, Flink 2.3's figure, goal); a goal is a bound on the value, or
 # (figure, factor): a bound relative to another figure of the same run.
@@ -88,8 +90,12 @@ def nanoseconds(call, argument, count: int) -> float:
     return (time.perf_counter_ns() - started) / count
 
 
-def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, tuple[float, str]]:
-    """A typed ``("word", 1)`` to bytes and back, the calls from Python included."""
+def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
+    """Nanoseconds of a typed ``("word", 1)`` to framed bytes and back.
+
+    In batches, as writers and readers do it inside of a task; and one by one, where the call from
+    Python and the bytes object that it makes cost more than the work.
+    """
     from penstock.network.type_schema import schema_of
 
     schema = schema_of(Types.TUPLE([Types.STRING(), Types.LONG()]))
@@ -99,18 +105,27 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, tuple[floa
         from penstock.network.pure.codec import Codec
     codec = Codec(schema)
     value = ("word", 1)
-    data = codec.encode(value)
+    data, batch = codec.encode(value), codec.encode_batch([value] * BATCH)
     assert codec.decode(data) == value
-    return {
-        '("word", 1) serialize': (
-            median_of(lambda: nanoseconds(codec.encode, value, count), smoke=smoke),
-            "ns",
-        ),
-        '("word", 1) deserialize': (
-            median_of(lambda: nanoseconds(codec.decode, data, count), smoke=smoke),
-            "ns",
-        ),
+    assert codec.decode_batch(batch) == [value] * BATCH
+    works = {
+        '("word", 1) serialize': (codec.encode_batch, [value] * BATCH, BATCH),
+        '("word", 1) deserialize': (codec.decode_batch, batch, BATCH),
+        '("word", 1) serialize, one by one': (codec.encode, value, 1),
+        '("word", 1) deserialize, one by one': (codec.decode, data, 1),
     }
+    # Values that a batch keeps make the collector run; in a task they are gone at once.
+    gc.disable()
+    try:
+        return {
+            name: median_of(
+                lambda work=work: nanoseconds(work[0], work[1], -(-count // work[2])) / work[2],
+                smoke=smoke,
+            )
+            for name, work in works.items()
+        }
+    finally:
+        gc.enable()
 
 
 def pure_exchange(count: int) -> float:
@@ -202,11 +217,14 @@ def main() -> None:
 
     rows = run_binary(parts, smoke=smoke)
     pure = {}
-    if wants('("word", 1) serialize, ("word", 1) deserialize'):
+    if wants('("word", 1) serialize, one by one') or wants('("word", 1) deserialize, one by one'):
         native = codec_rows("native", 100 if smoke else 300_000, smoke=smoke)
-        rows += [{"name": name, "value": v, "unit": unit} for name, (v, unit) in native.items()]
-        twin = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
-        pure = {name: value for name, (value, _) in twin.items()}
+        rows += [
+            {"name": name, "value": value, "unit": "ns"}
+            for name, value in native.items()
+            if wants(name)
+        ]
+        pure = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
     if wants("8 B records, 1 channel, 100 ms"):
         pure["8 B records, 1 channel, 100 ms"] = pure_exchange(1_000 if smoke else 200_000)
     values = {row["name"]: row["value"] for row in rows}
