@@ -180,9 +180,7 @@ impl RemoteInputChannel {
         if state.released {
             return 0;
         }
-        let credits = std::mem::take(&mut state.unannounced);
-        state.outstanding += credits;
-        credits
+        state.take_credits()
     }
 
     pub(crate) fn is_released(&self) -> bool {
@@ -213,10 +211,17 @@ impl RemoteInputChannel {
     }
 
     /// A whole buffer or event has arrived; an empty one only carries number and backlog.
-    pub(crate) fn on_buffer(&self, buffer: Option<Buffer>, sequence_number: i32, backlog: i32) {
+    ///
+    /// Returns the credits to announce on this occasion.
+    pub(crate) fn on_buffer(
+        &self,
+        buffer: Option<Buffer>,
+        sequence_number: i32,
+        backlog: i32,
+    ) -> i32 {
         let mut state = self.state.lock();
         if state.released {
-            return;
+            return 0;
         }
         let expected = state.expected_sequence_number;
         if sequence_number != expected {
@@ -228,7 +233,7 @@ impl RemoteInputChannel {
                  {sequence_number} from {}",
                 self.address
             )));
-            return;
+            return 0;
         }
         state.expected_sequence_number = expected.wrapping_add(1) & i32::MAX;
         let mut notify = None;
@@ -259,29 +264,33 @@ impl RemoteInputChannel {
             state.outstanding -= 1;
             state.unannounced += 1;
         }
+        if let Ok(backlog) = usize::try_from(backlog) {
+            self.require(&mut state, backlog);
+        }
+        let credits = state.credits_on_arrival();
         drop(state);
         if let Some(priority) = notify
             && let Some(gate) = self.gate.upgrade()
         {
             gate.notify(self.index, priority);
         }
-        self.on_backlog(usize::try_from(backlog).ok());
+        credits
     }
 
-    /// The producer says how much waits, if it does: obtain buffers for it as far as there are
-    /// any, and see whether credits are to be announced.
-    pub(crate) fn on_backlog(&self, backlog: Option<usize>) {
+    /// The producer says how much waits; returns the credits to announce on this occasion.
+    pub(crate) fn on_backlog(&self, backlog: usize) -> i32 {
         let mut state = self.state.lock();
         if state.released {
-            return;
+            return 0;
         }
-        if let Some(backlog) = backlog {
-            state.required = backlog + self.initial_credit as usize;
-            state.unannounced += self.request_floating(&mut state);
-        }
-        let due = state.announcement_due();
-        drop(state);
-        self.announce(due);
+        self.require(&mut state, backlog);
+        state.credits_on_arrival()
+    }
+
+    /// Obtains buffers for what waits at the producer, as far as there are any.
+    fn require(&self, state: &mut State, backlog: usize) {
+        state.required = backlog + self.initial_credit as usize;
+        state.unannounced += self.request_floating(state);
     }
 
     /// Takes floating buffers until the requirement is met, or waits in line for one.
@@ -344,7 +353,8 @@ impl RemoteInputChannel {
 }
 
 impl State {
-    /// Whether to announce credits now, and notes that it will be done.
+    /// Whether a buffer that came back is an occasion to announce credits, and notes that it
+    /// will be done.
     ///
     /// While buffers wait to be read and the producer holds more credit than has gathered, the
     /// credit gathers on: one message then stands for half of the channel's buffers, and the
@@ -356,6 +366,21 @@ impl State {
         }
         self.announcing = true;
         true
+    }
+
+    /// The credits to announce now that something has arrived: none while the producer holds more
+    /// than has gathered.
+    fn credits_on_arrival(&mut self) -> i32 {
+        if self.outstanding > self.unannounced {
+            return 0;
+        }
+        self.take_credits()
+    }
+
+    fn take_credits(&mut self) -> i32 {
+        let credits = std::mem::take(&mut self.unannounced);
+        self.outstanding += credits;
+        credits
     }
 
     fn push_priority(&mut self, buffer: Buffer) {

@@ -81,9 +81,9 @@ fn floating_buffers_follow_the_backlog() {
     let mut others: Vec<_> = (0..3)
         .map(|_| fixture.pool.request_buffer().unwrap().unwrap())
         .collect();
-    channel.on_backlog(Some(14));
+    channel.on_backlog(14);
     assert_eq!(fixture.state(), (13, 16, true));
-    channel.on_backlog(Some(16));
+    channel.on_backlog(16);
     assert_eq!(
         fixture.state(),
         (13, 18, true),
@@ -92,7 +92,7 @@ fn floating_buffers_follow_the_backlog() {
     // A buffer that comes back goes to the one who waits, who lines up again.
     others.pop();
     assert_eq!(fixture.state(), (14, 18, true));
-    channel.on_backlog(Some(13));
+    channel.on_backlog(13);
     assert_eq!(fixture.state(), (14, 15, true));
     others.pop();
     assert_eq!(fixture.state(), (15, 15, false));
@@ -100,7 +100,7 @@ fn floating_buffers_follow_the_backlog() {
     others.pop();
     assert_eq!(fixture.state(), (15, 15, false));
     assert_eq!(fixture.pool.available_segments(), 1);
-    channel.on_backlog(Some(15));
+    channel.on_backlog(15);
     assert_eq!(fixture.state(), (16, 17, true));
 }
 
@@ -109,9 +109,7 @@ fn floating_buffers_follow_the_backlog() {
 fn credits_match_buffers() {
     let fixture = Fixture::new(2, 4);
     let channel = &fixture.channel;
-    channel.on_backlog(Some(4));
-    assert_eq!(channel.state.lock().unannounced, 4);
-    assert_eq!(channel.take_credits(), 4);
+    assert_eq!(channel.on_backlog(4), 4);
     assert_eq!(channel.take_credits(), 0);
     // Floating buffers go out first, then the exclusive ones.
     let mut taken = fixture.buffers(6);
@@ -121,7 +119,7 @@ fn credits_match_buffers() {
         Err(Error::CorruptStream(_))
     ));
     channel.state.lock().required = 0;
-    channel.on_backlog(Some(0));
+    channel.on_backlog(0);
     drop(taken.split_off(4));
     assert_eq!(fixture.state().0, 2, "both exclusive buffers are back");
     assert_eq!(channel.take_credits(), 2);
@@ -179,7 +177,7 @@ fn a_release_at_any_point_leaks_nothing() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for number in 0..20_i32 {
-                    channel.on_backlog(Some(((round + number as u64) % 9) as usize));
+                    channel.on_backlog(((round + number as u64) % 9) as usize);
                     if let Ok(Some(mut unique)) = channel.take_buffer() {
                         unique.append(&[1; 8]);
                         let buffer = unique.into_buffer(DataType::DataBuffer);

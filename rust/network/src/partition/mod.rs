@@ -9,6 +9,7 @@ mod shared;
 mod subpartition;
 mod task_events;
 mod view;
+mod wakeups;
 
 pub(crate) use blocking::PartitionFile;
 pub(crate) use flusher::OutputFlusher;
@@ -18,3 +19,4 @@ pub(crate) use shared::PartitionShared;
 pub(crate) use subpartition::{AvailabilityListener, Released};
 pub(crate) use task_events::check_task_event;
 pub(crate) use view::SubpartitionView;
+pub(crate) use wakeups::{Doorbell, Wakeups};

@@ -20,6 +20,7 @@ use penstock_memory::{Buffer, BufferBuilder, BufferConsumer, DataType};
 
 use super::shared::PartitionShared;
 use super::subpartition::Released;
+use super::wakeups::Wakeups;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
@@ -252,9 +253,11 @@ impl ResultPartition {
         let mut writer = self.enter(None)?;
         self.finish_all(&mut writer);
         let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
+        let mut wakeups = Wakeups::default();
         for subpartition in &self.shared.subpartitions {
-            subpartition.add(consumer.copy());
+            subpartition.add_later(consumer.copy(), &mut wakeups);
         }
+        wakeups.ring();
         self.check_written(&mut writer)
     }
 
@@ -266,9 +269,11 @@ impl ResultPartition {
         let mut writer = self.enter(None)?;
         self.finish_all(&mut writer);
         writer.finished = true;
+        let mut wakeups = Wakeups::default();
         for subpartition in &self.shared.subpartitions {
-            subpartition.finish();
+            subpartition.finish(&mut wakeups);
         }
+        wakeups.ring();
         self.check_written(&mut writer)?;
         if self.shared.is_blocking() {
             self.shared.publish();
@@ -429,10 +434,12 @@ impl ResultPartition {
             }
             None => {
                 let mut wanted = usize::MAX;
+                let mut wakeups = Wakeups::default();
                 for subpartition in &self.shared.subpartitions {
-                    let size = subpartition.add(consumer.copy());
+                    let size = subpartition.add_later(consumer.copy(), &mut wakeups);
                     wanted = wanted.min(size.unwrap_or(usize::MAX));
                 }
+                wakeups.ring();
                 builder.trim(wanted.min(builder.max_capacity()));
                 cursor.capacity = builder.max_capacity() as u32;
                 writer.broadcast = Some(builder);

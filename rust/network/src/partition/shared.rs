@@ -7,6 +7,7 @@ use penstock_memory::{BufferConsumer, LocalBufferPool};
 use super::blocking::{BlockingSubpartition, PartitionFile};
 use super::subpartition::{PipelinedSubpartition, Released};
 use super::task_events::TaskEvents;
+use super::wakeups::Wakeups;
 use crate::error::Error;
 use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering};
 use crate::wire::PartitionId;
@@ -30,10 +31,22 @@ impl Subpartition {
         }
     }
 
-    /// Appends `EndOfPartition`; nothing can be added afterwards.
-    pub(crate) fn finish(&self) {
+    /// Like `add`, as one of many.
+    pub(crate) fn add_later(
+        &self,
+        consumer: BufferConsumer,
+        wakeups: &mut Wakeups,
+    ) -> Option<usize> {
         match self {
-            Self::Pipelined(pipelined) => pipelined.finish(),
+            Self::Pipelined(pipelined) => pipelined.add_later(consumer, wakeups),
+            Self::Blocking(blocking) => blocking.add(consumer),
+        }
+    }
+
+    /// Appends `EndOfPartition`; nothing can be added afterwards.
+    pub(crate) fn finish(&self, wakeups: &mut Wakeups) {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.finish(wakeups),
             Self::Blocking(blocking) => blocking.finish(),
         }
     }
@@ -42,6 +55,14 @@ impl Subpartition {
     pub(crate) fn flush(&self) {
         match self {
             Self::Pipelined(pipelined) => pipelined.flush(),
+            Self::Blocking(blocking) => blocking.flush(),
+        }
+    }
+
+    /// Like `flush`, as one of many.
+    pub(crate) fn flush_later(&self, wakeups: &mut Wakeups) {
+        match self {
+            Self::Pipelined(pipelined) => pipelined.flush_later(wakeups),
             Self::Blocking(blocking) => blocking.flush(),
         }
     }
@@ -136,13 +157,15 @@ impl PartitionShared {
             self.flush_all();
             return;
         }
+        let mut wakeups = Wakeups::default();
         for (subpartition, dirty) in self.subpartitions.iter().zip(&self.dirty) {
             // The plain load keeps an idle scan from taking the writer's cache lines.
             if dirty.load(Ordering::Relaxed) != 0 {
                 dirty.swap(0, Ordering::AcqRel);
-                subpartition.flush();
+                subpartition.flush_later(&mut wakeups);
             }
         }
+        wakeups.ring();
     }
 
     /// Flushes every subpartition.
@@ -150,9 +173,11 @@ impl PartitionShared {
         for dirty in &self.dirty {
             dirty.swap(0, Ordering::AcqRel);
         }
+        let mut wakeups = Wakeups::default();
         for subpartition in &self.subpartitions {
-            subpartition.flush();
+            subpartition.flush_later(&mut wakeups);
         }
+        wakeups.ring();
     }
 
     /// Flushes one subpartition.

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 
 use penstock_memory::{Buffer, BufferConsumer, DataType};
 
+use super::wakeups::Wakeups;
 use crate::error::{Error, Result};
 use crate::event::END_OF_PARTITION_BYTES;
 use crate::sync::{Arc, Mutex};
@@ -25,6 +26,15 @@ pub(crate) trait AvailabilityListener: Send + Sync {
     fn notify_data_available(&self);
     /// An element that overtakes data can be polled.
     fn notify_priority_event(&self);
+    /// One of the above, among many of a batch: whoever can be told of several at once is left
+    /// to `wakeups`.
+    fn notify_later(&self, priority: bool, _wakeups: &mut Wakeups) {
+        if priority {
+            self.notify_priority_event();
+        } else {
+            self.notify_data_available();
+        }
+    }
 }
 
 /// A polled buffer with what the reader must know about the rest of the queue.
@@ -83,6 +93,14 @@ impl Notify {
             _ => {}
         }
     }
+
+    fn deliver_later(self, wakeups: &mut Wakeups) {
+        match self {
+            Self::Data(Some(listener)) => listener.notify_later(false, wakeups),
+            Self::Priority(Some(listener)) => listener.notify_later(true, wakeups),
+            _ => {}
+        }
+    }
 }
 
 /// A pipelined subpartition.
@@ -126,16 +144,31 @@ impl PipelinedSubpartition {
     /// Appends a buffer and returns the size wanted of the next one, or `None` when the
     /// subpartition is finished or released and the buffer was dropped.
     pub(crate) fn add(&self, consumer: BufferConsumer) -> Option<usize> {
-        self.add_element(consumer, false)
+        let (desired, notify) = self.add_element(consumer, false)?;
+        notify.deliver();
+        Some(desired)
+    }
+
+    /// Like `add`, as one of many.
+    pub(crate) fn add_later(
+        &self,
+        consumer: BufferConsumer,
+        wakeups: &mut Wakeups,
+    ) -> Option<usize> {
+        let (desired, notify) = self.add_element(consumer, false)?;
+        notify.deliver_later(wakeups);
+        Some(desired)
     }
 
     /// Appends `EndOfPartition`; nothing can be added afterwards.
-    pub(crate) fn finish(&self) {
+    pub(crate) fn finish(&self, wakeups: &mut Wakeups) {
         let event = Buffer::from_bytes(END_OF_PARTITION_BYTES, DataType::EndOfPartition);
-        self.add_element(BufferConsumer::finished(event), true);
+        if let Some((_, notify)) = self.add_element(BufferConsumer::finished(event), true) {
+            notify.deliver_later(wakeups);
+        }
     }
 
-    fn add_element(&self, consumer: BufferConsumer, finish: bool) -> Option<usize> {
+    fn add_element(&self, consumer: BufferConsumer, finish: bool) -> Option<(usize, Notify)> {
         let mut state = self.state.lock();
         if state.finished || state.released.is_some() {
             drop(state);
@@ -165,10 +198,7 @@ impl PipelinedSubpartition {
         } else {
             Notify::Nobody
         };
-        let desired = state.desired_buffer_size;
-        drop(state);
-        notify.deliver();
-        Some(desired)
+        Some((state.desired_buffer_size, notify))
     }
 
     /// Takes the next slice, or nothing when there is none.
@@ -228,9 +258,18 @@ impl PipelinedSubpartition {
 
     /// Lets the reader see what an unfinished buffer holds so far.
     pub(crate) fn flush(&self) {
+        self.request_flush().deliver();
+    }
+
+    /// Like `flush`, as one of many.
+    pub(crate) fn flush_later(&self, wakeups: &mut Wakeups) {
+        self.request_flush().deliver_later(wakeups);
+    }
+
+    fn request_flush(&self) -> Notify {
         let mut state = self.state.lock();
         if state.buffers.is_empty() || state.flush_requested {
-            return;
+            return Notify::Nobody;
         }
         let lone = state.buffers.len() == 1;
         let unread = lone
@@ -244,8 +283,7 @@ impl PipelinedSubpartition {
             Notify::Nobody
         };
         state.flush_requested = !lone || unread;
-        drop(state);
-        notify.deliver();
+        notify
     }
 
     /// Ends the queue early: everything in it is recycled and the reader learns why.

@@ -216,7 +216,9 @@ fn the_end_is_final() {
     let second: Arc<Ear> = Arc::default();
     let again = subpartition.create_view(second);
     assert!(matches!(again, Err(Error::IllegalState(_))));
-    subpartition.finish();
+    let mut wakeups = Wakeups::default();
+    subpartition.finish(&mut wakeups);
+    wakeups.ring();
     assert_eq!(ear.notifications(), 1);
     assert_eq!(subpartition.add(finished(5)), None);
     assert_eq!(poll(&subpartition), Some((4, 0, false, 0)));

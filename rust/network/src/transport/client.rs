@@ -154,7 +154,8 @@ impl ClientChannels {
                 Some(unique.into_buffer(data_type))
             }
         };
-        channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        let credits = channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        announce(response.receiver, credits, outbound);
         Ok(())
     }
 
@@ -175,7 +176,7 @@ impl ClientChannels {
                 let backlog = usize::try_from(backlog)
                     .map_err(|_| Error::CorruptStream(format!("a backlog of {backlog} buffers")))?;
                 if let Some(channel) = self.channels.get(&receiver) {
-                    channel.on_backlog(Some(backlog));
+                    announce(receiver, channel.on_backlog(backlog), outbound);
                 }
                 Ok(())
             }
@@ -203,6 +204,13 @@ impl ClientChannels {
         let channel = Arc::clone(channel);
         self.remove(id);
         channel.on_error(error);
+    }
+}
+
+/// Tells the producer of credits, if there are any.
+fn announce(receiver: ReceiverId, credit: i32, outbound: &mut Outbound) {
+    if credit > 0 {
+        outbound.push_message(&Message::AddCredit { credit, receiver });
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::auth::{self, ANSWER_BYTES, NONCE_BYTES, PROOF_BYTES, Role};
 use super::client::ClientChannels;
 use super::inbound::{Inbound, STAGING_BYTES};
+use super::news::News;
 use super::outbound::Outbound;
 use super::server::ServerReaders;
 use super::socket::{Peer, Socket};
@@ -28,6 +29,8 @@ pub(super) enum Phase {
     AwaitProof([u8; NONCE_BYTES]),
     /// Frames flow.
     Open,
+    /// Over; only somebody who wanted to send still knows it.
+    Closed,
 }
 
 /// Which side of the protocol this executor plays.
@@ -59,6 +62,8 @@ pub(super) struct Connection {
     pub(super) scheduled: bool,
     /// When connecting or the handshake has taken too long.
     pub(super) deadline: Option<Instant>,
+    /// What went wrong while another thread was sending; the I/O thread ends the connection.
+    failure: Option<Error>,
 }
 
 impl Connection {
@@ -68,9 +73,10 @@ impl Connection {
         socket: Socket,
         peer: Peer,
         deadline: Instant,
-    ) -> Result<Self> {
-        let nonce = random_bytes()?;
-        let side = Side::Server(ServerReaders::new(token));
+        nonce: [u8; NONCE_BYTES],
+        news: News,
+    ) -> Self {
+        let side = Side::Server(ServerReaders::new(token, news));
         let mut connection = Self::new(
             token,
             socket,
@@ -81,7 +87,7 @@ impl Connection {
         );
         connection.outbound.push_bytes(&nonce);
         connection.writable = true;
-        Ok(connection)
+        connection
     }
 
     /// A connection that is being made.
@@ -112,6 +118,7 @@ impl Connection {
             writable: false,
             scheduled: false,
             deadline: Some(deadline),
+            failure: None,
         }
     }
 
@@ -149,7 +156,7 @@ impl Connection {
         loop {
             let staged = self.inbound.staged();
             match &self.phase {
-                Phase::Connecting | Phase::Open => return Ok(()),
+                Phase::Connecting | Phase::Open | Phase::Closed => return Ok(()),
                 Phase::AwaitAnswer(nonce) => {
                     let Some(answer) = staged.first_chunk::<ANSWER_BYTES>() else {
                         return Ok(());
@@ -233,7 +240,46 @@ impl Connection {
     }
 
     /// Writes what waits, fetching more from the readers while the socket takes it.
+    ///
+    /// # Errors
+    /// What ends the connection.
     pub(super) fn transmit(&mut self) -> Result<()> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        if let Side::Server(readers) = &mut self.side {
+            readers.take_news(&mut self.outbound);
+        }
+        self.write_up_to(TURN_BYTES)
+    }
+
+    /// Lets another thread than the I/O thread transmit what it has news of, by one write; false
+    /// when the I/O thread has to go on.
+    pub(super) fn transmit_now(&mut self) -> bool {
+        match self.phase {
+            Phase::Open => {}
+            Phase::Closed => return true,
+            _ => return false,
+        }
+        if !self.writable {
+            // The poll will say when there is room, and that turn takes the news.
+            return true;
+        }
+        if let Side::Server(readers) = &mut self.side {
+            readers.take_news(&mut self.outbound);
+        }
+        match self.write_up_to(1) {
+            Ok(()) => !self.has_unsent(),
+            Err(error) => {
+                self.failure = Some(error);
+                false
+            }
+        }
+    }
+
+    /// Writes until this many bytes are written, or until the socket or the readers have had
+    /// enough.
+    fn write_up_to(&mut self, bytes: usize) -> Result<()> {
         let mut turn = 0;
         loop {
             if matches!(self.phase, Phase::Open)
@@ -241,11 +287,14 @@ impl Connection {
             {
                 readers.fill(&mut self.outbound)?;
             }
-            if !self.writable || turn >= TURN_BYTES {
+            if !self.writable {
                 return Ok(());
             }
             if self.outbound.is_empty() {
                 return self.flush();
+            }
+            if turn >= bytes {
+                return Ok(());
             }
             let before = self.outbound.bytes();
             match self.outbound.write(&mut self.socket) {
@@ -272,18 +321,28 @@ impl Connection {
         if matches!(self.phase, Phase::Connecting) {
             return false;
         }
-        let to_send = match &self.side {
+        self.readable || self.has_unsent()
+    }
+
+    /// Whether the socket would take something that there is to send.
+    fn has_unsent(&self) -> bool {
+        let available = match &self.side {
             Side::Server(readers) => readers.has_available(),
             Side::Client(_) => false,
         };
-        let to_send = to_send || !self.outbound.is_empty() || self.socket.wants_flush();
-        self.readable || (self.writable && to_send)
+        self.writable && (available || !self.outbound.is_empty() || self.socket.wants_flush())
     }
 
-    /// Closes the socket and gives up what was on its way; returns the peer, whether the
+    /// Ends the connection and gives up what was on its way; returns the peer, whether the
     /// connection was still being opened, and who depends on it.
-    pub(super) fn into_side(self) -> (Peer, bool, Side) {
-        (self.peer, !matches!(self.phase, Phase::Open), self.side)
+    pub(super) fn close(&mut self) -> (Peer, bool, Side) {
+        let opening = !matches!(self.phase, Phase::Open);
+        self.phase = Phase::Closed;
+        self.inbound = Inbound::new();
+        self.outbound = Outbound::default();
+        self.early = Outbound::default();
+        let gone = Side::Client(ClientChannels::default());
+        (self.peer, opening, std::mem::replace(&mut self.side, gone))
     }
 
     fn closed_by_peer(&self) -> Error {

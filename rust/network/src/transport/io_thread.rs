@@ -15,15 +15,17 @@ use mio::{Events, Interest, Poll, Token};
 
 use super::connection::{Connection, Phase, Side};
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
+use super::news::News;
 use super::same_host;
 use super::socket::{Peer, Socket};
 use super::tls::Tls;
 use super::{Command, FIRST_CONNECTION, Transport};
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
+use crate::framing::random_bytes;
 use crate::gate::RemoteInputChannel;
 use crate::partition::{Listener, PartitionManager};
-use crate::sync::{Arc, Ordering};
+use crate::sync::{Arc, Mutex, Ordering, Weak};
 use crate::wire::Message;
 
 /// Token of the waker.
@@ -47,7 +49,7 @@ pub(super) struct IoThread {
     poll: Poll,
     listeners: Listeners,
     context: Context,
-    connections: HashMap<usize, Connection>,
+    connections: HashMap<usize, Arc<Mutex<Connection>>>,
     /// The connection to each executor that channels are read from.
     clients: HashMap<SocketAddr, usize>,
     next_token: usize,
@@ -137,11 +139,12 @@ impl IoThread {
                 WAKER => {}
                 token @ (TCP_LISTENER | SAME_HOST_LISTENER) => self.listeners.on_event(token),
                 Token(token) => {
-                    if let Some(connection) = self.connections.get_mut(&token) {
+                    if let Some(connection) = self.connections.get(&token) {
+                        let mut connection = connection.lock();
                         connection.ending |= event.is_read_closed();
                         connection.readable |= event.is_readable() || event.is_read_closed();
                         connection.writable |= event.is_writable() || event.is_write_closed();
-                        self.schedule(token);
+                        schedule(&mut self.scheduled, &mut connection);
                     }
                 }
             }
@@ -149,19 +152,12 @@ impl IoThread {
         Ok(())
     }
 
-    fn schedule(&mut self, token: usize) {
-        if let Some(connection) = self.connections.get_mut(&token)
-            && !std::mem::replace(&mut connection.scheduled, true)
-        {
-            self.scheduled.push_back(token);
-        }
-    }
-
     /// Lets a connection read and write for a while.
     fn turn(&mut self, token: usize) {
-        let Some(connection) = self.connections.get_mut(&token) else {
+        let Some(connection) = self.connections.get(&token) else {
             return;
         };
+        let mut connection = connection.lock();
         connection.scheduled = false;
         let mut turn = || {
             if matches!(connection.phase, Phase::Connecting) {
@@ -179,10 +175,13 @@ impl IoThread {
         match turn() {
             Ok(()) => {
                 if connection.has_work() {
-                    self.schedule(token);
+                    schedule(&mut self.scheduled, &mut connection);
                 }
             }
-            Err(error) => self.drop_connection(token, &error),
+            Err(error) => {
+                drop(connection);
+                self.drop_connection(token, &error);
+            }
         }
     }
 
@@ -209,21 +208,18 @@ impl IoThread {
                 };
                 self.send_for(&channel, &message);
             }
-            Command::ReaderAvailable {
-                connection,
-                receiver,
-            } => {
-                self.with_readers(connection, |readers, outbound, _| {
-                    readers.on_news(&receiver, outbound);
-                });
+            Command::Transmit(token) => {
+                if let Some(connection) = self.connections.get(&token) {
+                    schedule(&mut self.scheduled, &mut connection.lock());
+                }
             }
             Command::Attach {
                 connection,
                 request,
                 partition,
             } => {
-                self.with_readers(connection, |readers, outbound, context| {
-                    readers.attach(&request.receiver, partition, outbound, context);
+                self.with_readers(connection, |readers, outbound| {
+                    readers.attach(&request.receiver, partition, outbound);
                 });
             }
             Command::Close => self.closing = true,
@@ -233,39 +229,47 @@ impl IoThread {
     fn with_readers(
         &mut self,
         token: usize,
-        act: impl FnOnce(&mut super::server::ServerReaders, &mut super::outbound::Outbound, &Context),
+        act: impl FnOnce(&mut super::server::ServerReaders, &mut super::outbound::Outbound),
     ) {
-        if let Some(connection) = self.connections.get_mut(&token)
-            && let Side::Server(readers) = &mut connection.side
-        {
-            act(readers, &mut connection.outbound, &self.context);
-            self.schedule(token);
+        let Some(connection) = self.connections.get(&token) else {
+            return;
+        };
+        let connection = &mut *connection.lock();
+        if let Side::Server(readers) = &mut connection.side {
+            act(readers, &mut connection.outbound);
+            schedule(&mut self.scheduled, connection);
         }
     }
 
     /// Sends a message of a channel, if its connection still knows it.
     fn send_for(&mut self, channel: &RemoteInputChannel, message: &Message) {
         let token = channel.connection.load(Ordering::Relaxed);
-        if let Some(connection) = self.connections.get_mut(&token)
-            && let Side::Client(channels) = &connection.side
+        let Some(connection) = self.connections.get(&token) else {
+            return;
+        };
+        let mut connection = connection.lock();
+        if let Side::Client(channels) = &connection.side
             && channels.contains(&channel.id)
         {
             connection.send(message);
-            self.schedule(token);
+            schedule(&mut self.scheduled, &mut connection);
         }
     }
 
     fn cancel(&mut self, channel: &RemoteInputChannel) {
         let token = channel.connection.load(Ordering::Relaxed);
-        if let Some(connection) = self.connections.get_mut(&token)
-            && let Side::Client(channels) = &mut connection.side
+        let Some(connection) = self.connections.get(&token) else {
+            return;
+        };
+        let mut connection = connection.lock();
+        if let Side::Client(channels) = &mut connection.side
             && channels.remove(&channel.id)
         {
             // The connection stays for later channels, until the other side closes it.
             connection.send(&Message::CancelPartitionRequest {
                 receiver: channel.id,
             });
-            self.schedule(token);
+            schedule(&mut self.scheduled, &mut connection);
         }
     }
 
@@ -283,15 +287,16 @@ impl IoThread {
                 }
             },
         };
-        let Some(connection) = self.connections.get_mut(&token) else {
+        let Some(connection) = self.connections.get(&token) else {
             return;
         };
+        let mut connection = connection.lock();
         channel.connection.store(token, Ordering::Relaxed);
         connection.send(&Message::PartitionRequest(channel.partition_request()));
         if let Side::Client(channels) = &mut connection.side {
             channels.insert(channel);
         }
-        self.schedule(token);
+        schedule(&mut self.scheduled, &mut connection);
     }
 
     fn connect(&mut self, address: SocketAddr) -> Result<usize> {
@@ -318,10 +323,9 @@ impl IoThread {
         };
         let token = self.register(&mut socket).map_err(failed)?;
         let deadline = Instant::now() + self.context.config.connect_timeout;
-        self.connections.insert(
-            token,
-            Connection::connecting(token, socket, Peer::Address(address), deadline),
-        );
+        let connection = Connection::connecting(token, socket, Peer::Address(address), deadline);
+        self.connections
+            .insert(token, Arc::new(Mutex::new(connection)));
         self.clients.insert(address, token);
         Ok(token)
     }
@@ -342,18 +346,26 @@ impl IoThread {
             return;
         }
         let deadline = Instant::now() + self.context.config.handshake_timeout;
-        let connection = self
+        let prepared = self
             .prepare(socket)
             .map_err(|error| Error::io("preparing an accepted connection", &error))
-            .and_then(|(token, socket)| Connection::accepted(token, socket, peer, deadline));
-        match connection {
-            Ok(connection) => {
-                let token = connection.token;
-                self.connections.insert(token, connection);
-                self.schedule(token);
+            .and_then(|(token, socket)| Ok((token, socket, random_bytes()?)));
+        let (token, socket, nonce) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                log::warn!("dropping a connection from {peer}: {error}");
+                return;
             }
-            Err(error) => log::warn!("dropping a connection from {peer}: {error}"),
-        }
+        };
+        let transport = Arc::clone(&self.context.transport);
+        let connection = Arc::new_cyclic(|connection| {
+            let news = News::new(transport, token, Weak::clone(connection));
+            Mutex::new(Connection::accepted(
+                token, socket, peer, deadline, nonce, news,
+            ))
+        });
+        schedule(&mut self.scheduled, &mut connection.lock());
+        self.connections.insert(token, connection);
     }
 
     /// Makes an accepted socket ready for use.
@@ -369,14 +381,16 @@ impl IoThread {
 
     /// Ends one connection; whatever depends on it learns why, everything else goes on.
     fn drop_connection(&mut self, token: usize, error: &Error) {
-        let Some(mut connection) = self.connections.remove(&token) else {
+        let Some(connection) = self.connections.remove(&token) else {
             return;
         };
+        let mut connection = connection.lock();
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             log::debug!("deregistering a connection: {error}");
         }
         // Buffers on their way go back before anybody hears of the end.
-        let (peer, opening, mut side) = connection.into_side();
+        let (peer, opening, mut side) = connection.close();
+        drop(connection);
         match &mut side {
             Side::Client(channels) => {
                 self.clients.retain(|_, client| *client != token);
@@ -402,12 +416,14 @@ impl IoThread {
         let late: Vec<usize> = self
             .connections
             .values()
+            .map(|connection| connection.lock())
             .filter(|connection| connection.deadline.is_some_and(|deadline| deadline <= now))
             .map(|connection| connection.token)
             .collect();
         for token in late {
-            let peer = self.connections[&token].peer;
-            let error = match self.connections[&token].side {
+            let late = self.connections[&token].lock();
+            let peer = late.peer;
+            let error = match late.side {
                 Side::Client(_) => Error::PartitionConnection(format!(
                     "Connecting to remote executor {peer} took too long. The remote executor was \
                      probably lost."
@@ -416,6 +432,7 @@ impl IoThread {
                     Error::Authentication("the peer did not authenticate itself in time".into())
                 }
             };
+            drop(late);
             self.drop_connection(token, &error);
         }
         for listener in self.context.manager.expire(now) {
@@ -425,7 +442,7 @@ impl IoThread {
                     connection,
                     request,
                 } => {
-                    self.with_readers(connection, |readers, outbound, _| {
+                    self.with_readers(connection, |readers, outbound| {
                         readers.not_found(&request, outbound);
                     });
                 }
@@ -434,7 +451,7 @@ impl IoThread {
         let handshakes = self
             .connections
             .values()
-            .filter_map(|connection| connection.deadline);
+            .filter_map(|connection| connection.lock().deadline);
         handshakes.chain(self.context.manager.next_deadline()).min()
     }
 
@@ -442,17 +459,26 @@ impl IoThread {
     fn close_all(&mut self) {
         let tokens: Vec<usize> = self.connections.keys().copied().collect();
         for token in tokens {
-            if let Some(connection) = self.connections.get_mut(&token)
-                && matches!(connection.phase, Phase::Open)
-                && let Side::Client(_) = connection.side
-                && let Err(error) = connection.transmit()
-            {
-                log::debug!("closing the connection to {}: {error}", connection.peer);
+            if let Some(connection) = self.connections.get(&token) {
+                let mut connection = connection.lock();
+                if matches!(connection.phase, Phase::Open)
+                    && let Side::Client(_) = connection.side
+                    && let Err(error) = connection.transmit()
+                {
+                    log::debug!("closing the connection to {}: {error}", connection.peer);
+                }
             }
             self.drop_connection(
                 token,
                 &Error::CancelTask("the network environment was closed".into()),
             );
         }
+    }
+}
+
+/// Puts a connection in the list of those that deserve a turn, if it is not there.
+fn schedule(scheduled: &mut VecDeque<usize>, connection: &mut Connection) {
+    if !std::mem::replace(&mut connection.scheduled, true) {
+        scheduled.push_back(connection.token);
     }
 }

@@ -1,10 +1,16 @@
 //! The transport: one I/O thread per executor and the connections it owns, by TCP, with TLS if that
 //! is asked for, or, on the same host, by Unix sockets.
 //!
-//! Sockets live in this module only.  Other threads talk to the I/O thread by commands; every
-//! command is coalesced by its sender (one announcement per channel with new credit, one
-//! notification per reader with news), so the command queue is bounded by the number of channels
-//! and readers; task events come on top, at most a few for each superstep of a task.
+//! Sockets live in this module only.  A thread that makes something visible to a reader sends it
+//! by itself when the reader's connection is idle (`news`); the I/O thread does everything else.
+//! Other threads talk to it by commands; every command is coalesced by its sender (one
+//! announcement per channel with new credit, one note per connection with news), so the command
+//! queue is bounded by the number of channels and connections; task events come on top, at most a
+//! few for each superstep of a task.
+//!
+//! A connection has a lock.  Only the I/O thread waits for it, holding none; others try it, so
+//! they may hold whatever they like.  What is done under it takes the locks of subpartitions,
+//! pools, gates and channels, which are never held while a reader is notified.
 
 mod auth;
 mod client;
@@ -12,6 +18,7 @@ mod connection;
 mod inbound;
 mod io_thread;
 mod listeners;
+mod news;
 mod outbound;
 mod same_host;
 mod server;
@@ -31,7 +38,7 @@ use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
 use crate::partition::{PartitionManager, PartitionShared};
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
-use crate::wire::{PartitionRequest, ReceiverId};
+use crate::wire::PartitionRequest;
 
 /// What other threads ask of the I/O thread.
 #[derive(Debug)]
@@ -46,13 +53,8 @@ pub(crate) enum Command {
     Cancel(Arc<RemoteInputChannel>),
     /// The channel's task has an event for the producing one.
     SendTaskEvent(Arc<RemoteInputChannel>, Vec<u8>),
-    /// A subpartition has news for its reader.
-    ReaderAvailable {
-        /// The reader's connection.
-        connection: usize,
-        /// The reader.
-        receiver: ReceiverId,
-    },
+    /// Readers of a connection have news or something left to send.
+    Transmit(usize),
     /// A partition that a reader waited for is registered.
     Attach {
         /// The reader's connection.

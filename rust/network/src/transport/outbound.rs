@@ -13,6 +13,9 @@ use crate::wire::{BUFFER_RESPONSE_BYTES, Message, encode};
 /// Slices handed to one write: a header and a payload for 64 buffers.
 const MAX_SLICES: usize = 128;
 
+/// Payloads up to this size are copied behind their headers: cheaper than slices of their own.
+const COPIED_BYTES: usize = 256;
+
 enum Frame {
     /// Control messages, encoded one behind the other.
     Control(Vec<u8>),
@@ -76,6 +79,11 @@ impl Outbound {
 
     /// Queues a buffer behind its header.
     pub(super) fn push_buffer(&mut self, header: [u8; BUFFER_RESPONSE_BYTES], buffer: Buffer) {
+        if buffer.size() <= COPIED_BYTES {
+            self.push_bytes(&header);
+            self.push_bytes(buffer.as_slice());
+            return;
+        }
         let frame = Frame::Data { header, buffer };
         self.bytes += frame.len();
         self.frames.push_back(frame);

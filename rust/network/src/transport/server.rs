@@ -6,15 +6,16 @@ use std::time::Instant;
 
 use penstock_memory::{Buffer, DataType};
 
+use super::connection::exceeds_staging;
 use super::inbound::{Inbound, PayloadKind, Target};
 use super::io_thread::Context;
+use super::news::{News, ReaderListener};
 use super::outbound::Outbound;
-use super::{Command, Transport, connection::exceeds_staging};
 use crate::error::{Error, Result};
 use crate::partition::{
     AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView, check_task_event,
 };
-use crate::sync::{Arc, AtomicBool, Ordering};
+use crate::sync::Arc;
 use crate::wire::{
     BUFFER_RESPONSE, BufferResponse, Compression, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES,
     Message, PartitionRequest, ReceiverId, decode_body,
@@ -23,31 +24,9 @@ use crate::wire::{
 /// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
 const OUTBOUND_BYTES: usize = 1 << 20;
 
-/// Carries news of a subpartition to the I/O thread, once until the thread has looked.
-struct ReaderListener {
-    transport: Arc<Transport>,
-    connection: usize,
-    receiver: ReceiverId,
-    posted: AtomicBool,
-}
-
-impl AvailabilityListener for ReaderListener {
-    fn notify_data_available(&self) {
-        if !self.posted.swap(true, Ordering::AcqRel) {
-            self.transport.post(Command::ReaderAvailable {
-                connection: self.connection,
-                receiver: self.receiver,
-            });
-        }
-    }
-
-    fn notify_priority_event(&self) {
-        self.notify_data_available();
-    }
-}
-
 /// The sending side of one consumer channel.
 struct Reader {
+    receiver: ReceiverId,
     subpartition: usize,
     credits: i32,
     initial_credit: i32,
@@ -65,18 +44,31 @@ impl Reader {
 }
 
 /// The readers of a connection.
+///
+/// Inside the connection they go by numbers; a number is free again once its reader is gone, and
+/// late news of the old one only make the new one look in vain.
 pub(super) struct ServerReaders {
     connection: usize,
-    readers: HashMap<ReceiverId, Reader>,
+    news: Arc<News>,
+    /// Room for the news that are being looked at.
+    taken: Vec<u32>,
+    readers: Vec<Option<Reader>>,
+    numbers: HashMap<ReceiverId, u32>,
+    /// Numbers without a reader.
+    free: Vec<u32>,
     /// Readers with something to send, in turn.
-    available: VecDeque<ReceiverId>,
+    available: VecDeque<u32>,
 }
 
 impl ServerReaders {
-    pub(super) fn new(connection: usize) -> Self {
+    pub(super) fn new(connection: usize, news: News) -> Self {
         Self {
             connection,
-            readers: HashMap::new(),
+            news: Arc::new(news),
+            taken: Vec::new(),
+            readers: Vec::new(),
+            numbers: HashMap::new(),
+            free: Vec::new(),
             available: VecDeque::new(),
         }
     }
@@ -86,7 +78,7 @@ impl ServerReaders {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.readers.is_empty()
+        self.numbers.is_empty()
     }
 
     /// The connection is gone: nobody will read these subpartitions any more.
@@ -96,7 +88,9 @@ impl ServerReaders {
             |listener| matches!(listener, Listener::Remote { connection: c, .. } if *c == connection),
         );
         self.available.clear();
-        for (_, reader) in self.readers.drain() {
+        self.numbers.clear();
+        self.free.clear();
+        for reader in self.readers.drain(..).flatten() {
             if let Some((view, _)) = reader.view {
                 view.release();
             }
@@ -158,23 +152,23 @@ impl ServerReaders {
                 if credit <= 0 {
                     return Err(Error::CorruptStream(format!("a credit of {credit}")));
                 }
-                if let Some(reader) = self.readers.get_mut(&receiver) {
+                if let Some((number, reader)) = self.find(&receiver) {
                     reader.credits = reader.credits.checked_add(credit).ok_or_else(|| {
                         Error::CorruptStream("more credit than buffers exist".into())
                     })?;
-                    self.enqueue(&receiver, outbound);
+                    self.enqueue(number, outbound);
                 }
             }
             Message::ResumeConsumption { receiver } => {
-                if let Some(reader) = self.readers.get_mut(&receiver)
+                if let Some((number, reader)) = self.find(&receiver)
                     && let Some((view, _)) = &reader.view
                 {
                     if reader.initial_credit == 0 {
                         reader.credits = 0;
                     }
                     match view.resume_consumption() {
-                        Ok(()) => self.enqueue(&receiver, outbound),
-                        Err(error) => self.fail_reader(&receiver, &error, outbound),
+                        Ok(()) => self.enqueue(number, outbound),
+                        Err(error) => self.fail_reader(number, &error, outbound),
                     }
                 }
             }
@@ -183,10 +177,8 @@ impl ServerReaders {
             Message::NewBufferSize { size, receiver } => {
                 let size = usize::try_from(size)
                     .map_err(|_| Error::CorruptStream(format!("a buffer size of {size}")))?;
-                if let Some(Reader {
-                    view: Some((view, _)),
-                    ..
-                }) = self.readers.get(&receiver)
+                if let Some((_, reader)) = self.find(&receiver)
+                    && let Some((view, _)) = &reader.view
                     && size > 0
                 {
                     view.set_desired_buffer_size(size);
@@ -199,8 +191,10 @@ impl ServerReaders {
                 receiver,
             } => {
                 check_task_event(&event)?;
-                if let Err(error) = context.manager.publish_task_event(&partition, event) {
-                    self.fail_reader(&receiver, &error, outbound);
+                if let Err(error) = context.manager.publish_task_event(&partition, event)
+                    && let Some((number, _)) = self.find(&receiver)
+                {
+                    self.fail_reader(number, &error, outbound);
                 }
             }
             Message::SegmentId { .. } => {
@@ -233,12 +227,13 @@ impl ServerReaders {
         if request.initial_credit < 0 {
             return Err(Error::CorruptStream("a negative initial credit".into()));
         }
-        if self.readers.contains_key(&request.receiver) {
+        if self.numbers.contains_key(&request.receiver) {
             return Err(Error::CorruptStream(
                 "a receiver that requests twice".into(),
             ));
         }
         let reader = Reader {
+            receiver: request.receiver,
             subpartition,
             credits: request.initial_credit,
             initial_credit: request.initial_credit,
@@ -246,7 +241,12 @@ impl ServerReaders {
             compression: context.config.compression,
             view: None,
         };
-        self.readers.insert(request.receiver, reader);
+        let number = self.free.pop().unwrap_or(self.readers.len() as u32);
+        if number as usize == self.readers.len() {
+            self.readers.push(None);
+        }
+        self.readers[number as usize] = Some(reader);
+        self.numbers.insert(request.receiver, number);
         let deadline = Instant::now() + context.config.partition_request_timeout;
         let connection = self.connection;
         let listener = || Listener::Remote {
@@ -257,7 +257,7 @@ impl ServerReaders {
             .manager
             .find_or_wait(&request.partition, deadline, listener)
         {
-            self.attach(&request.receiver, found, outbound, context);
+            self.attach(&request.receiver, found, outbound);
         }
         Ok(())
     }
@@ -268,27 +268,22 @@ impl ServerReaders {
         receiver: &ReceiverId,
         partition: Arc<PartitionShared>,
         outbound: &mut Outbound,
-        context: &Context,
     ) {
         // Gone when the request was cancelled meanwhile.
-        let Some(reader) = self.readers.get_mut(receiver) else {
+        let news = Arc::clone(&self.news);
+        let Some((number, reader)) = self.find(receiver) else {
             return;
         };
-        let listener = Arc::new(ReaderListener {
-            transport: Arc::clone(&context.transport),
-            connection: self.connection,
-            receiver: *receiver,
-            posted: AtomicBool::new(false),
-        });
+        let listener = Arc::new(ReaderListener::new(news, number));
         let ear: Arc<dyn AvailabilityListener> = Arc::<ReaderListener>::clone(&listener);
         let created = SubpartitionView::new(partition, reader.subpartition)
             .and_then(|view| view.connect(ear).map(|()| view));
         match created {
             Ok(view) => {
                 reader.view = Some((view, listener));
-                self.enqueue(receiver, outbound);
+                self.enqueue(number, outbound);
             }
-            Err(error) => self.fail_reader(receiver, &error, outbound),
+            Err(error) => self.fail_reader(number, &error, outbound),
         }
     }
 
@@ -298,25 +293,47 @@ impl ServerReaders {
             "partition {} was not registered in time",
             crate::hex(&request.partition[..])
         ));
-        self.fail_reader(&request.receiver, &error, outbound);
-    }
-
-    /// A subpartition says that there is something for its reader.
-    pub(super) fn on_news(&mut self, receiver: &ReceiverId, outbound: &mut Outbound) {
-        if let Some(Reader {
-            view: Some((_, listener)),
-            ..
-        }) = self.readers.get(receiver)
-        {
-            // Before looking, so that later news are posted again.
-            listener.posted.store(false, Ordering::Release);
-            self.enqueue(receiver, outbound);
+        if let Some((number, _)) = self.find(&request.receiver) {
+            self.fail_reader(number, &error, outbound);
         }
     }
 
+    /// Lines up the readers whose subpartitions say that there is something for them.
+    pub(super) fn take_news(&mut self, outbound: &mut Outbound) {
+        let mut taken = std::mem::take(&mut self.taken);
+        self.news.take(&mut taken);
+        for number in taken.drain(..) {
+            if let Some(Some(Reader {
+                view: Some((_, listener)),
+                ..
+            })) = self.readers.get(number as usize)
+            {
+                // Before looking, so that later news are posted again.
+                listener.listen();
+                self.enqueue(number, outbound);
+            }
+        }
+        self.taken = taken;
+    }
+
+    fn find(&mut self, receiver: &ReceiverId) -> Option<(u32, &mut Reader)> {
+        let number = *self.numbers.get(receiver)?;
+        let reader = self.readers.get_mut(number as usize)?.as_mut()?;
+        Some((number, reader))
+    }
+
+    /// Removes a reader and gives its number free.
+    fn forget(&mut self, number: u32) -> Option<Reader> {
+        let reader = self.readers.get_mut(number as usize)?.take()?;
+        self.numbers.remove(&reader.receiver);
+        self.available.retain(|queued| *queued != number);
+        self.free.push(number);
+        Some(reader)
+    }
+
     /// Lines a reader up if it can send something.
-    fn enqueue(&mut self, receiver: &ReceiverId, outbound: &mut Outbound) {
-        let Some(reader) = self.readers.get_mut(receiver) else {
+    fn enqueue(&mut self, number: u32, outbound: &mut Outbound) {
+        let Some(Some(reader)) = self.readers.get_mut(number as usize) else {
             return;
         };
         let Some((view, _)) = &reader.view else {
@@ -327,13 +344,13 @@ impl ServerReaders {
         }
         if view.is_available(reader.credits > 0) || view.released().is_some() {
             reader.queued = true;
-            self.available.push_back(*receiver);
+            self.available.push_back(number);
         } else if reader.needs_backlog_announcement() {
             let backlog = view.backlog();
             if backlog > 0 {
                 outbound.push_message(&Message::BacklogAnnouncement {
                     backlog,
-                    receiver: *receiver,
+                    receiver: reader.receiver,
                 });
             }
         }
@@ -342,10 +359,10 @@ impl ServerReaders {
     /// Fetches buffers, one of each reader in turn, until enough waits to be written.
     pub(super) fn fill(&mut self, outbound: &mut Outbound) -> Result<()> {
         while outbound.bytes() < OUTBOUND_BYTES {
-            let Some(receiver) = self.available.pop_front() else {
+            let Some(number) = self.available.pop_front() else {
                 return Ok(());
             };
-            let Some(reader) = self.readers.get_mut(&receiver) else {
+            let Some(Some(reader)) = self.readers.get_mut(number as usize) else {
                 continue;
             };
             reader.queued = false;
@@ -355,7 +372,7 @@ impl ServerReaders {
             let polled = match view.poll() {
                 // The disk of one partition fails its readers, not everybody on the connection.
                 Err(error @ Error::Io(_)) => {
-                    self.fail_reader(&receiver, &error, outbound);
+                    self.fail_reader(number, &error, outbound);
                     continue;
                 }
                 Err(Error::CancelTask(_)) => None,
@@ -369,7 +386,7 @@ impl ServerReaders {
                             "the partition was released before it was consumed".into()
                         }
                     });
-                    self.fail_reader(&receiver, &error, outbound);
+                    self.fail_reader(number, &error, outbound);
                 }
                 continue;
             };
@@ -388,7 +405,7 @@ impl ServerReaders {
                 buffer.set_compressed(true);
             }
             let header = BufferResponse {
-                receiver,
+                receiver: reader.receiver,
                 subpartition: reader.subpartition as i32,
                 sequence_number: next.sequence_number,
                 backlog: next.backlog,
@@ -403,17 +420,19 @@ impl ServerReaders {
             };
             if more {
                 reader.queued = true;
-                self.available.push_back(receiver);
+                self.available.push_back(number);
             }
         }
         Ok(())
     }
 
     fn cancel(&mut self, receiver: &ReceiverId, context: &Context) {
-        let Some(reader) = self.readers.remove(receiver) else {
+        let Some(&number) = self.numbers.get(receiver) else {
             return;
         };
-        self.available.retain(|queued| queued != receiver);
+        let Some(reader) = self.forget(number) else {
+            return;
+        };
         match reader.view {
             Some((view, _)) => view.release(),
             None => context.manager.forget(|listener| {
@@ -423,11 +442,10 @@ impl ServerReaders {
     }
 
     /// Tells the consumer why its channel ends and forgets the reader.
-    fn fail_reader(&mut self, receiver: &ReceiverId, error: &Error, outbound: &mut Outbound) {
-        let Some(reader) = self.readers.remove(receiver) else {
+    fn fail_reader(&mut self, number: u32, error: &Error, outbound: &mut Outbound) {
+        let Some(reader) = self.forget(number) else {
             return;
         };
-        self.available.retain(|queued| queued != receiver);
         if let Some((view, _)) = reader.view {
             view.release();
         }
@@ -441,7 +459,7 @@ impl ServerReaders {
         };
         outbound.push_message(&Message::ErrorResponse {
             error,
-            receiver: Some(*receiver),
+            receiver: Some(reader.receiver),
         });
     }
 }
