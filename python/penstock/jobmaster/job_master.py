@@ -156,12 +156,13 @@ class JobMaster:
         ]
         self._run(self._scheduler.slots_offered(slots, now_ms()))
 
-    def slots_not_available(self, reason: str) -> None:
+    def slots_not_available(self) -> None:
         """No more workers can be started."""
+        # What is known of the workers is noted on the error when the job has ended.
         self.fail(
             NoResourceAvailableError(
                 f"job {self._graph.name!r} asked for {self._required} slots and was given "
-                f"{self._resources.given(self.job_id)}: {reason}"
+                f"{self._resources.given(self.job_id)}"
             )
         )
 

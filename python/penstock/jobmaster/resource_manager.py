@@ -113,7 +113,7 @@ class TaskExecutorGateway:
 class SlotListener(Protocol):
     """What a job hears of its slot requests."""
 
-    def slots_not_available(self, reason: str) -> None:
+    def slots_not_available(self) -> None:
         """No more workers can be started; ``reason`` has their failures."""
 
 
@@ -218,9 +218,10 @@ class ResourceManager:
             f"{len(self._starting)} are being started, "
             f"{self._driver.granted()} were given a place to run"
         )
-        failures = list(self._driver.failures())
-        if failures:
-            text += "; failures of workers:\n" + "\n".join(failures[-MAX_START_FAILURES:])
+        if failures := list(self._driver.failures())[-MAX_START_FAILURES:]:
+            # Their logs mostly say the same: the last one stands for all.
+            others = [failure.partition("\n")[0] for failure in failures[:-1]]
+            text += "; failures of workers:\n" + "\n".join([*others, failures[-1]])
         return text
 
     # ---- workers -----------------------------------------------------------------------------
@@ -286,7 +287,7 @@ class ResourceManager:
             self._serve()
             return
         for listener in list(self._listeners.values()):
-            listener.slots_not_available(self.describe())
+            listener.slots_not_available()
 
     def stop(self) -> None:
         """Tells all workers to end; none is accepted any more."""

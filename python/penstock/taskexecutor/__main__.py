@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.launch import LaunchSpec, extend_sys_path, read_launch_spec
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 EXIT_LOST_DRIVER = 3
+EXIT_FAILED = 1
 END_TIMEOUT_S = 8.0
 
 #: New containers between two looks for garbage cycles; Python's 700 are less than one buffer of
@@ -59,11 +61,16 @@ def main() -> int:
 
     signal.signal(signal.SIGTERM, terminated)
     threading.Thread(target=_watch_parent, args=(end,), name="parent watch", daemon=True).start()
-    clean = executor.run()
+    try:
+        code = 0 if executor.run() else EXIT_LOST_DRIVER
+    except BaseException:
+        traceback.print_exc()
+        code = EXIT_FAILED
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads stuck in user code would keep an ordinary exit waiting.
-    os._exit(0 if clean else EXIT_LOST_DRIVER)
+    # An ordinary exit would wait for threads that are stuck in user code, or fail over the one
+    # that reads standard input.
+    os._exit(code)
 
 
 def _configure_logging(launch: LaunchSpec) -> None:
