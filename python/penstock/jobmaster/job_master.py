@@ -158,7 +158,7 @@ class JobMaster:
 
     def slots_not_available(self) -> None:
         """No more workers can be started."""
-        # What is known of the workers is noted on the error when the job has ended.
+        # What is known of the workers is added to it when the job has ended.
         self.fail(
             NoResourceAvailableError(
                 f"job {self._graph.name!r} asked for {self._required} slots and was given "
@@ -373,7 +373,7 @@ class JobMaster:
             assert action.failure is not None
             error = exception_of(action.failure)
             if isinstance(error, NoResourceAvailableError):
-                error.add_note(self._resources.describe())
+                error.args = (f"{error}; {self._resources.describe()}",)
         elif action.new is JobStatus.CANCELED:
             error = JobCancelledError(f"job {self._graph.name!r} was cancelled")
         elif action.new is JobStatus.SUSPENDED:

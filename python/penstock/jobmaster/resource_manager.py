@@ -114,7 +114,7 @@ class SlotListener(Protocol):
     """What a job hears of its slot requests."""
 
     def slots_not_available(self) -> None:
-        """No more workers can be started; ``reason`` has their failures."""
+        """No more workers can be started."""
 
 
 def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None) -> list[int]:
