@@ -95,6 +95,48 @@ def test_a_co_iteration_has_feedback_of_another_type():
     assert results(spelled) == ["1", "1.", "1..", "1...", "2", "2.", "2..", "2..."]
 
 
+NESTED = Types.TUPLE([Types.INT(), Types.INT(), Types.INT(), Types.INT()])
+
+
+def counted_down(stream, field):
+    """A loop that counts a field of (number, rounds, steps, total) down to 0; adds to the total."""
+    loop = stream.map(lambda v: v, NESTED).iterate()
+
+    def step(v):
+        if v[field] == 0:
+            return v
+        return (*v[:field], v[field] - 1, *v[field + 1 : 3], v[3] + 1)
+
+    stepped = loop.rebalance().map(step, NESTED)
+    loop.close_with(stepped.filter(lambda v: v[field] > 0))
+    return stepped.filter(lambda v: v[field] == 0)
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "runtime", "workers"), [(1, "native", 1), (2, "native", 2), (2, "pure", 1)]
+)
+def test_loops_within_a_loop_end_by_themselves(parallelism, runtime, workers, monkeypatch):
+    """Two loops, one after the other, in a third; each round of the outer takes all steps anew."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    env = environment(parallelism, runtime, workers)
+    start = env.from_collection([(n, n, 0, 0) for n in range(8)], NESTED)
+    outer = start.rebalance().map(lambda v: v, NESTED).iterate()
+    first = counted_down(outer.map(lambda v: (v[0], v[1], 3, v[3]), NESTED), 2)
+    # The second loop spins for long while the first, before it, sees nothing.
+    second = counted_down(first.map(lambda v: (v[0], v[1], 10 * v[0], v[3]), NESTED), 2)
+    rounded = second.map(lambda v: (v[0], v[1] - 1, v[2], v[3]), NESTED)
+    outer.close_with(rounded.filter(lambda v: v[1] > 0))
+    found = rounded.filter(lambda v: v[1] <= 0).map(lambda v: (v[0], v[3]))
+    assert results(found) == [(n, max(n, 1) * (3 + 10 * n)) for n in range(8)]
+
+
+def test_loops_one_after_the_other_end_one_after_the_other():
+    env = environment(2)
+    start = env.from_collection([(n, 5, 7, 0) for n in range(4)], NESTED)
+    found = counted_down(counted_down(start, 1), 2)
+    assert results(found) == [(n, 0, 0, 12) for n in range(4)]
+
+
 def test_batch_mode_refuses_iterations():
     env = environment()
     env.set_runtime_mode(RuntimeExecutionMode.BATCH)

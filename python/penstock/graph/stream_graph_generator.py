@@ -7,10 +7,12 @@ an operator, a virtual one for a property of edges, several for a union or an it
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidProgramError
 from penstock.graph import transformations as t
+from penstock.graph.iteration_groups import Iteration, iteration_groups
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import ExchangeMode
 from penstock.graph.stream_graph import IllegalGraphStateError, StreamGraph, StreamNode
@@ -40,7 +42,8 @@ class StreamGraphGenerator:
         self._translated: dict[t.Transformation, tuple[int, ...]] = {}
         # Ids of nodes that no transformation owns must not meet those of transformations.
         self._synthetic_id = 0
-        self._iterations = 0
+        self._num_iterations = 0
+        self._iterations: list[Iteration] = []
         self._translators: tuple[tuple[type[t.Transformation], Callable[..., None]], ...] = (
             (t.SourceTransformation, self._source),
             (t.OneInputTransformation, self._one_input),
@@ -65,6 +68,7 @@ class StreamGraphGenerator:
             raise InvalidProgramError("No operators defined in streaming topology. Cannot execute.")
         for transformation in self._roots:
             self._transform(transformation)
+        self._group_iterations()
         return self._graph
 
     def _transform(self, transformation: t.Transformation) -> tuple[int, ...]:
@@ -273,8 +277,8 @@ class StreamGraphGenerator:
                 "iterations do not run in BATCH execution mode, which sorts inputs before it goes "
                 "on: use RuntimeExecutionMode.STREAMING"
             )
-        number = self._iterations
-        self._iterations += 1
+        number = self._num_iterations
+        self._num_iterations += 1
         head = self._add_iteration_node(feedback, number, is_head=True)
         # The output is known before the feedback is translated, because the feedback leads to it.
         self._translated[feedback] = (*input_ids, head)
@@ -287,6 +291,16 @@ class StreamGraphGenerator:
         group = self._slot_sharing_group(None, feedback_ids)
         for node_id in (head, tail):
             self._graph.nodes[node_id].slot_sharing_group = group
+        self._iterations.append(Iteration(head, tail))
+
+    def _group_iterations(self) -> None:
+        """Tells heads and tails with which other iterations they come to rest."""
+        for number, members in enumerate(iteration_groups(self._graph, self._iterations)):
+            group = {"group": f"iterations-{number}", "group_size": len(members)}
+            for node_id in (id_ for member in members for id_ in self._iterations[member]):
+                node = self._graph.nodes[node_id]
+                arguments = {**node.descriptor.arguments, **group}
+                node.descriptor = replace(node.descriptor, arguments=arguments)
 
     def _add_iteration_node(self, feedback: _Feedback, number: int, *, is_head: bool) -> int:
         parallelism = feedback.parallelism

@@ -161,13 +161,13 @@ class OperatorChain:
             if context.config.id == message.operator_id:
                 cast("Any", operator).handle_operator_event(message)
 
-    def end_superstep(self, iteration: str, quiet: bool) -> None:
-        """Every element of a superstep of ``iteration`` has arrived; passes its marker on."""
+    def end_superstep(self, group: str, quiet_steps: int) -> None:
+        """Every element of a superstep of some iterations has arrived; passes its marker on."""
         for operator in self.operators:
             hook = getattr(operator, "end_superstep", None)
             if hook is not None:
-                hook(iteration, quiet)
-        self.broadcast_event(superstep_event(iteration, quiet=quiet))
+                hook(group, quiet_steps)
+        self.broadcast_event(superstep_event(group, quiet_steps))
         self.flush()
 
     def flush(self) -> None:

@@ -151,5 +151,5 @@ class TaskInput:
 
     def _end_supersteps(self) -> None:
         still_open = [c for channels in self._open_channels.values() for c in channels]
-        for iteration, quiet in self._supersteps.completed(still_open):
-            self._operators.end_superstep(iteration, quiet)
+        for group, quiet_steps in self._supersteps.completed(still_open):
+            self._operators.end_superstep(group, quiet_steps)

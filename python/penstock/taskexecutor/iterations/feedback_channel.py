@@ -27,10 +27,11 @@ class SuperstepEnd(NamedTuple):
     """The marker of a superstep came back.
 
     Attributes:
-        quiet: Whether no head of the iteration sent an element in that superstep.
+        quiet_steps: For how many supersteps, that one included, no head is known to have sent an
+            element.
     """
 
-    quiet: bool
+    quiet_steps: int
 
 
 class FeedbackChannel:

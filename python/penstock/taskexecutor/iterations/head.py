@@ -44,26 +44,30 @@ def channel_key(context: OperatorContext) -> Hashable:
 def create_iteration_head(context: OperatorContext) -> IterationHead:
     """Emits what the tail of ``arguments["iteration"]`` takes."""
     arguments = context.descriptor.arguments
-    return IterationHead(arguments["iteration"], arguments["wait_time_ms"], channel_key(context))
+    return IterationHead(
+        arguments["group"], arguments["group_size"], arguments["wait_time_ms"], channel_key(context)
+    )
 
 
 class IterationHead(SourceOperator):
     """Emits what comes back, until the loop is at rest or the waiting time is over."""
 
-    def __init__(self, iteration: str, wait_time_ms: int, key: Hashable) -> None:
+    def __init__(self, group: str, group_size: int, wait_time_ms: int, key: Hashable) -> None:
         """Creates the head.
 
         Args:
-            iteration: The name of the iteration.
+            group: The iterations that come to rest together.
+            group_size: How many they are.
             wait_time_ms: The iteration ends when nothing came back for so long; 0 never.
             key: Names the channel.
         """
         super().__init__()
-        self.iteration = iteration
+        self.group = group
+        self.group_size = group_size
         self.wait_time_s = wait_time_ms / 1000
         self.key = key
         self.channel: FeedbackChannel | None = None
-        self.superstep = -1
+        self.has_started = False
         self.active = False
         self.cancelled = False
         self.last_element_s = 0.0
@@ -77,20 +81,21 @@ class IterationHead(SourceOperator):
         if self.cancelled:
             return END_OF_DATA
         assert self.channel is not None, "opened"
-        if self.superstep < 0:
+        if not self.has_started:
+            self.has_started = True
             # The loop has no event time of its own: it follows what flows in from outside.
             self.output.emit_watermark(MAX_TIMESTAMP)
             self.last_element_s = time.monotonic()
-            self._start_superstep()
+            # Nothing was there to be sent yet, so the first superstep says nothing about quiet.
+            self._start_superstep(0)
         for _ in range(limit):
             item = self.channel.take()
             if item is None:
                 return self._nothing_came()
             if isinstance(item, SuperstepEnd):
-                # Nobody had sent anything before the first marker, which says nothing then.
-                if item.quiet and self.superstep > 0:
+                if item.quiet_steps >= self.group_size:
                     return END_OF_DATA
-                self._start_superstep()
+                self._start_superstep(0 if self.active else item.quiet_steps + 1)
                 continue
             self.active = True
             self.last_element_s = time.monotonic()
@@ -121,9 +126,8 @@ class IterationHead(SourceOperator):
             self.channel = None
             close_channel(self.key)
 
-    def _start_superstep(self) -> None:
-        self.superstep += 1
-        self.context.broadcast_event(superstep_event(self.iteration, quiet=not self.active))
+    def _start_superstep(self, quiet_steps: int) -> None:
+        self.context.broadcast_event(superstep_event(self.group, quiet_steps))
         self.active = False
 
     def _nothing_came(self) -> int:

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 def create_iteration_tail(context: OperatorContext) -> IterationTail:
     """Takes what the head of ``arguments["iteration"]`` emits again."""
-    return IterationTail(context.descriptor.arguments["iteration"], channel_key(context))
+    return IterationTail(context.descriptor.arguments["group"], channel_key(context))
 
 
 class IterationTail(StreamOperator):
     """Puts elements and the ends of supersteps into the channel; never waits."""
 
-    def __init__(self, iteration: str, key: Hashable) -> None:
+    def __init__(self, group: str, key: Hashable) -> None:
         """Creates the tail of the iteration whose channel is named ``key``."""
         super().__init__()
-        self.iteration = iteration
+        self.group = group
         self.key = key
         self.channel: FeedbackChannel | None = None
 
@@ -49,10 +49,10 @@ class IterationTail(StreamOperator):
         assert self.channel is not None, "opened"
         self.channel.put(value, timestamp)
 
-    def end_superstep(self, iteration: str, quiet: bool) -> None:
-        """The marker came back; those of other iterations end here."""
-        if iteration == self.iteration and self.channel is not None:
-            self.channel.end_superstep(SuperstepEnd(quiet))
+    def end_superstep(self, group: str, quiet_steps: int) -> None:
+        """The marker came back; those of other groups end here."""
+        if group == self.group and self.channel is not None:
+            self.channel.end_superstep(SuperstepEnd(quiet_steps))
 
     def close(self) -> None:
         """Disconnects from the head."""

@@ -125,9 +125,8 @@ class AsyncWaitOperator(FunctionOperator):
         """Emits what is still kept."""
         self.context.run_until(self._is_empty)
 
-    def end_superstep(self, iteration: str, quiet: bool) -> None:
+    def end_superstep(self, group: str, quiet_steps: int) -> None:  # noqa: ARG002
         """What was called for before the marker of an iteration leaves before it."""
-        del iteration, quiet
         self.finish()
 
     def close(self) -> None:
