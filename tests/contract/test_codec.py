@@ -561,3 +561,12 @@ def test_many_integers_in_fields(kind):
     for numbers in (longs * 3, distinct, longs * 3, distinct):
         pairs = [(number, edges[i % len(edges)]) for i, number in enumerate(numbers)]
         assert codec.decode_batch(codec.encode_batch(pairs)) == pairs
+
+
+def test_many_short_strings(kind):
+    """Strings that repeat and strings that do not."""
+    codec = codec_of(kind, Types.STRING())
+    known = ["", "a", "ab", "same length 1", "same length 2", "x" * 16, "x" * 17, "é", "日本"]
+    distinct = [f"w{i}" for i in range(200_000 if kind == "native" else 1_000)]
+    for texts in (known * 3, distinct, known * 3, distinct):
+        assert codec.decode_batch(codec.encode_batch(texts)) == texts

@@ -10,11 +10,11 @@
 #include "wire.h"
 
 enum {
-    PS_CACHE_BITS = 13,
-    PS_CACHE_MAX_SIZE = 16,   /* bytes of a string; two words cover them */
-    PS_CACHE_WINDOW = 4096,   /* look-ups after which hits are judged */
-    PS_CACHE_FEW_HITS = 1024, /* fewer within a window than this are not worth it */
-    PS_CACHE_PAUSE = 65536    /* strings that then pass without a look-up */
+    PS_CACHE_BITS = 16,
+    PS_CACHE_MAX_SIZE = 16,    /* bytes of a string; two words cover them */
+    PS_CACHE_WINDOW = 65536,   /* look-ups after which hits are judged: the first ones fill it */
+    PS_CACHE_FEW_HITS = 16384, /* fewer within a window than this are not worth it */
+    PS_CACHE_PAUSE = 1 << 20   /* strings that then pass without a look-up */
 };
 
 typedef struct {
