@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import collections
-import contextlib
 import logging
 import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-import penstock
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
+from penstock.taskexecutor.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,8 +21,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOG_TAIL_LINES = 50
-RELAY_TIMEOUT_S = 1.0
 KILL_TIMEOUT_S = 5.0
 
 
@@ -37,7 +30,7 @@ class LocalDriver:
     def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
         self._on_exit = on_exit
         self._lock = threading.Lock()
-        self._workers: list[_WorkerProcess] = []
+        self._workers: list[_WorkerHost] = []
         self._failures: list[str] = []
         self._granted = 0
         self._stopped = False
@@ -52,7 +45,7 @@ class LocalDriver:
             with self._lock:
                 if self._stopped:
                     return
-                worker = _WorkerProcess(spec, self._started, self._ended)
+                worker = _WorkerHost(spec, self._started, self._ended)
                 self._workers.append(worker)
             worker.start()
 
@@ -93,7 +86,7 @@ class LocalDriver:
         with self._lock:
             self._granted += 1
 
-    def _ended(self, worker: _WorkerProcess, end: WorkerExit) -> None:
+    def _ended(self, worker: _WorkerHost, end: WorkerExit) -> None:
         with self._lock:
             self._workers.remove(worker)
             stopped = self._stopped
@@ -103,22 +96,21 @@ class LocalDriver:
             self._on_exit(end)
 
 
-class _WorkerProcess:
-    """One process, the thread that waits for it, and the thread that reads its log."""
+class _WorkerHost:
+    """One process and the thread that started it and waits for it."""
 
     def __init__(
         self,
         spec: WorkerSpec,
         on_started: Callable[[], None],
-        on_ended: Callable[[_WorkerProcess, WorkerExit], None],
+        on_ended: Callable[[_WorkerHost, WorkerExit], None],
     ) -> None:
         self._spec = spec
         self._on_started = on_started
         self._on_ended = on_ended
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: WorkerProcess | None = None
         self._killed = False
-        self._tail: collections.deque[bytes] = collections.deque(maxlen=LOG_TAIL_LINES)
         self._thread = threading.Thread(
             target=self._run, name=f"host of {spec.executor_id}", daemon=True
         )
@@ -137,7 +129,7 @@ class _WorkerProcess:
     def kill(self) -> None:
         with self._lock:
             self._killed = True
-            if self._process is not None and self._process.poll() is None:
+            if self._process is not None:
                 self._process.kill()
 
     def _run(self) -> None:
@@ -150,46 +142,19 @@ class _WorkerProcess:
             self._on_ended(self, end)
 
     def _host(self) -> WorkerExit:
+        executor_id = self._spec.executor_id
         with self._lock:
             if self._killed:
-                return WorkerExit(self._spec.executor_id, None, None, "stopped before its start")
-            process = self._process = subprocess.Popen(
-                [sys.executable, "-m", "penstock.taskexecutor"],
-                stdin=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=_environment(str(self._spec.launch["runtime"])),
+                return WorkerExit(executor_id, None, None, "stopped before its start")
+            self._process = WorkerProcess(
+                self._spec.launch,
+                python_path=filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
                 process_group=0,
             )
         self._on_started()
-        assert process.stdin is not None
-        assert process.stderr is not None
-        relay = threading.Thread(
-            target=self._relay, args=(process.stderr,), name="log relay", daemon=True
-        )
-        relay.start()
-        try:
-            process.stdin.write(msgspec.json.encode(self._spec.launch) + b"\n")
-            process.stdin.flush()
-        except OSError as error:
-            self._tail.append(f"it ended before it read its launch line: {error}\n".encode())
-        exit_code = process.wait()
-        # A subprocess of user code may hold the pipe open; its output is not waited for.
-        relay.join(RELAY_TIMEOUT_S)
-        with self._lock:
-            _close_pipe(process)
-            if not relay.is_alive():
-                process.stderr.close()
-        tail = b"".join(self._tail).decode(errors="replace")
-        return WorkerExit(self._spec.executor_id, process.pid, exit_code, tail)
-
-    def _relay(self, stream: Any) -> None:
-        """Copies the worker's log to the driver's and keeps its end."""
-        for line in stream:
-            self._tail.append(line)
-            try:
-                sys.stderr.write(line.decode(errors="replace"))
-            except ValueError:
-                continue  # the driver's own stderr is closed; the tail is still wanted
+        with self._process as process:
+            exit_code = process.wait()
+        return WorkerExit(executor_id, process.pid, exit_code, process.log_tail)
 
 
 class InProcessDriver:
@@ -265,21 +230,3 @@ class InProcessDriver:
             end = WorkerExit(spec.executor_id, os.getpid(), 0 if clean else 1, tail)
             self._failures.append(f"{spec.executor_id}: {end}")
             self._on_exit(end)
-
-
-def _environment(runtime: str) -> dict[str, str]:
-    """The worker's environment: the driver's, with this penstock importable and its runtime."""
-    root = str(Path(penstock.__file__).parent.parent)
-    path = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
-        "PENSTOCK_RUNTIME": runtime,
-    }
-
-
-def _close_pipe(process: subprocess.Popen[bytes]) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(
-        OSError
-    ):  # what was still buffered cannot be delivered: the worker is gone
-        process.stdin.close()

@@ -1,28 +1,19 @@
 """What runs inside the Spark task: it starts one TaskExecutor process and supervises it.
 
 The TaskExecutor is a child process with a fresh interpreter, because Spark's Python workers are
-forked from a daemon and are reused between tasks.  It ends with this process: it asks the kernel
-to be killed with its parent, and it watches the pipe on its standard input.
+forked from a daemon and are reused between tasks.
 """
 
-import collections
-import contextlib
-import json
 import os
 import socket
-import subprocess
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import penstock
+from penstock.taskexecutor.worker_process import WorkerProcess
 
-_LOG_TAIL_LINES = 50
 _STATUS_INTERVAL_S = 5.0
-_RELAY_TIMEOUT_S = 1.0
 
 
 def local_address_towards(host: str, port: int) -> str:
@@ -66,52 +57,8 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         specification["temp_dirs"] = [path for path in local_dirs.split(",") if path]
     # What Spark put on this worker's path (--py-files, archives) is for the job's code too.
     specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(penstock.__file__).parent.parent),
-        "PENSTOCK_RUNTIME": launch["runtime"],
-    }
-    child = subprocess.Popen(
-        [sys.executable, "-m", "penstock.taskexecutor"],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        text=True,
-        errors="replace",
-    )
-    assert child.stdin is not None
-    assert child.stderr is not None
-    tail: collections.deque[str] = collections.deque(maxlen=_LOG_TAIL_LINES)
-
-    def relay(stream: Any) -> None:
-        for line in stream:
-            tail.append(line)
-            sys.stderr.write(line)
-        sys.stderr.flush()
-
-    log = threading.Thread(target=relay, args=(child.stderr,), name="log relay", daemon=True)
-    log.start()
-    row = {"executor_id": executor_id, "pid": child.pid}
-    try:
-        child.stdin.write(json.dumps(specification) + "\n")
-        child.stdin.flush()
-        while True:
-            try:
-                exit_code = child.wait(_STATUS_INTERVAL_S)
-                break
-            except subprocess.TimeoutExpired:
-                yield row | {"state": "running"}
-    except BrokenPipeError:
-        # It ended before it read its specification; its log says why.
-        exit_code = child.wait()
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
-        # A broken pipe: the specification was never read, and nothing is left to deliver.
-        with contextlib.suppress(BrokenPipeError):
-            child.stdin.close()
-        # A subprocess of user code may hold the pipe open; its output is not waited for.
-        log.join(_RELAY_TIMEOUT_S)
-        if not log.is_alive():
-            child.stderr.close()
-    yield row | {"state": "ended", "exit_code": exit_code, "log_tail": "".join(tail)}
+    with WorkerProcess(specification) as worker:
+        row = {"executor_id": executor_id, "pid": worker.pid}
+        while (exit_code := worker.wait(_STATUS_INTERVAL_S)) is None:
+            yield row | {"state": "running"}
+    yield row | {"state": "ended", "exit_code": exit_code, "log_tail": worker.log_tail}

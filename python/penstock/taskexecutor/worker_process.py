@@ -1,0 +1,123 @@
+"""WorkerProcess: a TaskExecutor as a child of the process that hosts it.
+
+The child ends with its host: it asks the kernel to be killed with its parent, which means the
+thread that started it, and it watches the pipe on its standard input.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
+
+import penstock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LOG_TAIL_LINES = 50
+RELAY_TIMEOUT_S = 1.0
+
+
+class WorkerProcess:
+    """One ``python -m penstock.taskexecutor``; its log goes to this process's standard error.
+
+    Used in a ``with`` statement, at whose end the process has ended: it is killed if it has not.
+    """
+
+    def __init__(
+        self,
+        launch: Mapping[str, Any],
+        *,
+        python_path: Iterable[str] = (),
+        process_group: int | None = None,
+    ) -> None:
+        """Starts the process and gives it its launch line.
+
+        Args:
+            launch: The launch specification, see `penstock.taskexecutor.launch.LaunchSpec`.
+            python_path: Where the process finds modules beside its interpreter's own and penstock.
+            process_group: As of `subprocess.Popen`.
+
+        Raises:
+            OSError: The process could not be started.
+        """
+        line = json.dumps(launch).encode() + b"\n"
+        root = str(Path(penstock.__file__).parent.parent)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "penstock.taskexecutor"],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ
+            | {
+                "PYTHONPATH": os.pathsep.join(dict.fromkeys([root, *python_path])),
+                "PENSTOCK_RUNTIME": str(launch["runtime"]),
+            },
+            process_group=process_group,
+        )
+        self._tail: collections.deque[bytes] = collections.deque(maxlen=LOG_TAIL_LINES)
+        stdin, stderr = self._process.stdin, self._process.stderr
+        assert stdin is not None
+        assert stderr is not None
+        self._stdin, self._stderr = stdin, stderr
+        self._relay = threading.Thread(
+            target=self._copy_log, args=(stderr,), name="log relay", daemon=True
+        )
+        self._relay.start()
+        try:
+            stdin.write(line)
+            stdin.flush()
+        except OSError as error:
+            # Its log says why, before this line; its end is found by who waits for it.
+            self._relay.join(RELAY_TIMEOUT_S)
+            self._tail.append(f"it ended before it read its launch line: {error}\n".encode())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        # What was still buffered cannot be delivered: the process is gone.
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        # A subprocess of user code may hold the pipe open; its output is not waited for.
+        self._relay.join(RELAY_TIMEOUT_S)
+        if not self._relay.is_alive():
+            self._stderr.close()
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def log_tail(self) -> str:
+        """The last lines of the log; whole once the ``with`` statement has ended."""
+        return b"".join(self._tail).decode(errors="replace")
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """The exit code, negative for a signal; None when the process goes on after the time."""
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """Kills the process if it has not ended; any thread."""
+        self._process.kill()
+
+    def _copy_log(self, stream: IO[bytes]) -> None:
+        for line in stream:
+            self._tail.append(line)
+            try:
+                sys.stderr.write(line.decode(errors="replace"))
+            except ValueError:
+                continue  # this process's own stderr is closed; the tail is still wanted

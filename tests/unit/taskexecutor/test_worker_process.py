@@ -1,0 +1,33 @@
+"""A TaskExecutor as a child process: its launch line, its log and its end."""
+
+import signal
+import socket
+
+import psutil
+from penstock.taskexecutor.worker_process import WorkerProcess
+
+
+def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):
+    with WorkerProcess({"runtime": "pure"}) as worker:
+        assert worker.wait() == 1
+    assert "the launch line is not valid" in worker.log_tail
+    assert "the launch line is not valid" in capfd.readouterr().err
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_a_process_that_goes_on_is_killed_at_the_end():
+    with socket.create_server(("127.0.0.1", 0)) as driver:
+        launch = {
+            "driver": driver.getsockname(),
+            "token": "00" * 32,
+            "executor_id": "worker",
+            "slots": 1,
+            "runtime": "pure",
+        }
+        with WorkerProcess(launch) as worker:
+            connection, _ = driver.accept()
+            # It has read its launch line and waits to be challenged.
+            assert worker.wait(0) is None
+        connection.close()
+        assert worker.wait() == -signal.SIGKILL
+        assert not psutil.pid_exists(worker.pid)
