@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.common.collected_batch import elements_of
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import LegacySinkTransformation
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.stream import DataStream
 
 T = TypeVar("T")
-
-#: A batch is any number of elements, each with its length in front.
-_LENGTH = struct.Struct(">i")
 
 
 class CloseableIterator(Generic[T]):
@@ -70,12 +67,8 @@ class CloseableIterator(Generic[T]):
 
     def _read(self, decode: Callable[[bytes], T]) -> Iterator[T]:
         while (batch := self._results.take()) is not None:
-            position = 0
-            while position < len(batch):
-                (length,) = _LENGTH.unpack_from(batch, position)
-                position += _LENGTH.size
-                yield decode(batch[position : position + length])
-                position += length
+            for element in elements_of(batch):
+                yield decode(element)
         if not self._closed:
             self._ended = True
             self._client.handle.result()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.collected_batch import append_element
 from penstock.network.codec import codec_for
 from penstock.taskexecutor.loop import StreamOperator
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
 
 _BATCH_BYTES = 64 * 1024
-
-#: A batch is any number of elements, each with its length in front.
-_LENGTH = struct.Struct(">i")
 
 
 def create_collect_sink(context: OperatorContext) -> StreamOperator:
@@ -51,9 +48,7 @@ class CollectSink(StreamOperator):
         """Takes one element."""
         del timestamp
         try:
-            data = self.encode(value)
-            self.batch += _LENGTH.pack(len(data))
-            self.batch += data
+            append_element(self.batch, self.encode(value))
         except BaseException as error:
             self.failed_with = error
             raise

@@ -1,0 +1,38 @@
+"""Elements on their way from a collect sink to the driver: each with its length in front."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from penstock.errors import CorruptStreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Bytes of the element, big-endian.
+_LENGTH: Final = struct.Struct(">I")
+
+
+def append_element(batch: bytearray, element: bytes) -> None:
+    """Puts an encoded element at the end of a batch."""
+    batch += _LENGTH.pack(len(element))
+    batch += element
+
+
+def elements_of(batch: bytes) -> Iterator[bytes]:
+    """The encoded elements of a batch.
+
+    Raises:
+        CorruptStreamError: The batch ends within an element.
+    """
+    position = 0
+    while position < len(batch):
+        start = position + _LENGTH.size
+        if start <= len(batch):
+            position = start + _LENGTH.unpack_from(batch, position)[0]
+        if not start <= position <= len(batch):
+            raise CorruptStreamError(
+                f"a batch of {len(batch)} collected bytes ends within an element"
+            )
+        yield batch[start:position]

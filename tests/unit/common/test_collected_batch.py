@@ -1,0 +1,27 @@
+"""Collected elements in batches: what is put in comes out, and damage is found."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.common.collected_batch import append_element, elements_of
+from penstock.errors import CorruptStreamError
+
+
+def batch_of(elements):
+    batch = bytearray()
+    for element in elements:
+        append_element(batch, element)
+    return bytes(batch)
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=20)))
+def test_elements_come_out_in_order(elements):
+    assert list(elements_of(batch_of(elements))) == elements
+
+
+@pytest.mark.parametrize("missing", [1, 3, 4, 6])
+def test_a_batch_that_ends_within_an_element_is_refused(missing):
+    damaged = batch_of([b"whole", b"cut"])[:-missing]
+    with pytest.raises(CorruptStreamError, match="ends within an element"):
+        list(elements_of(damaged))
