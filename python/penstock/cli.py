@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from penstock import __version__
+from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -63,8 +64,8 @@ def run(
         configuration["parallelism.default"] = str(parallelism)
     if master is not None:
         configuration["spark.master"] = master
-    os.environ["PENSTOCK_EXECUTION_TARGET"] = target
-    os.environ["PENSTOCK_CONFIGURATION"] = json.dumps(configuration)
+    os.environ[TARGET_VARIABLE] = target
+    os.environ[CONFIGURATION_VARIABLE] = json.dumps(configuration)
     if as_pyflink:
         from penstock.pyflink_alias import install
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 TARGET_OPTION = "execution.target"
 TARGET_VARIABLE = "PENSTOCK_EXECUTION_TARGET"
 
+CONFIGURATION_VARIABLE = "PENSTOCK_CONFIGURATION"
+"""A JSON object of option → value: the defaults of the process's programs."""
+
 
 class Executor(Protocol):
     """An execution target."""

@@ -14,7 +14,7 @@ from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
-from penstock.datastream.execution import execute_job
+from penstock.datastream.execution import CONFIGURATION_VARIABLE, execute_job
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
 from penstock.datastream.job_building import JobBuilder
@@ -43,7 +43,6 @@ __all__ = ["StreamExecutionEnvironment"]
 
 T = TypeVar("T")
 
-CONFIGURATION_VARIABLE: Final = "PENSTOCK_CONFIGURATION"
 _BUFFER_TIMEOUT: Final = "execution.buffer-timeout"
 _BUFFER_TIMEOUT_INTERVAL: Final = "execution.buffer-timeout.interval"
 _BUFFER_TIMEOUT_ENABLED: Final = "execution.buffer-timeout.enabled"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigurationError
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.resource_manager import DriverFactory
 
-TARGET_VARIABLE = "PENSTOCK_EXECUTION_TARGET"
 TARGETS: dict[str, DriverFactory] = {"local": LocalDriver, "in-process": InProcessDriver}
 
 
@@ -44,9 +42,7 @@ class LocalExecutor:
 
 def driver_of(configuration: Mapping[str, str]) -> DriverFactory:
     """What starts workers for the configured local target."""
-    target = configuration.get("execution.target") or os.environ.get(TARGET_VARIABLE) or "local"
-    if configuration.get("penstock.local.in-process", "false").lower() == "true":
-        target = "in-process"
+    target = configuration.get("execution.target", "local")
     factory = TARGETS.get(target)
     if factory is None:
         known = " or ".join(repr(name) for name in TARGETS)
