@@ -212,16 +212,16 @@ impl RemoteInputChannel {
 
     /// A whole buffer or event has arrived; an empty one only carries number and backlog.
     ///
-    /// Returns the credits to announce on this occasion.
+    /// Returns the credits to announce on this occasion, and the gate if it is to be announced.
     pub(crate) fn on_buffer(
         &self,
         buffer: Option<Buffer>,
         sequence_number: i32,
         backlog: i32,
-    ) -> i32 {
+    ) -> (i32, Option<Arc<SingleInputGate>>) {
         let mut state = self.state.lock();
         if state.released {
-            return 0;
+            return (0, None);
         }
         let expected = state.expected_sequence_number;
         if sequence_number != expected {
@@ -233,7 +233,7 @@ impl RemoteInputChannel {
                  {sequence_number} from {}",
                 self.address
             )));
-            return 0;
+            return (0, None);
         }
         state.expected_sequence_number = expected.wrapping_add(1) & i32::MAX;
         let mut notify = None;
@@ -269,12 +269,15 @@ impl RemoteInputChannel {
         }
         let credits = state.credits_on_arrival();
         drop(state);
-        if let Some(priority) = notify
-            && let Some(gate) = self.gate.upgrade()
-        {
-            gate.notify(self.index, priority);
-        }
-        credits
+        let waiting = notify.and_then(|priority| {
+            let gate = self.gate.upgrade()?;
+            if priority {
+                gate.notify(self.index, true);
+                return None;
+            }
+            gate.enqueue(self.index, false).then_some(gate)
+        });
+        (credits, waiting)
     }
 
     /// The producer says how much waits; returns the credits to announce on this occasion.

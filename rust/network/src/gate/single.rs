@@ -216,25 +216,32 @@ impl SingleInputGate {
         }
     }
 
-    /// Queues a channel that has something.
+    /// Queues a channel that has something and wakes whoever waits for it.
     pub(crate) fn notify(&self, channel: usize, priority: bool) {
+        if self.enqueue(channel, priority) {
+            self.announce();
+        }
+    }
+
+    /// Queues a channel that has something; true when the caller is to `announce` it, soon.
+    pub(crate) fn enqueue(&self, channel: usize, priority: bool) -> bool {
         let mut state = self.state.lock();
         if state.closed || state.ended[channel] {
-            return;
+            return false;
         }
         if state.queued[channel] {
             if !priority {
-                return;
+                return false;
             }
             let Some(at) = state
                 .queue
                 .iter()
                 .position(|&queued| queued as usize == channel)
             else {
-                return;
+                return false;
             };
             if at < state.priority {
-                return;
+                return false;
             }
             state.queue.remove(at);
         }
@@ -247,10 +254,7 @@ impl SingleInputGate {
         } else {
             state.queue.push_back(channel as u32);
         }
-        drop(state);
-        if was_empty {
-            self.announce();
-        }
+        was_empty
     }
 
     /// Keeps the first error; every later call fails with it.
@@ -263,7 +267,8 @@ impl SingleInputGate {
         self.announce();
     }
 
-    fn announce(&self) {
+    /// Wakes whoever waits for this gate.
+    pub(crate) fn announce(&self) {
         self.changed.notify_all();
         if let Some((union, index)) = self.parent.get()
             && let Some(union) = union.upgrade()

@@ -10,12 +10,17 @@ use super::outbound::Outbound;
 use super::socket::Peer;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
-use crate::gate::RemoteInputChannel;
+use crate::gate::{RemoteInputChannel, SingleInputGate};
 use crate::sync::Arc;
 use crate::wire::{
     BUFFER_RESPONSE, BUFFER_RESPONSE_BYTES, BufferResponse, ErrorBody, FrameHeader, HEADER_BYTES,
     Message, ReceiverId, decode_body, decompress,
 };
+
+/// Frames that readers may wait for while the socket has more.
+const MAX_HELD_FRAMES: usize = 32;
+/// Bytes that readers may wait for while the socket has more.
+const MAX_HELD_BYTES: usize = 128 << 10;
 
 /// The channels of a connection.
 #[derive(Default)]
@@ -23,6 +28,11 @@ pub(super) struct ClientChannels {
     channels: HashMap<ReceiverId, Arc<RemoteInputChannel>>,
     /// Channels that have asked a second time for their partition.
     asked_again: HashSet<ReceiverId>,
+    /// Gates that have something and were not announced, and how many frames and bytes have come
+    /// since the first of them.
+    held: Vec<Arc<SingleInputGate>>,
+    held_frames: usize,
+    held_bytes: usize,
 }
 
 impl ClientChannels {
@@ -94,6 +104,18 @@ impl ClientChannels {
         }
     }
 
+    /// Wakes the readers of what has arrived.
+    ///
+    /// While the socket has more, a few frames are gathered for one wake-up: a reader that is
+    /// woken for each buffer of a stream spends its time falling asleep.
+    pub(super) fn announce_gates(&mut self) {
+        self.held_frames = 0;
+        self.held_bytes = 0;
+        for gate in self.held.drain(..) {
+            gate.announce();
+        }
+    }
+
     /// Where the payload of a buffer goes.
     fn target(&self, response: &BufferResponse) -> Result<Target> {
         let size = response.size as usize;
@@ -154,8 +176,14 @@ impl ClientChannels {
                 Some(unique.into_buffer(data_type))
             }
         };
-        let credits = channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        let (credits, gate) = channel.on_buffer(buffer, response.sequence_number, response.backlog);
         announce(response.receiver, credits, outbound);
+        self.held.extend(gate);
+        self.held_frames += 1;
+        self.held_bytes += response.size as usize;
+        if self.held_frames >= MAX_HELD_FRAMES || self.held_bytes >= MAX_HELD_BYTES {
+            self.announce_gates();
+        }
         Ok(())
     }
 

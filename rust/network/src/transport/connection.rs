@@ -205,6 +205,15 @@ impl Connection {
     /// # Errors
     /// What ends the connection; `PartitionConnection` when the peer closed it.
     pub(super) fn receive(&mut self, context: &super::io_thread::Context) -> Result<()> {
+        let received = self.read_turn(context);
+        // Also when that was the end: some channel may have come to its own end before.
+        if let Side::Client(channels) = &mut self.side {
+            channels.announce_gates();
+        }
+        received
+    }
+
+    fn read_turn(&mut self, context: &super::io_thread::Context) -> Result<()> {
         let mut turn = 0;
         while self.readable && turn < TURN_BYTES {
             match self.inbound.read(&mut self.socket) {
