@@ -167,6 +167,13 @@ impl BufferBuilder {
         self.slot.marker().as_ptr()
     }
 
+    /// Under loom the marker has no plain integer; this is where it lies, to tell markers apart.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn marker_ptr(&self) -> *mut i32 {
+        std::ptr::from_ref(self.slot.marker()).cast_mut().cast()
+    }
+
     /// The position marker.
     #[must_use]
     pub fn marker(&self) -> &PositionMarker {

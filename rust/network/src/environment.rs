@@ -115,6 +115,17 @@ pub(crate) struct EnvironmentCore {
 }
 
 impl EnvironmentCore {
+    /// An environment without threads: models do their work.
+    #[cfg(loom)]
+    pub(crate) fn detached() -> Self {
+        Self {
+            config: Arc::new(EnvironmentConfig::new("model", b"")),
+            manager: Arc::default(),
+            transport: Transport::detached(),
+            flusher: OutputFlusher::detached(),
+        }
+    }
+
     pub(crate) fn config(&self) -> &EnvironmentConfig {
         &self.config
     }
@@ -124,6 +135,12 @@ impl EnvironmentCore {
     }
 
     pub(crate) fn transport(&self) -> &Transport {
+        &self.transport
+    }
+
+    /// The transport, to be shared with a channel.
+    #[cfg(all(test, loom))]
+    pub(crate) fn transport_handle(&self) -> &Arc<Transport> {
         &self.transport
     }
 

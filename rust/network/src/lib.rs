@@ -25,6 +25,8 @@ pub mod wire;
 mod environment;
 mod error;
 mod gate;
+#[cfg(all(test, loom))]
+mod loom_models;
 mod partition;
 mod sync;
 mod transport;

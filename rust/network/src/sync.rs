@@ -3,21 +3,31 @@
 //! A poisoned lock is taken over: a panic is reported where it happened, and what these locks
 //! guard (queues, counters) is consistent between statements, so the other channels go on and
 //! shutdown still returns every buffer.
+//!
+//! Under `cfg(loom)` they are loom's, so that `loom_models` explores the interleavings of the very
+//! code that runs in production.  `Arc` is always the standard one: it is not under test, and
+//! loom's holds no trait objects.
 
-pub(crate) use std::sync::Arc;
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use std::sync::{MutexGuard, Weak};
+#[cfg(not(loom))]
+use std::sync as imp;
+
+#[cfg(loom)]
+use loom::sync as imp;
+
+pub(crate) use imp::MutexGuard;
+pub(crate) use imp::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use std::sync::{Arc, Weak};
 
 use std::sync::PoisonError;
 use std::time::Duration;
 
 /// A mutual exclusion lock that ignores poisoning.
 #[derive(Debug, Default)]
-pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+pub(crate) struct Mutex<T>(imp::Mutex<T>);
 
 impl<T> Mutex<T> {
-    pub(crate) const fn new(value: T) -> Self {
-        Self(std::sync::Mutex::new(value))
+    pub(crate) fn new(value: T) -> Self {
+        Self(imp::Mutex::new(value))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
@@ -39,14 +49,14 @@ impl<T> Mutex<T> {
 /// counts itself under that mutex, so it is either seen here or sees the change itself.
 #[derive(Debug, Default)]
 pub(crate) struct Condvar {
-    condition: std::sync::Condvar,
+    condition: imp::Condvar,
     waiters: AtomicUsize,
 }
 
 impl Condvar {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            condition: std::sync::Condvar::new(),
+            condition: imp::Condvar::new(),
             waiters: AtomicUsize::new(0),
         }
     }
@@ -82,5 +92,35 @@ impl Condvar {
         let waited = self.condition.wait_timeout(guard, timeout);
         self.waiters.fetch_sub(1, Ordering::AcqRel);
         waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// In place of the waker of a poll: a wake-up stays until it is taken, and one stands for many.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub(crate) struct Waker {
+    woken: Mutex<bool>,
+    changed: Condvar,
+}
+
+#[cfg(loom)]
+impl Waker {
+    /// As of the real one, whose registration is not under test.
+    pub(crate) fn new(_: &mio::Registry, _: mio::Token) -> std::io::Result<Self> {
+        Ok(Self::default())
+    }
+
+    pub(crate) fn wake(&self) -> std::io::Result<()> {
+        *self.woken.lock() = true;
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// Waits for a wake-up and takes it, as polling does.
+    pub(crate) fn wait(&self) {
+        let mut woken = self.woken.lock();
+        while !std::mem::take(&mut *woken) {
+            woken = self.changed.wait(woken);
+        }
     }
 }

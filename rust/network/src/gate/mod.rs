@@ -15,3 +15,6 @@ pub(crate) use remote_channel::{RemoteChannelConfig, RemoteInputChannel};
 pub(crate) use single::InputChannel;
 pub use single::SingleInputGate;
 pub use union::UnionInputGate;
+
+#[cfg(all(test, loom))]
+pub(crate) use input_gate::Wait;

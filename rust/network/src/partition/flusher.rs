@@ -51,6 +51,15 @@ impl OutputFlusher {
         })
     }
 
+    /// A flusher without a thread: models flush by themselves.
+    #[cfg(loom)]
+    pub(crate) fn detached() -> Self {
+        Self {
+            shared: Arc::new(Shared::default()),
+            thread: Mutex::new(None),
+        }
+    }
+
     /// Flushes `partition` every `interval` from now on, for as long as it lives.
     pub(crate) fn add(&self, partition: &Arc<PartitionShared>, interval: Duration) {
         let due = Instant::now() + interval;

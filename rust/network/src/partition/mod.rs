@@ -20,3 +20,9 @@ pub(crate) use subpartition::{AvailabilityListener, Released};
 pub(crate) use task_events::check_task_event;
 pub(crate) use view::SubpartitionView;
 pub(crate) use wakeups::{Doorbell, Wakeups};
+
+#[cfg(all(test, loom))]
+pub(crate) use self::{
+    shared::Subpartition,
+    subpartition::{BufferAndBacklog, PipelinedSubpartition},
+};

@@ -422,7 +422,7 @@ impl ResultPartition {
         cursor.data = builder.base_ptr();
         cursor.position = 0;
         cursor.marker = builder.marker_ptr();
-        cursor.dirty = self.shared.dirty(subpartition).as_ptr();
+        cursor.dirty = self.shared.dirty_ptr(subpartition);
         match subpartition {
             Some(index) => {
                 if let Some(size) = self.shared.subpartitions[index].add(consumer) {

@@ -151,6 +151,18 @@ impl PartitionShared {
         &self.dirty[subpartition.unwrap_or(self.subpartitions.len())]
     }
 
+    /// The address of a dirty byte, for a writer that sets it by itself.
+    #[cfg(not(loom))]
+    pub(crate) fn dirty_ptr(&self, subpartition: Option<usize>) -> *mut u8 {
+        self.dirty(subpartition).as_ptr()
+    }
+
+    /// Under loom a dirty byte is no plain byte; models set it through `dirty`.
+    #[cfg(loom)]
+    pub(crate) fn dirty_ptr(&self, _: Option<usize>) -> *mut u8 {
+        std::ptr::null_mut()
+    }
+
     /// Flushes the subpartitions whose dirty byte is set.
     pub(crate) fn flush_dirty(&self) {
         if self.dirty(None).load(Ordering::Relaxed) != 0 {

@@ -28,7 +28,9 @@ mod tls;
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
-use mio::{Poll, Token, Waker};
+#[cfg(not(loom))]
+use mio::Waker;
+use mio::{Poll, Token};
 
 use self::listeners::Listeners;
 use self::tls::Tls;
@@ -37,6 +39,8 @@ use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
 use crate::partition::{PartitionManager, PartitionShared};
+#[cfg(loom)]
+use crate::sync::Waker;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::wire::PartitionRequest;
 
@@ -73,7 +77,8 @@ pub(crate) enum Command {
 pub(crate) struct Transport {
     /// `None` once the I/O thread has ended.
     commands: Mutex<Option<Vec<Command>>>,
-    /// Set by the I/O thread before it sleeps; whoever clears it owes a wake-up.
+    /// Set by the I/O thread before it sleeps; whoever clears it owes a wake-up.  Changed by swaps
+    /// only, so that each change sees the one before it.
     parked: AtomicBool,
     waker: Waker,
     address: SocketAddr,
@@ -118,6 +123,34 @@ impl Transport {
             .map_err(|error| Error::io("starting the I/O thread", &error))?;
         *transport.thread.lock() = Some(thread);
         Ok(transport)
+    }
+
+    /// A transport without a thread, for models, which play the thread.
+    #[cfg(loom)]
+    pub(crate) fn detached() -> Arc<Self> {
+        Arc::new(Self {
+            commands: Mutex::new(Some(Vec::new())),
+            parked: AtomicBool::new(false),
+            waker: Waker::default(),
+            address: ([127, 0, 0, 1], 1).into(),
+            thread: Mutex::new(None),
+        })
+    }
+
+    /// What the I/O thread does to get commands, its sockets apart: sleeps until there are some.
+    #[cfg(all(test, loom))]
+    pub(crate) fn wait_for_commands(&self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        loop {
+            self.take_commands(&mut commands);
+            if !commands.is_empty() {
+                return commands;
+            }
+            if self.park() {
+                self.waker.wait();
+            }
+            self.unpark();
+        }
     }
 
     /// The data port.
@@ -179,16 +212,16 @@ impl Transport {
 
     /// Announces that the I/O thread is about to sleep; false when there is work after all.
     fn park(&self) -> bool {
-        self.parked.store(true, Ordering::SeqCst);
+        self.parked.swap(true, Ordering::SeqCst);
         if self.commands.lock().as_ref().is_none_or(Vec::is_empty) {
             return true;
         }
-        self.parked.store(false, Ordering::SeqCst);
+        self.parked.swap(false, Ordering::SeqCst);
         false
     }
 
     fn unpark(&self) {
-        self.parked.store(false, Ordering::SeqCst);
+        self.parked.swap(false, Ordering::SeqCst);
     }
 }
 
