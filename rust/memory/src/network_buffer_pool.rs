@@ -30,7 +30,7 @@ use crate::pooled_segment::PooledSegment;
 use crate::redistribution::{PoolBounds, redistribute};
 use crate::region::SegmentRegion;
 use crate::short_lock::ShortLock;
-use crate::slot::{Recycler, SegmentSlot, SlotRef};
+use crate::slot::{Recycler, SegmentSlot, SlotArray, SlotRef};
 use crate::sync::{Arc, Deadline, Mutex, lock};
 
 /// The longest single wait of a blocking request.
@@ -42,7 +42,7 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
 /// The network memory of a worker: `n` segments of one size in one region.
 pub struct NetworkBufferPool {
     /// The headers of all segments; their addresses never change.
-    pub(crate) slots: Box<[SegmentSlot]>,
+    pub(crate) slots: SlotArray,
     segment_size: usize,
     request_timeout: Duration,
     pub(crate) factory: Mutex<Factory>,
@@ -85,7 +85,7 @@ impl NetworkBufferPool {
                 ))
             })?;
         let (region, slots) = allocate_slots(number_of_segments, size)?;
-        let segments: Vec<SlotRef> = slots.iter().rev().map(SlotRef::to_slot).collect();
+        let segments: Vec<SlotRef> = slots.refs().rev().collect();
         Ok(Arc::new(Self {
             slots,
             segment_size,
@@ -451,10 +451,7 @@ impl fmt::Debug for NetworkBufferPool {
     }
 }
 
-fn allocate_slots(
-    count: usize,
-    size: u32,
-) -> Result<(SegmentRegion, Box<[SegmentSlot]>), PoolError> {
+fn allocate_slots(count: usize, size: u32) -> Result<(SegmentRegion, SlotArray), PoolError> {
     let failed = || {
         let mib = count.saturating_mul(size as usize) >> 20;
         PoolError::OutOfMemory {
@@ -467,5 +464,5 @@ fn allocate_slots(
     let mut slots = Vec::new();
     slots.try_reserve_exact(count).map_err(|_| failed())?;
     slots.extend((0..count).map(|index| SegmentSlot::pooled(region.segment(index), size)));
-    Ok((region, slots.into_boxed_slice()))
+    Ok((region, SlotArray::new(slots)))
 }

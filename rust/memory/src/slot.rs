@@ -87,6 +87,47 @@ impl Drop for SegmentSlot {
     }
 }
 
+/// The headers of a network pool's segments, at addresses that never change.
+///
+/// It owns them through a pointer: a box would claim them for itself whenever it moves, whatever
+/// pointers to them were handed out.
+pub(crate) struct SlotArray(NonNull<[SegmentSlot]>);
+
+// SAFETY: it is used like a box of slots.
+unsafe impl Send for SlotArray {}
+// SAFETY: as above.
+unsafe impl Sync for SlotArray {}
+
+impl SlotArray {
+    pub(crate) fn new(slots: Vec<SegmentSlot>) -> Self {
+        Self(NonNull::from(Box::leak(slots.into_boxed_slice())))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Pointers to all slots; the array must outlive every one in circulation.
+    pub(crate) fn refs(&self) -> impl DoubleEndedIterator<Item = SlotRef> {
+        let first = self.0.cast::<SegmentSlot>();
+        (0..self.len()).map(move |index| {
+            // SAFETY: the index lies in the array.
+            SlotRef(unsafe { first.add(index) })
+        })
+    }
+}
+
+impl Drop for SlotArray {
+    fn drop(&mut self) {
+        // SAFETY: `new` took the array out of a box, and nobody has a slot any more.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
 /// A pointer to a slot.  Copying it counts nothing: its holders follow the rules of ownership.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotRef(NonNull<SegmentSlot>);
@@ -106,11 +147,6 @@ impl fmt::Debug for SlotRef {
 }
 
 impl SlotRef {
-    /// Points to a slot of a network pool, which outlives every slot in circulation.
-    pub(crate) fn to_slot(slot: &SegmentSlot) -> Self {
-        Self(NonNull::from(slot))
-    }
-
     /// Makes a counted slot, with one handle, out of bytes that no pool owns.
     pub(crate) fn from_bytes(bytes: Box<[u8]>) -> Self {
         let capacity = u32::try_from(bytes.len()).expect("a buffer is smaller than 4 GiB");
