@@ -72,8 +72,17 @@ ENCRYPTED = {
 }
 
 
+DEBLOATED = {
+    "taskmanager_network_memory_buffer__debloat_enabled": "true",
+    "taskmanager_network_memory_buffer__debloat_period": "2 ms",
+    "taskmanager_network_memory_buffer__debloat_target": "1 ms",
+}
+
+
 @pytest.mark.parametrize(
-    ("parallelism", "options"), [(1, {}), (3, {}), (2, ENCRYPTED)], ids=["1", "3", "TLS"]
+    ("parallelism", "options"),
+    [(1, {}), (3, {}), (2, ENCRYPTED), (2, DEBLOATED)],
+    ids=["1", "3", "TLS", "debloated"],
 )
 def test_word_count_from_files_to_files(
     environment: MakeEnvironment, tmp_path: Path, parallelism: int, options: dict[str, str]

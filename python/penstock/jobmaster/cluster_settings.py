@@ -16,10 +16,15 @@ DURATION_KEYS = (
     "task.cancellation.interval",
     "task.cancellation.timeout",
     "security.ssl.internal.handshake-timeout",
+    "taskmanager.network.memory.buffer-debloat.target",
+    "taskmanager.network.memory.buffer-debloat.period",
 )
 """Durations that reach the TaskExecutors; normalised here, so that they need no parser."""
 
-FLAG_KEYS = ("taskmanager.network.same-host.enabled",)
+FLAG_KEYS = (
+    "taskmanager.network.memory.buffer-debloat.enabled",
+    "taskmanager.network.same-host.enabled",
+)
 """Booleans that reach the TaskExecutors; normalised here to "true" or "false"."""
 
 

@@ -108,6 +108,13 @@ class InputGate(Protocol):
             IllegalStateError: the event is too long, or the partitions were not requested.
         """
 
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers how large their next buffers should be, by the pace since last time.
+
+        For each gate that is debloated: the size told last in bytes, and how long processing all
+        that is in flight takes in milliseconds.
+        """
+
     def is_finished(self) -> bool:
         """Whether every channel has delivered EndOfPartition."""
 

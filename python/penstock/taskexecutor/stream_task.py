@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.time import Duration
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
@@ -50,6 +51,7 @@ _SOURCE_STEP = 1024
 #: Distance of two reports of accumulators while the task runs.
 _ACCUMULATOR_INTERVAL_MS = 1000
 
+_DEBLOAT_PERIOD = "taskmanager.network.memory.buffer-debloat.period"
 _RUNTIME_MODE = "execution.runtime-mode"
 
 
@@ -100,6 +102,7 @@ class StreamTask:
             chain.open()
             if self._input is not None:
                 self._input.request_partitions()
+                self._debloat_later(self._input)
         except BaseException as error:
             self._name_operator(error)
             self._close_after(error)
@@ -181,6 +184,18 @@ class StreamTask:
                 timers.register(now_ms + interval_ms, emit)
 
             timers.register(timers.now(), emit)
+
+    def _debloat_later(self, task_input: TaskInput) -> None:
+        """Has the buffers of the producers fit the pace of this task, if the job asks for it."""
+        period_ms = Duration.parse(
+            self._environment.configuration.get(_DEBLOAT_PERIOD, "200 ms")
+        ).to_millis()
+
+        def debloat(_: int) -> None:
+            if task_input.debloat():
+                self.processing_time.register(self.processing_time.now() + period_ms, debloat)
+
+        self.processing_time.register(self.processing_time.now() + period_ms, debloat)
 
     def _report_accumulators(self) -> None:
         values = self._accumulators.encoded()

@@ -70,6 +70,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_DEBLOAT = "taskmanager.network.memory.buffer-debloat"
+
 TASK_END_TIMEOUT_S = 5.0
 """How long the end of the worker waits for its tasks, all together."""
 MAX_CODE_BYTES = 1024 * 1024 * 1024
@@ -391,6 +393,15 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
         handshake_timeout_ms=integer("security.ssl.internal.handshake-timeout", 10_000),
         same_host_path=_flag(config, "taskmanager.network.same-host.enabled", default=True),
         tls_identity=launch.tls_identity_bytes,
+        debloat_target_ms=(
+            integer(f"{_DEBLOAT}.target", 1_000)
+            if _flag(config, f"{_DEBLOAT}.enabled", default=False)
+            else None
+        ),
+        debloat_threshold_percent=integer(f"{_DEBLOAT}.threshold-percentages", 25),
+        debloat_samples=integer(f"{_DEBLOAT}.samples", 20),
+        min_segment_size=integer("taskmanager.memory.min-segment-size", 256),
+        starting_segment_size=integer("taskmanager.memory.starting-segment-size", 1024),
         compression_codec=config.get("taskmanager.network.compression.codec", "none"),
         temp_directories=launch.temp_dirs,
     )

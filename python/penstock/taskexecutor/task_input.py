@@ -83,6 +83,10 @@ class TaskInput:
         for gate in self._gates:
             gate.request_partitions()
 
+    def debloat(self) -> bool:
+        """Tells the producers how large their buffers should be; False when that is not wanted."""
+        return bool(self._gate.debloat())
+
     def process_next(self, timeout_ms: int) -> bool:
         """Processes at most one buffer; False when every input has ended.
 

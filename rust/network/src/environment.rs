@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use penstock_memory::debloat::DebloatOptions;
 use penstock_memory::{LocalPoolOptions, NetworkBufferPool};
 
 use crate::error::{Error, Result};
@@ -54,6 +55,8 @@ pub struct EnvironmentConfig {
     pub same_host_path: bool,
     /// What is shown on connections to other hosts, which are then encrypted.
     pub tls: Option<TlsIdentity>,
+    /// How gates tell their producers to make buffers smaller, if they do.
+    pub debloat: Option<DebloatOptions>,
     /// How buffers for other executors are compressed.
     pub compression: Compression,
     /// Where blocking partitions and records too long for memory are written; empty means the
@@ -79,6 +82,7 @@ impl EnvironmentConfig {
             handshake_timeout: Duration::from_secs(10),
             same_host_path: true,
             tls: None,
+            debloat: None,
             compression: Compression::None,
             spill_directories: Vec::new(),
         }

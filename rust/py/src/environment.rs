@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::Duration;
 
+use penstock_memory::debloat::DebloatOptions;
 use penstock_network::{
     ChannelDescriptor, ChannelLocation, EnvironmentConfig, Error, PartitionType, TlsIdentity,
     wire::Compression,
@@ -48,6 +49,11 @@ impl NetworkEnvironment {
         handshake_timeout_ms = 10_000,
         same_host_path = true,
         tls_identity = None,
+        debloat_target_ms = None,
+        debloat_threshold_percent = 25,
+        debloat_samples = 20,
+        min_segment_size = 256,
+        starting_segment_size = 1024,
         compression_codec = "none",
         temp_directories = Vec::new(),
     ))]
@@ -70,6 +76,11 @@ impl NetworkEnvironment {
         handshake_timeout_ms: u64,
         same_host_path: bool,
         tls_identity: Option<(Vec<u8>, Vec<u8>)>,
+        debloat_target_ms: Option<u64>,
+        debloat_threshold_percent: u32,
+        debloat_samples: u32,
+        min_segment_size: u32,
+        starting_segment_size: u32,
         compression_codec: &str,
         temp_directories: Vec<PathBuf>,
     ) -> PyResult<Self> {
@@ -79,6 +90,22 @@ impl NetworkEnvironment {
         }
         let compression = Compression::from_name(compression_codec)
             .map_err(|error| exception(py, "ConfigurationError", &error.to_string()))?;
+        let max_bytes = u32::try_from(segment_size).unwrap_or(u32::MAX);
+        if debloat_target_ms.is_some() && !(1..=max_bytes).contains(&min_segment_size) {
+            let message = format!(
+                "debloated buffers of at least {min_segment_size} bytes in segments of \
+                 {segment_size}"
+            );
+            return Err(exception(py, "ConfigurationError", &message));
+        }
+        let debloat = debloat_target_ms.map(|target_ms| DebloatOptions {
+            target_ms,
+            min_bytes: min_segment_size,
+            max_bytes,
+            start_bytes: starting_segment_size,
+            threshold_percent: debloat_threshold_percent,
+            samples: debloat_samples,
+        });
         let config = EnvironmentConfig {
             bind_host: bind_host.to_owned(),
             num_segments,
@@ -94,6 +121,7 @@ impl NetworkEnvironment {
                 certificate,
                 private_key,
             }),
+            debloat,
             compression,
             spill_directories: temp_directories,
             ..EnvironmentConfig::new(executor_id, token)

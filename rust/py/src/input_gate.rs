@@ -85,6 +85,12 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
+    /// Tells the producers how large their next buffers should be, by the pace since the last
+    /// call; returns sizes in bytes and drain times in milliseconds, one for each debloated gate.
+    fn debloat(&self, py: Python<'_>) -> Vec<(u32, u64)> {
+        py.detach(|| self.gate.debloat())
+    }
+
     /// Whether every channel has delivered EndOfPartition.
     fn is_finished(&self) -> bool {
         self.gate.is_finished()

@@ -315,6 +315,11 @@ class BlockingSubpartitionView:
             available = extents[self._next].data_type.is_event
         return available, self._backlog(extents)
 
+    @property
+    def num_queued(self) -> int:
+        """Elements that are not in the file yet."""
+        return self._subpartition.num_queued
+
     def notify_new_buffer_size(self, size: int) -> None:
         """What lies in a file has its size already."""
 

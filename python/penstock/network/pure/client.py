@@ -150,6 +150,11 @@ class PartitionRequestClient:
         message = wire.TaskEventRequest(event, channel.partition_id, channel.receiver)
         self._post(lambda: self._send_in_order(channel, message))
 
+    def announce_buffer_size(self, channel: RemoteInputChannel, size: int) -> None:
+        """A channel wants its next buffers to have ``size`` bytes."""
+        message = wire.NewBufferSize(size, channel.receiver)
+        self._post(lambda: self._send_in_order(channel, message))
+
     def cancel(self, channel: RemoteInputChannel) -> None:
         """A channel was released."""
         self._post(lambda: self._cancel(channel))

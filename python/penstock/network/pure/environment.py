@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigurationError, IllegalStateError
 from penstock.network.pure.blocking_subpartition import PartitionFile
+from penstock.network.pure.buffer_debloater import DebloatOptions, GateDebloating
 from penstock.network.pure.buffer_manager import BufferManager
 from penstock.network.pure.client import ConnectionManager
 from penstock.network.pure.event_loop import EventLoop
@@ -63,6 +64,11 @@ class NetworkEnvironment:
         handshake_timeout_ms: int = 10_000,
         same_host_path: bool = True,
         tls_identity: tuple[bytes, bytes] | None = None,
+        debloat_target_ms: int | None = None,
+        debloat_threshold_percent: int = 25,
+        debloat_samples: int = 20,
+        min_segment_size: int = 256,
+        starting_segment_size: int = 1024,
         compression_codec: str = "none",
         temp_directories: Sequence[str] = (),
     ) -> None:
@@ -78,6 +84,21 @@ class NetworkEnvironment:
         self._exclusive = exclusive_buffers_per_channel
         self._floating = floating_buffers_per_gate
         self._partition_request_timeout_ms = partition_request_timeout_ms
+        self._debloat: DebloatOptions | None = None
+        if debloat_target_ms is not None:
+            if not 1 <= min_segment_size <= segment_size:
+                raise ConfigurationError(
+                    f"debloated buffers of at least {min_segment_size} bytes in segments of "
+                    f"{segment_size}"
+                )
+            self._debloat = DebloatOptions(
+                debloat_target_ms,
+                min_segment_size,
+                segment_size,
+                starting_segment_size,
+                debloat_threshold_percent,
+                debloat_samples,
+            )
         self._temp_directories = tuple(temp_directories)
         self._pool = NetworkBufferPool(num_segments, segment_size, request_timeout_ms)
         self._partitions = ResultPartitionManager()
@@ -196,6 +217,7 @@ class NetworkEnvironment:
         gate = SingleInputGate(
             len(channels),
             pool,
+            debloating=GateDebloating(self._debloat) if self._debloat is not None else None,
             temp_directories=self._temp_directories,
             on_close=self._gates.discard,
         )

@@ -81,6 +81,15 @@ class InputChannel:
         """Send a serialized task event to the producer; the channel fails if it is not there."""
         raise NotImplementedError
 
+    @property
+    def buffers_in_use(self) -> int:
+        """Buffers between the producer and the reader, as far as known here."""
+        raise NotImplementedError
+
+    def announce_buffer_size(self, size: int) -> None:
+        """Tell the producer how many bytes its next buffers should have."""
+        raise NotImplementedError
+
     def release(self) -> None:
         """Give everything back; a second call does nothing."""
         raise NotImplementedError
@@ -197,6 +206,20 @@ class LocalInputChannel(InputChannel):
         except IllegalStateError as error:
             self.fail(error)
 
+    @property
+    def buffers_in_use(self) -> int:
+        """Elements queued in the subpartition."""
+        with self._lock:
+            view = None if self._released else self._view
+        return view.num_queued if view is not None else 0
+
+    def announce_buffer_size(self, size: int) -> None:
+        """Tell the subpartition."""
+        with self._lock:
+            view = None if self._released else self._view
+        if view is not None:
+            view.notify_new_buffer_size(size)
+
     def release(self) -> None:
         """Release the view."""
         with self._lock:
@@ -274,6 +297,17 @@ class RemoteInputChannel(InputChannel):
     def send_task_event(self, event: bytes) -> None:
         """Send the event to the producer."""
         self._client.send_task_event(self, event)
+
+    @property
+    def buffers_in_use(self) -> int:
+        """Buffers received, and those announced beyond the exclusive ones."""
+        required = self.buffers.required if self.buffers is not None else 0
+        return len(self._received) + max(0, required - self.initial_credit)
+
+    def announce_buffer_size(self, size: int) -> None:
+        """Tell the producer."""
+        if not self._released:
+            self._client.announce_buffer_size(self, size)
 
     def release(self) -> None:
         """Give the buffers back and cancel the request."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.network.pure.buffer import AnyBuffer
+    from penstock.network.pure.buffer_debloater import GateDebloating
     from penstock.network.pure.input_channel import InputChannel
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
 
@@ -104,6 +105,7 @@ class InputGate:
                 if self._is_ready():
                     return True
                 left = None if deadline is None else deadline - time.monotonic()
+                self._on_empty()
                 if (left is not None and left <= 0) or self.is_finished():
                     return False
                 self._lock.wait(left)
@@ -115,6 +117,19 @@ class InputGate:
             raise self._failure
 
     # -- what the kinds of gates provide --------------------------------------------------
+
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers how large their next buffers should be, by the pace since last time.
+
+        Returns:
+            For each gate that is debloated, the size told last in bytes, and how long processing
+            all that is in flight takes in milliseconds.
+        """
+        raise NotImplementedError
+
+    def _on_empty(self) -> None:
+        """The time that follows is not the reader's."""
+        raise NotImplementedError
 
     def _is_ready(self) -> bool:
         raise NotImplementedError
@@ -186,12 +201,14 @@ class SingleInputGate(InputGate):
         num_channels: int,
         pool: LocalBufferPool | None,
         *,
+        debloating: GateDebloating | None = None,
         temp_directories: Sequence[str] = (),
         on_close: Callable[[SingleInputGate], None] | None = None,
     ) -> None:
         super().__init__(num_channels, temp_directories)
         self.channels: list[InputChannel] = []
         self.pool = pool
+        self._debloating = debloating
         self._on_close = on_close
         self._ready: deque[int] = deque()
         self._is_queued = [False] * num_channels
@@ -258,7 +275,24 @@ class SingleInputGate(InputGate):
             self.notify_channel_non_empty(index)
         if buffer.data_type is DataType.END_OF_PARTITION:
             self._end_channel(channel, buffer, more=result.more_available)
+        if self._debloating is not None:
+            self._debloating.on_buffer(buffer.size)
         return index, buffer
+
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers how large their next buffers should be."""
+        if self._debloating is None:
+            return []
+        in_use = sum(channel.buffers_in_use for channel in self.channels)
+        size = self._debloating.recalculate(in_use)
+        if size is not None:
+            for channel in self.channels:
+                channel.announce_buffer_size(size)
+        return [self._debloating.figures]
+
+    def _on_empty(self) -> None:
+        if self._debloating is not None:
+            self._debloating.on_empty()
 
     def _keep_failure(self, error: Exception) -> None:
         """A failed gate stays failed, whichever channel is asked next."""
@@ -373,6 +407,14 @@ class UnionInputGate(InputGate):
         """Send a task event to the producers of all gates."""
         for gate in self._gates:
             gate.send_task_event(event)
+
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers of all gates how large their next buffers should be."""
+        return [figures for gate in self._gates for figures in gate.debloat()]
+
+    def _on_empty(self) -> None:
+        for gate in self._gates:
+            gate._on_empty()
 
     def is_finished(self) -> bool:
         """Whether every gate has ended."""

@@ -123,6 +123,9 @@ class ResultPartition:
         if builder is None:
             builder = self._request_builder(subpartition, len(view))
             self._add_builder(subpartition, builder, 0)
+        elif builder.writable_bytes < len(view) and not self.pool.is_available:
+            # A debloated buffer grows while there is no other one to go on in.
+            builder.trim(builder.written_bytes + len(view))
         written = builder.append_and_commit(view)
         while written < len(view):
             self._finish_builder(subpartition)

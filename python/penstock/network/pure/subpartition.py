@@ -340,6 +340,11 @@ class PipelinedSubpartitionView:
         """Return whether something can be polled and the backlog."""
         return self._subpartition.availability_and_backlog(has_credit=has_credit)
 
+    @property
+    def num_queued(self) -> int:
+        """Elements queued."""
+        return self._subpartition.num_queued
+
     def notify_new_buffer_size(self, size: int) -> None:
         """Pass the receiver's wish on."""
         self._subpartition.notify_new_buffer_size(size)

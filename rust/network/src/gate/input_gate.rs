@@ -139,6 +139,16 @@ impl InputGate {
         }
     }
 
+    /// Measures the pace since the last call and tells the producers how large their next buffers
+    /// should be, so that what is in flight is processed in the target time; the sizes told last
+    /// in bytes and the times that it takes in milliseconds, for each gate that is debloated.
+    pub fn debloat(&self) -> Vec<(u32, u64)> {
+        match self {
+            Self::Single(gate) => gate.debloat().into_iter().collect(),
+            Self::Union(gate) => gate.debloat(),
+        }
+    }
+
     /// Whether every channel has delivered `EndOfPartition`.
     #[must_use]
     pub fn is_finished(&self) -> bool {

@@ -139,6 +139,23 @@ impl LocalInputChannel {
         Ok(())
     }
 
+    /// Buffers between the producer and this reader.
+    pub(crate) fn buffers_in_use(&self) -> usize {
+        if self.released.load(Ordering::Acquire) {
+            return 0;
+        }
+        self.view.get().map_or(0, SubpartitionView::queued)
+    }
+
+    /// Tells the producer how large its next buffers should be.
+    pub(crate) fn announce_buffer_size(&self, bytes: u32) {
+        if !self.released.load(Ordering::Acquire)
+            && let Some(view) = self.view.get()
+        {
+            view.set_desired_buffer_size(bytes as usize);
+        }
+    }
+
     pub(crate) fn send_task_event(&self, event: Vec<u8>, environment: &EnvironmentCore) {
         let manager = environment.manager();
         if let Err(error) = manager.publish_task_event(&self.partition_id, event) {

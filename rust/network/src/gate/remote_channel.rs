@@ -167,6 +167,24 @@ impl RemoteInputChannel {
         }
     }
 
+    /// Buffers that have arrived, and those that the producer has announced beyond the exclusive
+    /// ones.
+    pub(crate) fn buffers_in_use(&self) -> usize {
+        let state = self.state.lock();
+        let announced = state.required.saturating_sub(self.initial_credit as usize);
+        state.queue.len() + announced
+    }
+
+    /// Tells the producer how large its next buffers should be.
+    pub(crate) fn announce_buffer_size(&self, bytes: u32) {
+        if !self.is_released()
+            && let Some(this) = self.this.upgrade()
+        {
+            self.transport
+                .post(Command::AnnounceBufferSize(this, bytes));
+        }
+    }
+
     pub(crate) fn send_task_event(&self, event: Vec<u8>) {
         if let Some(this) = self.this.upgrade() {
             self.transport.post(Command::SendTaskEvent(this, event));

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use penstock_memory::{DataType, LocalBufferPool};
 
+use super::debloating::Debloating;
 use super::input_gate::{BufferOrEvent, Next, Wait};
 use super::local_channel::LocalInputChannel;
 use super::remote_channel::RemoteInputChannel;
@@ -28,6 +29,22 @@ pub(crate) enum InputChannel {
     Local(Arc<LocalInputChannel>),
     /// The producer is behind a connection.
     Remote(Arc<RemoteInputChannel>),
+}
+
+impl InputChannel {
+    fn buffers_in_use(&self) -> usize {
+        match self {
+            Self::Local(channel) => channel.buffers_in_use(),
+            Self::Remote(channel) => channel.buffers_in_use(),
+        }
+    }
+
+    fn announce_buffer_size(&self, bytes: u32) {
+        match self {
+            Self::Local(channel) => channel.announce_buffer_size(bytes),
+            Self::Remote(channel) => channel.announce_buffer_size(bytes),
+        }
+    }
 }
 
 /// What a channel gives when polled.
@@ -61,6 +78,8 @@ pub struct SingleInputGate {
     channels: Vec<InputChannel>,
     floating: Arc<LocalBufferPool>,
     environment: Arc<EnvironmentCore>,
+    /// Set when the producers' buffers are to be debloated.
+    debloating: Option<Debloating>,
     parent: OnceLock<(Weak<UnionInputGate>, usize)>,
 }
 
@@ -71,6 +90,7 @@ impl SingleInputGate {
         environment: Arc<EnvironmentCore>,
     ) -> Self {
         let count = channels.len();
+        let debloating = environment.config().debloat.map(Debloating::new);
         Self {
             state: Mutex::new(State {
                 queue: VecDeque::with_capacity(count),
@@ -87,6 +107,7 @@ impl SingleInputGate {
             channels,
             floating,
             environment,
+            debloating,
             parent: OnceLock::new(),
         }
     }
@@ -123,6 +144,7 @@ impl SingleInputGate {
     pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
         loop {
             let Some(channel) = self.next_channel(wait)? else {
+                self.on_empty();
                 return Ok(if self.is_finished() {
                     Next::End
                 } else {
@@ -150,6 +172,9 @@ impl SingleInputGate {
                 !self.state.lock().queue.is_empty()
             };
             let buffer = polled.buffer;
+            if let Some(debloating) = &self.debloating {
+                debloating.on_buffer(buffer.size());
+            }
             return Ok(Next::Buffer(BufferOrEvent {
                 channel,
                 buffer,
@@ -180,6 +205,9 @@ impl SingleInputGate {
             if state.left == 0 {
                 return Ok(None);
             }
+            if !matches!(wait, Wait::Never) {
+                self.on_empty();
+            }
             state = match wait {
                 Wait::Never => return Ok(None),
                 Wait::Forever => self.changed.wait(state),
@@ -192,6 +220,26 @@ impl SingleInputGate {
                 }
             };
         }
+    }
+
+    /// The time that follows is not the reader's.
+    pub(super) fn on_empty(&self) {
+        if let Some(debloating) = &self.debloating {
+            debloating.on_empty();
+        }
+    }
+
+    /// Tells the producers how large their buffers should be, if that has changed; the size told
+    /// last in bytes and the time that all in flight takes in milliseconds.
+    pub(crate) fn debloat(&self) -> Option<(u32, u64)> {
+        let debloating = self.debloating.as_ref()?;
+        let in_use = self.channels.iter().map(InputChannel::buffers_in_use).sum();
+        if let Some(bytes) = debloating.recalculate(in_use) {
+            for channel in &self.channels {
+                channel.announce_buffer_size(bytes);
+            }
+        }
+        Some(debloating.figures())
     }
 
     /// Accounts for `EndOfPartition` and gives up the channel; tells whether others are queued.

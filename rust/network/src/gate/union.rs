@@ -121,6 +121,9 @@ impl UnionInputGate {
             if self.is_finished() {
                 return Ok(None);
             }
+            if !matches!(wait, Wait::Never) {
+                self.gates.iter().for_each(|gate| gate.on_empty());
+            }
             state = match wait {
                 Wait::Never => return Ok(None),
                 Wait::Forever => self.changed.wait(state),
@@ -149,6 +152,13 @@ impl UnionInputGate {
         self.gates
             .iter()
             .try_for_each(|gate| gate.send_task_event(event))
+    }
+
+    pub(crate) fn debloat(&self) -> Vec<(u32, u64)> {
+        self.gates
+            .iter()
+            .filter_map(|gate| gate.debloat())
+            .collect()
     }
 
     pub(crate) fn is_finished(&self) -> bool {

@@ -206,6 +206,15 @@ impl ResultPartition {
             };
             // The cursor may be ahead of the builder by what its owner wrote in place.
             Self::adopt(builder, cursor);
+            // A debloated buffer holds its first record as far as the segment does, and later
+            // ones too while there is no other buffer to go on in.
+            let needed = cursor.position as usize + rest.len();
+            if needed > builder.max_capacity()
+                && (cursor.position == 0 || !self.shared.pool.is_available())
+            {
+                builder.trim(needed);
+                cursor.capacity = builder.max_capacity() as u32;
+            }
             let count = builder.append_and_commit(rest)?;
             cursor.position += count as u32;
             rest = &rest[count..];

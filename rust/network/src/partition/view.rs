@@ -111,6 +111,11 @@ impl SubpartitionView {
         }
     }
 
+    /// Elements that wait in memory, events included.
+    pub(crate) fn queued(&self) -> usize {
+        self.subpartition().queued()
+    }
+
     /// Sets the size wanted of the next buffers; what lies in a file has its size.
     pub(crate) fn set_desired_buffer_size(&self, bytes: usize) {
         if let Subpartition::Pipelined(pipelined) = self.subpartition() {

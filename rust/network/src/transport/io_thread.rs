@@ -195,6 +195,13 @@ impl IoThread {
                     self.send_for(&channel, &Message::AddCredit { credit, receiver });
                 }
             }
+            Command::AnnounceBufferSize(channel, bytes) => {
+                let message = Message::NewBufferSize {
+                    size: i32::try_from(bytes).unwrap_or(i32::MAX),
+                    receiver: channel.id,
+                };
+                self.send_for(&channel, &message);
+            }
             Command::Resume(channel) => {
                 let receiver = channel.id;
                 self.send_for(&channel, &Message::ResumeConsumption { receiver });

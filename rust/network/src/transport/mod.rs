@@ -53,6 +53,8 @@ pub(crate) enum Command {
     AnnounceCredit(Arc<RemoteInputChannel>),
     /// The channel goes on after a blocking event.
     Resume(Arc<RemoteInputChannel>),
+    /// The channel's producer should make its next buffers so many bytes large.
+    AnnounceBufferSize(Arc<RemoteInputChannel>, u32),
     /// The channel is released.
     Cancel(Arc<RemoteInputChannel>),
     /// The channel's task has an event for the producing one.

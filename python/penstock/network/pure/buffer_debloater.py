@@ -1,0 +1,139 @@
+"""How large buffers should be so that what is in flight is processed in a target time.
+
+SEMANTICS A6: what was read while there was something to read, and the sizes that follow from it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class DebloatOptions:
+    """Bounds and pace.
+
+    Attributes:
+        target_ms: how long processing everything in flight may take.
+        min_bytes: the smallest buffer size.
+        max_bytes: the largest buffer size, that of a segment.
+        start_bytes: the size before anything was measured.
+        threshold_percent: the change below which a new size is not announced.
+        samples: how many samples the moving average spans.
+    """
+
+    target_ms: int
+    min_bytes: int
+    max_bytes: int
+    start_bytes: int
+    threshold_percent: int
+    samples: int
+
+
+class BufferDebloater:
+    """Decides which buffer sizes a gate announces; pure arithmetic."""
+
+    def __init__(self, options: DebloatOptions) -> None:
+        self._options = options
+        self._weight = 2 / (options.samples + 1)
+        self._average = float(options.start_bytes)
+        self.announced_bytes = options.max_bytes
+        """The size announced last."""
+        self.estimated_drain_ms = 0
+        """How long processing everything in flight takes at the measured pace."""
+
+    def recalculate(self, bytes_per_second: int, buffers_in_use: int) -> int | None:
+        """Return the size to announce, or None if it need not change."""
+        options = self._options
+        buffers = max(1, buffers_in_use)
+        wanted = bytes_per_second * options.target_ms // 1000 / buffers
+        # Growth is limited to doubling, so that one fast moment does not bloat the buffers.
+        wanted = min(wanted, 2 * self._average)
+        average = self._average + self._weight * (wanted - self._average)
+        self._average = min(max(average, options.min_bytes), options.max_bytes)
+        size = int(self._average + 0.5)
+        self.estimated_drain_ms = size * buffers * 1000 // max(1, bytes_per_second)
+        if self._skips(size):
+            return None
+        self.announced_bytes = size
+        return size
+
+    def _skips(self, size: int) -> bool:
+        if size == self.announced_bytes:
+            return True
+        if size <= self._options.min_bytes or size >= self._options.max_bytes:
+            return False
+        threshold = self.announced_bytes * self._options.threshold_percent // 100
+        return abs(size - self.announced_bytes) < threshold
+
+
+class ThroughputCalculator:
+    """Bytes per second while there is input."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._measured_ms = 0
+        self._since_ms: int | None = None
+        self._last = 0
+
+    def count(self, count: int) -> None:
+        """Bytes were processed."""
+        self._bytes += count
+
+    def pause(self, now_ms: int) -> None:
+        """The input is empty: time does not count any more."""
+        if self._since_ms is not None:
+            self._measured_ms += now_ms - self._since_ms
+            self._since_ms = None
+
+    def resume(self, now_ms: int) -> None:
+        """There is input again."""
+        if self._since_ms is None:
+            self._since_ms = now_ms
+
+    def calculate(self, now_ms: int) -> int:
+        """Return the throughput since the last call, or the previous one if no time has passed."""
+        if self._since_ms is not None:
+            self._measured_ms += now_ms - self._since_ms
+            self._since_ms = now_ms
+        if self._measured_ms:
+            self._last = self._bytes * 1000 // self._measured_ms
+        self._bytes = self._measured_ms = 0
+        return self._last
+
+
+class GateDebloating:
+    """Measures a gate and decides on sizes; a lock of its own, for any thread may ask."""
+
+    def __init__(self, options: DebloatOptions) -> None:
+        self._lock = threading.Lock()
+        self._throughput = ThroughputCalculator()
+        self._debloater = BufferDebloater(options)
+
+    @staticmethod
+    def _now_ms() -> int:
+        return time.monotonic_ns() // 1_000_000
+
+    def on_buffer(self, count: int) -> None:
+        """A buffer was taken: there is input."""
+        with self._lock:
+            self._throughput.resume(self._now_ms())
+            self._throughput.count(count)
+
+    def on_empty(self) -> None:
+        """Nothing is left to take."""
+        with self._lock:
+            self._throughput.pause(self._now_ms())
+
+    def recalculate(self, buffers_in_use: int) -> int | None:
+        """Look at the pace since the last call; return the size to announce, if it changes."""
+        with self._lock:
+            pace = self._throughput.calculate(self._now_ms())
+            return self._debloater.recalculate(pace, buffers_in_use)
+
+    @property
+    def figures(self) -> tuple[int, int]:
+        """The size announced last in bytes, and the time all in flight takes in milliseconds."""
+        with self._lock:
+            return self._debloater.announced_bytes, self._debloater.estimated_drain_ms

@@ -1,0 +1,69 @@
+//! How large the buffers of a gate's producers should be (SEMANTICS A6): what was read while
+//! there was something to read, and the sizes that follow from it.
+
+use std::time::Instant;
+
+use penstock_memory::debloat::{BufferDebloater, DebloatOptions, ThroughputCalculator};
+
+use crate::sync::Mutex;
+
+#[derive(Debug)]
+struct State {
+    throughput: ThroughputCalculator,
+    debloater: BufferDebloater,
+}
+
+/// Measures a gate and decides on sizes.
+#[derive(Debug)]
+pub(super) struct Debloating {
+    began: Instant,
+    state: Mutex<State>,
+}
+
+impl Debloating {
+    pub(super) fn new(options: DebloatOptions) -> Self {
+        Self {
+            began: Instant::now(),
+            state: Mutex::new(State {
+                throughput: ThroughputCalculator::default(),
+                debloater: BufferDebloater::new(options),
+            }),
+        }
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A buffer was taken: there is input.
+    pub(super) fn on_buffer(&self, bytes: usize) {
+        let now_ms = self.now_ms();
+        let mut state = self.state.lock();
+        state.throughput.resume(now_ms);
+        state.throughput.count(bytes as u64);
+    }
+
+    /// Nothing is left to take.
+    pub(super) fn on_empty(&self) {
+        let now_ms = self.now_ms();
+        self.state.lock().throughput.pause(now_ms);
+    }
+
+    /// Looks at the pace since the last call; the size to announce, if it should change.
+    pub(super) fn recalculate(&self, buffers_in_use: usize) -> Option<u32> {
+        let now_ms = self.now_ms();
+        let mut state = self.state.lock();
+        let pace = state.throughput.calculate(now_ms);
+        let buffers = u32::try_from(buffers_in_use).unwrap_or(u32::MAX);
+        state.debloater.recalculate(pace, buffers)
+    }
+
+    /// The size announced last, in bytes, and how long what is in flight takes, in milliseconds.
+    pub(super) fn figures(&self) -> (u32, u64) {
+        let state = self.state.lock();
+        (
+            state.debloater.announced_bytes(),
+            state.debloater.estimated_drain_ms(),
+        )
+    }
+}

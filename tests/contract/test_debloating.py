@@ -1,0 +1,137 @@
+"""Producers make their buffers as large as the consumer's pace calls for (SEMANTICS A6).
+
+No target can be met in no time, whatever the pace: that decides the outcome.  What follows from a
+pace is a matter of arithmetic, which the unit tests hold.
+"""
+
+import pytest
+from penstock.errors import ConfigurationError
+from penstock.network.data_type import DataType
+
+from contract.plane import (
+    PATIENCE_MS,
+    Background,
+    assert_all_returned,
+    connect,
+    eventually,
+    partition_id,
+    raw_to_end,
+)
+
+PID = partition_id()
+SEGMENT = 1024
+SMALLEST = 64
+
+
+@pytest.fixture
+def environments(plane, link):
+    """Makes the pair of environments; their gates debloat towards a target."""
+
+    def make(target_ms, **settings):
+        plane.same_host_path = link == "same-host"
+        debloat = {
+            "debloat_target_ms": target_ms,
+            "debloat_samples": 1,
+            "min_segment_size": SMALLEST,
+            "starting_segment_size": SEGMENT,
+            **settings,
+        }
+        consumer = plane.environment(**debloat)
+        return consumer if link == "local" else plane.environment(), consumer, link == "local"
+
+    return make
+
+
+def take_data(gate) -> int:
+    """The size of the next data buffer."""
+    channel, data_type, data = gate.next_buffer(PATIENCE_MS)
+    assert (channel, data_type) == (0, DataType.DATA_BUFFER)
+    return len(data)
+
+
+def test_no_time_makes_buffers_small(plane, environments):
+    """What cannot be processed in time shrinks to the minimum, and the records survive it."""
+    producer, consumer, local = environments(0)
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    writing = plane.writing(partition, "GLOBAL")
+    value = bytes(10)
+    writing.write(value)
+    take_data(gate)
+    assert [size for size, _ in gate.debloat()] == [SMALLEST]
+
+    def is_small():
+        # The size holds for buffers that are begun after it has arrived.
+        for _ in range(8):
+            writing.write(value)
+        sizes = []
+        while (item := gate.next_buffer(0)) is not None:
+            sizes.append(len(item[2]))
+        return bool(sizes) and max(sizes) <= SMALLEST
+
+    eventually(is_small, "the producer's buffers stay large")
+    # A record that is longer than the smallest buffer has its first buffer to itself.
+    partition.flush_all()
+    large = plane.value_of_framed_size(10 * SMALLEST)
+    background = Background(lambda: (writing.write(large), partition.finish()))
+    sizes = [len(data) for _, kind, data in raw_to_end(gate) if kind == DataType.DATA_BUFFER]
+    background.result()
+    assert sizes
+    assert max(sizes) <= 10 * SMALLEST
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_records_over_small_buffers(plane, environments):
+    """Records of all sizes come through while sizes change."""
+    producer, consumer, local = environments(0)
+    partition = producer.create_result_partition(PID, 2, flush_timeout_ms=1)
+    gate = connect(plane, producer, consumer, [(PID, 0), (PID, 1)], local=local)
+    reading = plane.reading(gate)
+    values = [bytes([n % 2]) + bytes([n % 251]) * (n * 37 % 3000) for n in range(600)]
+
+    def produce():
+        plane.writing(partition).write(*values)
+        partition.finish()
+
+    background = Background(produce)
+    while reading.step() != 2:
+        gate.debloat()
+    background.result()
+    assert [reading.seen.values[n] for n in (0, 1)] == [values[0::2], values[1::2]]
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_union_of_gates(plane, environments):
+    """Each gate of a union has a size of its own."""
+    producer, consumer, local = environments(0)
+    ids = [partition_id(n) for n in range(2)]
+    partitions = [producer.create_result_partition(pid, 1) for pid in ids]
+    gates = [connect(plane, producer, consumer, [(pid, 0)], local=local) for pid in ids]
+    union = consumer.create_union_gate(gates)
+    assert union.next_buffer(0) is None
+    assert [size for size, _ in union.debloat()] == [SMALLEST] * 2
+    union.close()
+    for partition in partitions:
+        partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_not_asked_for(plane, pair):
+    """Without a target nothing is measured and nothing told."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    assert gate.debloat() == []
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def test_bounds_that_cannot_be(plane):
+    """The smallest buffer is no larger than a segment."""
+    with pytest.raises(ConfigurationError, match="debloated"):
+        plane.environment(debloat_target_ms=1, segment_size=128, min_segment_size=256)
