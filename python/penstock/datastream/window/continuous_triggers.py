@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.basic import ReduceFunction
 from penstock.datastream.state import ReducingStateDescriptor
-from penstock.datastream.window.triggers import Trigger, TriggerResult
+from penstock.datastream.window.triggers import TimelessTrigger, Trigger, TriggerResult
 from penstock.datastream.window.windows import TimeWindow
 
 if TYPE_CHECKING:
@@ -23,13 +24,52 @@ class Min(ReduceFunction):
         return min(value1, value2)
 
 
-class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
-    """Fires at every multiple of an interval of event time, and at the end of the window."""
+class _ContinuousTrigger(TimelessTrigger[Any, TimeWindow]):
+    """Remembers the next time to fire in state of the window."""
 
     def __init__(self, interval: int) -> None:
         """Makes a trigger; the interval is in ms."""
         self.interval = interval
         self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
+
+    @abstractmethod
+    def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        """Registers a timer of the trigger's clock."""
+
+    @abstractmethod
+    def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        """Takes a registration back."""
+
+    def can_merge(self) -> bool:
+        """True."""
+        return True
+
+    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the earliest of the remembered times."""
+        ctx.merge_partitioned_state(self.state_desc)
+        next_fire = ctx.get_partitioned_state(self.state_desc).get()
+        if next_fire is not None:
+            self._register(ctx, next_fire)
+
+    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back and forgets the time."""
+        next_fire = ctx.get_partitioned_state(self.state_desc)
+        timestamp = next_fire.get()
+        if timestamp is not None:
+            self._delete(ctx, timestamp)
+            next_fire.clear()
+
+    def register_next_fire_timestamp(
+        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
+    ) -> None:
+        """Remembers the next time after `time` and waits for it."""
+        next_fire = min(time + self.interval, window.max_timestamp())
+        fire_timestamp_state.add(next_fire)
+        self._register(ctx, next_fire)
+
+
+class ContinuousEventTimeTrigger(_ContinuousTrigger):
+    """Fires at every multiple of an interval of event time, and at the end of the window."""
 
     @staticmethod
     def of(interval: Time) -> ContinuousEventTimeTrigger:
@@ -54,15 +94,6 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
             )
         return TriggerResult.CONTINUE
 
-    def on_processing_time(
-        self,
-        time: int,
-        window: TimeWindow,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
     def on_event_time(
         self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
@@ -79,41 +110,15 @@ class ContinuousEventTimeTrigger(Trigger[Any, TimeWindow]):
             self.register_next_fire_timestamp(time, window, ctx, next_fire)
         return TriggerResult.FIRE
 
-    def can_merge(self) -> bool:
-        """True."""
-        return True
+    def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.register_event_time_timer(time)
 
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the earliest of the remembered times."""
-        ctx.merge_partitioned_state(self.state_desc)
-        next_fire = ctx.get_partitioned_state(self.state_desc).get()
-        if next_fire is not None:
-            ctx.register_event_time_timer(next_fire)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back and forgets the time."""
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        timestamp = next_fire.get()
-        if timestamp is not None:
-            ctx.delete_event_time_timer(timestamp)
-            next_fire.clear()
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
-    ) -> None:
-        """Remembers the next time after `time` and waits for it."""
-        next_fire = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(next_fire)
-        ctx.register_event_time_timer(next_fire)
+    def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.delete_event_time_timer(time)
 
 
-class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
+class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
     """Fires at every multiple of an interval of the machine's clock."""
-
-    def __init__(self, interval: int) -> None:
-        """Makes a trigger; the interval is in ms."""
-        self.interval = interval
-        self.state_desc = ReducingStateDescriptor("fire-timestamp", Min(), Types.LONG())
 
     @staticmethod
     def of(interval: Time) -> ContinuousProcessingTimeTrigger:
@@ -147,38 +152,8 @@ class ContinuousProcessingTimeTrigger(Trigger[Any, TimeWindow]):
         self.register_next_fire_timestamp(time, window, ctx, next_fire)
         return TriggerResult.FIRE
 
-    def on_event_time(
-        self,
-        time: int,
-        window: TimeWindow,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
+    def _register(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.register_processing_time_timer(time)
 
-    def can_merge(self) -> bool:
-        """True."""
-        return True
-
-    def on_merge(self, window: TimeWindow, ctx: Trigger.OnMergeContext) -> None:
-        """Waits for the earliest of the remembered times."""
-        ctx.merge_partitioned_state(self.state_desc)
-        next_fire = ctx.get_partitioned_state(self.state_desc).get()
-        if next_fire is not None:
-            ctx.register_processing_time_timer(next_fire)
-
-    def clear(self, window: TimeWindow, ctx: Trigger.TriggerContext) -> None:
-        """Takes the timer back and forgets the time."""
-        next_fire = ctx.get_partitioned_state(self.state_desc)
-        timestamp = next_fire.get()
-        if timestamp is not None:
-            ctx.delete_processing_time_timer(timestamp)
-            next_fire.clear()
-
-    def register_next_fire_timestamp(
-        self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext, fire_timestamp_state: Any
-    ) -> None:
-        """Remembers the next time after `time` and waits for it."""
-        next_fire = min(time + self.interval, window.max_timestamp())
-        fire_timestamp_state.add(next_fire)
-        ctx.register_processing_time_timer(next_fire)
+    def _delete(self, ctx: Trigger.TriggerContext, time: int) -> None:
+        ctx.delete_processing_time_timer(time)

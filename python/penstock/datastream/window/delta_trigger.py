@@ -7,12 +7,12 @@ from typing import Any
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.datastream.window.triggers import Trigger, TriggerResult
+from penstock.datastream.window.triggers import TimelessTrigger, Trigger, TriggerResult
 from penstock.datastream.window.windows import Window
 from penstock.errors import InvalidProgramError
 
 
-class DeltaTrigger(Trigger[Any, Window]):
+class DeltaTrigger(TimelessTrigger[Any, Window]):
     """Fires when an element is too far from the one that fired last (beyond PyFlink)."""
 
     def __init__(self, threshold: float, delta_function: Any) -> None:
@@ -48,24 +48,6 @@ class DeltaTrigger(Trigger[Any, Window]):
             return TriggerResult.CONTINUE
         last.update(element)
         return TriggerResult.FIRE
-
-    def on_processing_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_event_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
         """Never called: windows with this trigger do not merge."""

@@ -111,7 +111,21 @@ class Trigger(ABC, Generic[T, W]):
         """Removes timers and state of a window that ends."""
 
 
-class EventTimeTrigger(Trigger[Any, Window]):
+class TimelessTrigger(Trigger[T, W]):
+    """A trigger that registers no timers, or timers of one kind: the others do nothing."""
+
+    def on_processing_time(
+        self, time: int, window: W, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Does nothing."""
+        return TriggerResult.CONTINUE
+
+
+class EventTimeTrigger(TimelessTrigger[Any, Window]):
     """Fires when the watermark passes the end of the window."""
 
     @staticmethod
@@ -130,15 +144,6 @@ class EventTimeTrigger(Trigger[Any, Window]):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        return TriggerResult.CONTINUE
-
-    def on_processing_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(
@@ -164,7 +169,7 @@ class EventTimeTrigger(Trigger[Any, Window]):
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
-class ProcessingTimeTrigger(Trigger[Any, Window]):
+class ProcessingTimeTrigger(TimelessTrigger[Any, Window]):
     """Fires when the machine's clock passes the end of the window."""
 
     @staticmethod
@@ -192,15 +197,6 @@ class ProcessingTimeTrigger(Trigger[Any, Window]):
         """Fires."""
         return TriggerResult.FIRE
 
-    def on_event_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
     def can_merge(self) -> bool:
         """True."""
         return True
@@ -223,7 +219,7 @@ class Sum(ReduceFunction):
         return value1 + value2
 
 
-class CountTrigger(Trigger[Any, Window]):
+class CountTrigger(TimelessTrigger[Any, Window]):
     """Fires at every so many elements."""
 
     def __init__(self, window_size: int) -> None:
@@ -251,24 +247,6 @@ class CountTrigger(Trigger[Any, Window]):
         count.clear()
         return TriggerResult.FIRE
 
-    def on_processing_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_event_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
     def can_merge(self) -> bool:
         """True."""
         return True
@@ -282,31 +260,13 @@ class CountTrigger(Trigger[Any, Window]):
         ctx.get_partitioned_state(self._count).clear()
 
 
-class NeverTrigger(Trigger[Any, Window]):
+class NeverTrigger(TimelessTrigger[Any, Window]):
     """Never fires."""
 
     def on_element(
         self,
         element: Any,
         timestamp: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_processing_time(
-        self,
-        time: int,
-        window: Window,
-        ctx: Trigger.TriggerContext,
-    ) -> TriggerResult:
-        """Does nothing."""
-        return TriggerResult.CONTINUE
-
-    def on_event_time(
-        self,
-        time: int,
         window: Window,
         ctx: Trigger.TriggerContext,
     ) -> TriggerResult:
