@@ -6,6 +6,7 @@ changes the state, as with Flink's heap state backend with object reuse.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -70,22 +71,16 @@ class HeapValueState(HeapState):
         self._keys[self._context.current_key] = value
 
 
-class HeapListState(HeapState):
-    """A list of values."""
+class ListOperations(HeapState):
+    """What a list state can do by its other methods, whether its values expire or not."""
 
+    @abstractmethod
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
-        return list(self._keys.get(self._context.current_key, ()))
 
+    @abstractmethod
     def add(self, value: Any) -> None:
         """Appends one value."""
-        if self._check is not None:
-            self._check(value)
-        values = self._keys.get(self._context.current_key)
-        if values is None:
-            self._keys[self._context.current_key] = [value]
-        else:
-            values.append(value)
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Appends several values."""
@@ -98,42 +93,31 @@ class HeapListState(HeapState):
         self.clear()
         self.add_all(values)
 
-    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
-        """Appends the current key's values of other namespaces to those of ``target``."""
-        key = self._context.current_key
-        merged = self._table.namespace(target)
-        for source in sources:
-            values = self._table.namespace(source).pop(key, None)
-            if values:
-                merged.setdefault(key, []).extend(values)
-
     def __iter__(self) -> Iterator[Any]:
         return iter(self.get())
 
 
-class HeapMapState(HeapState):
-    """A dictionary.
+class MapOperations(HeapState):
+    """What a map state can do by its other methods, whether its pairs expire or not.
 
-    ``keys``, ``values`` and ``items`` are views: changing the map while one is iterated over
-    raises RuntimeError.
+    ``keys``, ``values`` and ``items`` are views of what ``_map`` gives.
     """
 
+    @abstractmethod
     def _map(self) -> dict[Any, Any]:
-        return self._keys.get(self._context.current_key) or {}
+        """The pairs that may be read."""
 
+    @abstractmethod
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        return self._map().get(key)
 
+    @abstractmethod
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
-        if self._check is not None:
-            self._check(value)
-        content = self._keys.get(self._context.current_key)
-        if content is None:
-            self._keys[self._context.current_key] = {key: value}
-        else:
-            content[key] = value
+
+    @abstractmethod
+    def contains(self, key: Any) -> bool:
+        """Whether there is such a key."""
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
@@ -147,10 +131,6 @@ class HeapMapState(HeapState):
             content.pop(key, None)
             if not content:
                 self.clear()
-
-    def contains(self, key: Any) -> bool:
-        """Whether there is such a key."""
-        return key in self._map()
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         """The pairs of key and value."""
@@ -182,6 +162,62 @@ class HeapMapState(HeapState):
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.keys())
+
+
+class HeapListState(ListOperations):
+    """A list of values."""
+
+    def get(self) -> list[Any]:
+        """The values; empty when there are none."""
+        return list(self._keys.get(self._context.current_key, ()))
+
+    def add(self, value: Any) -> None:
+        """Appends one value."""
+        if self._check is not None:
+            self._check(value)
+        values = self._keys.get(self._context.current_key)
+        if values is None:
+            self._keys[self._context.current_key] = [value]
+        else:
+            values.append(value)
+
+    def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
+        """Appends the current key's values of other namespaces to those of ``target``."""
+        key = self._context.current_key
+        merged = self._table.namespace(target)
+        for source in sources:
+            values = self._table.namespace(source).pop(key, None)
+            if values:
+                merged.setdefault(key, []).extend(values)
+
+
+class HeapMapState(MapOperations):
+    """A dictionary.
+
+    ``keys``, ``values`` and ``items`` are views: changing the map while one is iterated over
+    raises RuntimeError.
+    """
+
+    def _map(self) -> dict[Any, Any]:
+        return self._keys.get(self._context.current_key) or {}
+
+    def get(self, key: Any) -> Any:
+        """The value of a key, None when there is none."""
+        return self._map().get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of a key."""
+        if self._check is not None:
+            self._check(value)
+        content = self._keys.get(self._context.current_key)
+        if content is None:
+            self._keys[self._context.current_key] = {key: value}
+        else:
+            content[key] = value
+
+    def contains(self, key: Any) -> bool:
+        """Whether there is such a key."""
+        return key in self._map()
 
 
 class HeapReducingState(HeapState):

@@ -6,13 +6,19 @@ Expired ones are invisible and removed when they are met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.state.heap_states import CurrentKey, HeapState
+from penstock.taskexecutor.state.heap_states import (
+    CurrentKey,
+    HeapState,
+    ListOperations,
+    MapOperations,
+)
 from penstock.taskexecutor.state.time_to_live import Aged, TimeToLive
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.taskexecutor.state.table import StateTable
 
 
@@ -69,7 +75,7 @@ class TtlValueState(TtlState):
             self._keys[self._context.current_key] = self._aged(value)
 
 
-class TtlListState(TtlState):
+class TtlListState(ListOperations, TtlState):
     """A list whose elements expire one by one."""
 
     def get(self) -> list[Any]:
@@ -90,22 +96,8 @@ class TtlListState(TtlState):
         """Appends one element."""
         self._keys.setdefault(self._context.current_key, []).append(self._aged(value))
 
-    def add_all(self, values: Iterable[Any]) -> None:
-        """Appends several elements."""
-        for value in values:
-            self.add(value)
 
-    def update(self, values: Iterable[Any]) -> None:
-        """Replaces all elements."""
-        values = list(values)
-        self.clear()
-        self.add_all(values)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.get())
-
-
-class TtlMapState(TtlState):
+class TtlMapState(MapOperations, TtlState):
     """A dictionary whose pairs expire one by one."""
 
     def _map(self) -> dict[Any, Any]:
@@ -130,55 +122,11 @@ class TtlMapState(TtlState):
         """Sets the value of a key."""
         self._keys.setdefault(self._context.current_key, {})[key] = self._aged(value)
 
-    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
-        """Sets several: a dictionary, or pairs of key and value."""
-        for key, value in content.items() if isinstance(content, Mapping) else content:
-            self.put(key, value)
-
-    def remove(self, key: Any) -> None:
-        """Removes a key; nothing happens when there is none."""
-        content = self._keys.get(self._context.current_key)
-        if content is not None:
-            content.pop(key, None)
-            if not content:
-                self.clear()
-
     def contains(self, key: Any) -> bool:
         """Whether there is such a key that has not expired."""
         content = self._keys.get(self._context.current_key)
         aged = None if content is None else content.get(key)
         return aged is not None and self._visible(aged)
-
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        """The pairs that have not expired."""
-        return self._map().items()
-
-    def keys(self) -> Iterable[Any]:
-        """The keys that have not expired."""
-        return self._map().keys()
-
-    def values(self) -> Iterable[Any]:
-        """The values that have not expired."""
-        return self._map().values()
-
-    def is_empty(self) -> bool:
-        """Whether nothing is left."""
-        return not self._map()
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.get(key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: Any) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
 
 
 class TtlReducingState(TtlState):
