@@ -17,6 +17,7 @@ use super::connection::{Connection, Phase, Side};
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
 use super::news::News;
 use super::same_host;
+use super::same_host_stream::SameHostStream;
 use super::socket::{Peer, Socket};
 use super::tls::Tls;
 use super::{Command, FIRST_CONNECTION, Transport};
@@ -319,7 +320,7 @@ impl IoThread {
             None
         };
         let mut socket = match same_host {
-            Some(stream) => Socket::SameHost(stream),
+            Some(stream) => Socket::SameHost(SameHostStream::new(stream)),
             None => {
                 let stream = TcpStream::connect(address).map_err(failed)?;
                 match &self.context.tls {

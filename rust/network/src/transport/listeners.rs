@@ -7,6 +7,7 @@ use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
 
 use super::same_host;
+use super::same_host_stream::SameHostStream;
 use super::socket::{Peer, Socket};
 
 /// Token of the data port.
@@ -75,6 +76,7 @@ impl Listeners {
             same_host::prepare(&accepted.0)?;
             Ok(accepted)
         })?;
+        let stream = SameHostStream::new(stream);
         Some((Socket::SameHost(stream), Peer::SameHost))
     }
 }

@@ -21,6 +21,7 @@ mod listeners;
 mod news;
 mod outbound;
 mod same_host;
+mod same_host_stream;
 mod server;
 mod socket;
 mod tls;

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use mio::event::Source;
-use mio::net::{TcpStream, UnixStream};
+use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use rustix::net::sockopt;
 
+use super::same_host_stream::SameHostStream;
 use super::tls::TlsStream;
 
 /// Silence after which a peer is probed.
@@ -29,7 +30,7 @@ pub(super) enum Socket {
     /// To any host, encrypted.
     Tls(Box<TlsStream>),
     /// To a process of this host.
-    SameHost(UnixStream),
+    SameHost(SameHostStream),
 }
 
 impl Socket {
@@ -38,7 +39,7 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream.take_error(),
             Self::Tls(stream) => stream.socket().take_error(),
-            Self::SameHost(stream) => stream.take_error(),
+            Self::SameHost(stream) => stream.stream().take_error(),
         }
     }
 
@@ -47,7 +48,7 @@ impl Socket {
         let connected = match self {
             Self::Tcp(stream) => stream.peer_addr().map(drop),
             Self::Tls(stream) => stream.socket().peer_addr().map(drop),
-            Self::SameHost(stream) => stream.peer_addr().map(drop),
+            Self::SameHost(stream) => stream.stream().peer_addr().map(drop),
         };
         match connected {
             Ok(()) => Ok(true),

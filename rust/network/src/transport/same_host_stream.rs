@@ -1,0 +1,135 @@
+//! A Unix socket that is told about room only while it has none.
+//!
+//! A Unix socket announces room with every piece that its reader takes, also when nobody has waited
+//! for it, and would wake the I/O thread each time.  So room is asked for after a write that did
+//! not get through, and not any more after one that did.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+
+use mio::event::Source;
+use mio::net::UnixStream;
+use mio::{Interest, Registry, Token};
+
+/// The stream and where it is registered.
+pub(super) struct SameHostStream {
+    stream: UnixStream,
+    registration: Option<(Registry, Token)>,
+    /// Whether the poll reports room.
+    awaits_room: bool,
+}
+
+impl SameHostStream {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            registration: None,
+            awaits_room: false,
+        }
+    }
+
+    pub(super) fn stream(&self) -> &UnixStream {
+        &self.stream
+    }
+
+    /// Judges a write of `offered` bytes.
+    fn after_write(&mut self, offered: usize, result: io::Result<usize>) -> io::Result<usize> {
+        let stuck = match &result {
+            Ok(count) => *count < offered,
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        };
+        if stuck != self.awaits_room
+            && let Some((registry, token)) = &self.registration
+        {
+            // Registering again reports room that has come meanwhile.
+            let on = if stuck {
+                Interest::READABLE | Interest::WRITABLE
+            } else {
+                Interest::READABLE
+            };
+            self.stream.reregister(registry, *token, on)?;
+            self.awaits_room = stuck;
+        }
+        result
+    }
+}
+
+impl Read for SameHostStream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.read(into)
+    }
+
+    fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.stream.read_vectored(into)
+    }
+}
+
+impl Write for SameHostStream {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        let result = self.stream.write(from);
+        self.after_write(from.len(), result)
+    }
+
+    fn write_vectored(&mut self, from: &[IoSlice<'_>]) -> io::Result<usize> {
+        let result = self.stream.write_vectored(from);
+        self.after_write(from.iter().map(|slice| slice.len()).sum(), result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Source for SameHostStream {
+    fn register(&mut self, registry: &Registry, token: Token, on: Interest) -> io::Result<()> {
+        self.registration = Some((registry.try_clone()?, token));
+        self.awaits_room = on.is_writable();
+        self.stream.register(registry, token, on)
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, on: Interest) -> io::Result<()> {
+        self.awaits_room = on.is_writable();
+        self.stream.reregister(registry, token, on)
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        self.registration = None;
+        self.stream.deregister(registry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mio::{Events, Poll};
+
+    use super::*;
+
+    /// How often room was announced since the last call.
+    fn announced(poll: &mut Poll) -> usize {
+        let mut events = Events::with_capacity(8);
+        poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+        events.iter().filter(|event| event.is_writable()).count()
+    }
+
+    #[test]
+    fn room_is_announced_to_those_who_wait_for_it() {
+        let mut poll = Poll::new().unwrap();
+        let (stream, mut peer) = UnixStream::pair().unwrap();
+        let mut stream = SameHostStream::new(stream);
+        let on = Interest::READABLE | Interest::WRITABLE;
+        stream.register(poll.registry(), Token(0), on).unwrap();
+        assert_eq!(announced(&mut poll), 1);
+        let (data, mut into) = ([1; 4096], [0; 4096]);
+        for _ in 0..3 {
+            // What fits makes nobody wait.
+            assert_eq!(stream.write(&data).unwrap(), data.len());
+            assert_eq!(peer.read(&mut into).unwrap(), data.len());
+            assert_eq!(announced(&mut poll), 0);
+            while stream.write(&data).is_ok_and(|count| count == data.len()) {}
+            assert_eq!(announced(&mut poll), 0);
+            while peer.read(&mut into).is_ok() {}
+            assert_eq!(announced(&mut poll), 1);
+        }
+    }
+}
