@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust proof conformance lint fmt develop cython bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
+.PHONY: help run test test-python test-rust proof soak conformance lint fmt develop cython bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,6 +38,9 @@ test-rust: | prerequisites  ## the Rust tests alone
 
 proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust code (PARTS='models miri …')
 	sh ci/proof.sh $(PARTS)
+
+soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
+	$(BIN)/python benchmarks/soak.py
 
 lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
 	sh ci/lint.sh $(BIN)

@@ -1,0 +1,49 @@
+"""A peer in a process of its own, to be stopped and killed: writes or reads without end.
+
+Usage: ``peer_process.py RUNTIME SAME_HOST produce`` or ``… consume HOST PORT``.  It prints a line
+of JSON when it is under way: its address, or that the first record has come.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from contract.plane import PATIENCE_MS, Plane, partition_id
+
+CHANNELS = 3
+VALUE_BYTES = 100_000
+
+
+def produce(plane: Plane) -> None:
+    environment = plane.environment()
+    partition = environment.create_result_partition(partition_id(), CHANNELS)
+    writing = plane.writing(partition)
+    print(json.dumps(environment.address), flush=True)
+    while True:
+        writing.write(*(bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)))
+
+
+def consume(plane: Plane, address: tuple[str, int]) -> None:
+    environment = plane.environment()
+    gate = environment.create_input_gate(
+        [(partition_id(), channel, address) for channel in range(CHANNELS)]
+    )
+    gate.request_partitions()
+    assert gate.next_buffer(PATIENCE_MS) is not None
+    print(json.dumps("reading"), flush=True)
+    while gate.next_buffer(PATIENCE_MS) is not None:
+        pass
+
+
+def main(arguments: list[str]) -> None:
+    plane = Plane(arguments[0])
+    plane.same_host_path = arguments[1] == "same-host"
+    if arguments[2] == "produce":
+        produce(plane)
+    else:
+        consume(plane, (arguments[3], int(arguments[4])))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,142 @@
+"""Peers that are killed or fall silent at work, in processes of their own (SEMANTICS C6, C10).
+
+Method: a peer writes or reads records of many buffers without end, so that a signal finds it in
+the middle of frames; whatever was on its way, the survivor hears of it and gets every buffer back.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from penstock.errors import CancelTaskError, PartitionConnectionError
+
+from contract.peer_process import CHANNELS, VALUE_BYTES
+from contract.plane import (
+    PATIENCE_MS,
+    Background,
+    assert_all_returned,
+    eventually,
+    partition_id,
+)
+
+SCRIPT = Path(__file__).with_name("peer_process.py")
+CUTS = [1, 2, 7]
+"""Buffers after which the peer is killed."""
+
+
+@pytest.fixture(params=["same-host", "tcp"])
+def link(request, plane):
+    plane.same_host_path = request.param == "same-host"
+    return request.param
+
+
+@contextmanager
+def peer(plane, link, *arguments):
+    """A peer and the first line that it says."""
+    path = os.pathsep.join([str(SCRIPT.parents[1]), *sys.path])
+    command = [sys.executable, str(SCRIPT), plane.kind, link, *arguments]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:
+        try:
+            yield process, process.stdout
+        finally:
+            process.kill()
+
+
+def gate_on(consumer, address):
+    gate = consumer.create_input_gate(
+        [(partition_id(), channel, tuple(address)) for channel in range(CHANNELS)]
+    )
+    gate.request_partitions()
+    return gate
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_producer_killed_in_mid_frame(plane, link, cut):
+    """C6, C-11: the channels of a killed producer fail, and every buffer is back."""
+    consumer = plane.environment()
+    with peer(plane, link, "produce") as (process, says):
+        gate = gate_on(consumer, json.loads(says.readline()))
+        for _ in range(cut):
+            assert gate.next_buffer(PATIENCE_MS) is not None
+        process.kill()
+        with pytest.raises(PartitionConnectionError):
+            while gate.next_buffer(PATIENCE_MS) is not None:
+                pass
+    gate.close()
+    assert_all_returned(consumer)
+
+
+def test_consumer_killed_in_mid_frame(plane, link):
+    """C6, C-11: what waited for a killed consumer is recycled, and its writer goes on."""
+    producer = plane.environment()
+    partition = producer.create_result_partition(partition_id(), CHANNELS)
+    writing = plane.writing(partition)
+    values = [bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)]
+    host, port = producer.address
+    with peer(plane, link, "consume", host, str(port)) as (process, says):
+
+        def write_until_consumed():
+            try:
+                while not partition.wait_consumed(0):
+                    writing.write(*values)
+            except CancelTaskError:
+                # The pure partition is released with its last reader, under its writer's hands.
+                assert partition.wait_consumed(0)
+            finally:
+                partition.release()
+
+        writer = Background(write_until_consumed)
+        assert json.loads(says.readline()) == "reading"
+        process.kill()
+        writer.result()
+    assert_all_returned(producer)
+
+
+def test_silent_producer(plane, link):
+    """C6: a half-open connection blocks nobody: closing returns every buffer at once."""
+    consumer = plane.environment()
+    with peer(plane, link, "produce") as (process, says):
+        gate = gate_on(consumer, json.loads(says.readline()))
+        assert gate.next_buffer(PATIENCE_MS) is not None
+        process.send_signal(signal.SIGSTOP)
+        reader = Background(lambda: [gate.next_buffer(PATIENCE_MS) for _ in range(100_000)])
+        # Everything that was on its way is read, then nothing comes; the reader sleeps.
+        gate.close()
+        with pytest.raises(CancelTaskError):
+            reader.result()
+        assert_all_returned(consumer)
+        consumer.close()
+
+
+def test_silent_consumer(plane, link):
+    """C6: a consumer that stops to read holds up its partition alone, until it is released."""
+    producer = plane.environment()
+    partition = producer.create_result_partition(partition_id(), CHANNELS)
+    writing = plane.writing(partition)
+    values = [bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)]
+    host, port = producer.address
+    with peer(plane, link, "consume", host, str(port)) as (process, says):
+
+        def write():
+            while True:
+                writing.write(*values)
+
+        writer = Background(write)
+        assert json.loads(says.readline()) == "reading"
+        process.send_signal(signal.SIGSTOP)
+        eventually(lambda: not partition.is_available(), "the writer is never held up")
+        partition.release()
+        with pytest.raises(CancelTaskError):
+            writer.result()
+        process.kill()
+        assert_all_returned(producer)
