@@ -24,10 +24,12 @@ NATIVE = ROOT / "native"
 PACKAGE = ROOT / "python" / "penstock" / "_native"
 EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 
-# Modules with one source for both runtimes: plain Python that the native build compiles with the
-# augmenting .pxd of the same name under native/.
+# Modules with one source for both runtimes: plain Python that the native build compiles, most with
+# an augmenting .pxd of the same name under native/.
 SHARED_SOURCES = {
     "penstock._native.operator_loop": "python/penstock/taskexecutor/operator_loop.py",
+    "penstock._native.heap_states": "python/penstock/taskexecutor/state/heap_states.py",
+    "penstock._native.type_check": "python/penstock/taskexecutor/state/type_check.py",
 }
 
 DIRECTIVES = {

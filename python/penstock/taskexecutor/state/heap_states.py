@@ -1,7 +1,12 @@
+# cython: annotation_typing=False, boundscheck=True
 """Keyed states in memory: views of a state table for the current key and namespace.
 
 Values are the user's own objects, not copies: changing a value in place without writing it back
 changes the state, as with Flink's heap state backend with object reuse.
+
+One source, two uses: it runs as plain Python, and it is compiled by Cython with the C declarations
+of ``native/penstock/_native/heap_states.pxd``.  Import it through
+``penstock.taskexecutor.state.heap``.
 """
 
 from __future__ import annotations

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.processing_time import wall_clock_ms
-from penstock.taskexecutor.state.heap_states import (
+from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
     HeapListState,
     HeapMapState,
     HeapReducingState,
     HeapState,
     HeapValueState,
+    value_check,
 )
 from penstock.taskexecutor.state.table import StateTable
 from penstock.taskexecutor.state.time_to_live import TimeToLive
@@ -24,7 +25,6 @@ from penstock.taskexecutor.state.ttl_states import (
     TtlReducingState,
     TtlValueState,
 )
-from penstock.taskexecutor.state.type_check import value_check
 from penstock.taskexecutor.user_functions import bound_function
 
 if TYPE_CHECKING:

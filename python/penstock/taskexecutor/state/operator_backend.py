@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from penstock.taskexecutor.state.type_check import value_check
+from penstock.taskexecutor.state.heap import value_check
 
 
 class OperatorListState:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.state.heap_states import (
+from penstock.taskexecutor.state.heap import (
     CurrentKey,
     HeapState,
     ListOperations,

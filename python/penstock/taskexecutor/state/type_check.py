@@ -1,8 +1,11 @@
+# cython: annotation_typing=False, boundscheck=True
 """Checks values against the declared type of a state when they are written.
 
 State in memory keeps the user's objects, so nothing else would notice a value that the declared
 type cannot hold before the next checkpoint.  Only the type itself is checked here, at the cost of
 one comparison; nested fields are checked by the codec that writes a snapshot.
+
+One source, two uses, as ``heap_states``.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ def value_check(type_info: object, state_name: str) -> Callable[[Any], None] | N
         basic_type = type_info.basic_type
         bits = _RANGES.get(basic_type)
         if bits is not None:
-            return _IntegerCheck(bits, type_info, state_name)
+            return _integer_check(bits, type_info, state_name)
         classes = _CLASSES.get(basic_type)
     elif isinstance(type_info, TupleTypeInfo):
         classes = (tuple, list)
@@ -40,33 +43,31 @@ def value_check(type_info: object, state_name: str) -> Callable[[Any], None] | N
         classes = (Row, tuple, list)
     else:
         classes = None
-    return None if classes is None else _ClassCheck(classes, type_info, state_name)
+    return None if classes is None else _class_check(classes, type_info, state_name)
 
 
-class _IntegerCheck:
-    def __init__(self, bits: int, type_info: object, state_name: str) -> None:
-        self.limit = 1 << bits
-        self.type_info = type_info
-        self.state_name = state_name
+def _integer_check(bits: int, type_info: object, state_name: str) -> Callable[[Any], None]:
+    limit = 1 << bits
 
-    def __call__(self, value: Any) -> None:
+    def check(value: Any) -> None:
         try:
-            fits = -self.limit <= value < self.limit and hasattr(value, "__index__")
+            if -limit <= value < limit and (type(value) is int or hasattr(value, "__index__")):
+                return
         except TypeError:
-            fits = False
-        if not fits:
-            _refuse(value, self.type_info, self.state_name)
+            pass  # what cannot be compared with a number is none
+        _refuse(value, type_info, state_name)
+
+    return check
 
 
-class _ClassCheck:
-    def __init__(self, classes: tuple[type, ...], type_info: object, state_name: str) -> None:
-        self.classes = classes
-        self.type_info = type_info
-        self.state_name = state_name
+def _class_check(
+    classes: tuple[type, ...], type_info: object, state_name: str
+) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        if not isinstance(value, classes):
+            _refuse(value, type_info, state_name)
 
-    def __call__(self, value: Any) -> None:
-        if not isinstance(value, self.classes):
-            _refuse(value, self.type_info, self.state_name)
+    return check
 
 
 def _refuse(value: Any, type_info: object, state_name: str) -> None:

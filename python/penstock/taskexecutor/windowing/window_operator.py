@@ -313,7 +313,7 @@ class EvictingWindowOperator(WindowOperator):
     def _create_contents(self) -> Any:
         # Not by the descriptor: the declared type is that of the elements without timestamps.
         table = self.keyed_state.table(_CONTENTS, "list")
-        from penstock.taskexecutor.state.heap_states import HeapListState
+        from penstock.taskexecutor.state.heap import HeapListState
 
         return HeapListState(self.keyed_state, table)
 

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.state.heap_states import *  # noqa: F403

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.state.type_check import *  # noqa: F403

@@ -1,0 +1,15 @@
+"""Heap states and their type checks of the runtime in use, as ``penstock.taskexecutor.loop``."""
+
+from typing import TYPE_CHECKING
+
+from penstock.network import runtime
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.state.heap_states import *  # noqa: F403
+    from penstock.taskexecutor.state.type_check import *  # noqa: F403
+elif runtime() == "native":
+    from penstock._native.heap_states import *  # noqa: F403
+    from penstock._native.type_check import *  # noqa: F403
+else:
+    from penstock.taskexecutor.state.heap_states import *  # noqa: F403
+    from penstock.taskexecutor.state.type_check import *  # noqa: F403

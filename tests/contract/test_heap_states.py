@@ -1,0 +1,179 @@
+"""Keyed states in memory and their type checks: the compiled ones do as the plain ones.
+
+Goal: each state shows the entry of the current key in the current namespace, and nothing else.
+Method: the states of both runtimes over a table, the key changed by hand.
+"""
+
+import importlib
+from types import SimpleNamespace
+
+import pytest
+from penstock.common import Row
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions import AggregateFunction
+from penstock.errors import SerializationError
+from penstock.taskexecutor.state.table import StateTable
+
+from contract.codecs import RUNTIMES
+
+
+@pytest.fixture(params=RUNTIMES)
+def package(request):
+    """Gives a module of a runtime by its name."""
+    prefix = "penstock._native" if request.param == "native" else "penstock.taskexecutor.state"
+    return lambda name: importlib.import_module(f"{prefix}.{name}")
+
+
+@pytest.fixture
+def states(package):
+    return package("heap_states")
+
+
+@pytest.fixture
+def context():
+    return SimpleNamespace(current_key="a")
+
+
+@pytest.fixture
+def table():
+    return StateTable("state", "value")
+
+
+def test_value(states, context, table):
+    state = states.HeapValueState(context, table)
+    assert state.value() is None
+    state.update(1)
+    context.current_key = "b"
+    assert state.value() is None
+    state.update(2)
+    context.current_key = "a"
+    assert state.value() == 1
+    state.update(None)
+    assert state.value() is None
+    assert table.namespace(None) == {"b": 2}
+    context.current_key = "b"
+    state.clear()
+    assert table.namespace(None) == {}
+
+
+def test_namespaces(states, context, table):
+    state = states.HeapValueState(context, table)
+    state.update("none")
+    state.set_current_namespace("window")
+    assert state.value() is None
+    state.update("window")
+    state.set_current_namespace(None)
+    assert state.value() == "none"
+
+
+def test_list(states, context, table):
+    state = states.HeapListState(context, table)
+    assert state.get() == []
+    state.add(1)
+    state.add_all([2, 3])
+    assert list(state) == [1, 2, 3]
+    state.update(iter([4]))
+    assert state.get() == [4]
+    state.set_current_namespace("other")
+    state.add(5)
+    state.set_current_namespace(None)
+    state.merge_namespaces(None, ["other", "empty"])
+    assert state.get() == [4, 5]
+
+
+def test_map(states, context, table):
+    state = states.HeapMapState(context, table)
+    assert state.is_empty()
+    assert state.get("x") is None
+    state.put("x", 1)
+    state["y"] = 2
+    state.put_all([("z", 3)])
+    state.put_all({"w": 4})
+    assert sorted(state.items()) == [("w", 4), ("x", 1), ("y", 2), ("z", 3)]
+    assert sorted(state) == sorted(state.keys()) == ["w", "x", "y", "z"]
+    assert sorted(state.values()) == [1, 2, 3, 4]
+    assert "x" in state
+    assert not state.contains("v")
+    del state["x"]
+    for key in ("y", "z", "w", "not there"):
+        state.remove(key)
+    assert state.is_empty()
+    assert table.namespace(None) == {}, "an empty map takes no entry"
+
+
+def test_map_that_changes_under_iteration(states, context, table):
+    state = states.HeapMapState(context, table)
+    state.put_all({1: 1, 2: 2})
+    with pytest.raises(RuntimeError):
+        for key in state.keys():
+            state.put(key + 10, 0)
+
+
+def test_reducing(states, context, table):
+    state = states.HeapReducingState(context, table, lambda first, second: first + second)
+    assert state.get() is None
+    state.add(1)
+    state.add(2)
+    state.set_current_namespace("other")
+    state.add(10)
+    state.set_current_namespace(None)
+    state.merge_namespaces(None, ["other"])
+    assert state.get() == 13
+
+
+def test_aggregating(states, context, table):
+    class Mean(AggregateFunction):
+        def create_accumulator(self):
+            return 0, 0
+
+        def add(self, value, accumulator):
+            return accumulator[0] + value, accumulator[1] + 1
+
+        def get_result(self, accumulator):
+            return accumulator[0] / accumulator[1]
+
+        def merge(self, acc_a, acc_b):
+            return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+
+    state = states.HeapAggregatingState(context, table, Mean())
+    assert state.get() is None
+    state.add(1)
+    state.add(2)
+    state.set_current_namespace("other")
+    state.add(6)
+    state.set_current_namespace(None)
+    state.merge_namespaces(None, ["other"])
+    assert state.get() == 3.0
+
+
+@pytest.mark.parametrize(
+    ("type_info", "good", "bad"),
+    [
+        (Types.LONG(), [0, -(2**63), 2**63 - 1, True], [2**63, -(2**63) - 1, 1.0, "1", [1]]),
+        (Types.BYTE(), [127, -128], [128, -129]),
+        (Types.STRING(), ["", "x"], [b"x", 1]),
+        (Types.DOUBLE(), [1.5, 1], ["1.5"]),
+        (Types.TUPLE([Types.INT()]), [(1,), [1]], [1, "1"]),
+        (Types.ROW([Types.INT()]), [Row(1), (1,), [1]], [1, {"f0": 1}]),
+    ],
+)
+def test_type_checks(package, type_info, good, bad):
+    check = package("type_check").value_check(type_info, "count")
+    for value in good:
+        check(value)
+    for value in bad:
+        with pytest.raises(SerializationError, match="state 'count' is declared as"):
+            check(value)
+
+
+def test_undeclared_takes_all(package):
+    assert package("type_check").value_check(Types.PICKLED_BYTE_ARRAY(), "state") is None
+
+
+def test_refused_value_leaves_the_state(states, package, context, table):
+    check = package("type_check").value_check(Types.LONG(), "count")
+    state = states.HeapValueState(context, table, check)
+    state.update(1)
+    with pytest.raises(SerializationError):
+        state.update("no number")
+    assert state.value() == 1
