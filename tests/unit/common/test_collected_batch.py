@@ -1,7 +1,7 @@
 """Collected elements in batches: what is put in comes out, and damage is found."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from penstock.common.collected_batch import append_element, elements_of
 from penstock.errors import CorruptStreamError
@@ -14,7 +14,6 @@ def batch_of(elements):
     return bytes(batch)
 
 
-@settings(deadline=None)
 @given(st.lists(st.binary(max_size=20)))
 def test_elements_come_out_in_order(elements):
     assert list(elements_of(batch_of(elements))) == elements

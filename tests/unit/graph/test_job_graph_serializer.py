@@ -57,7 +57,7 @@ def test_damaged_bytes_are_refused(damage):
         deserialize_job_graph(damage(serialize_job_graph(sample())))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0), st.integers(0, 255))
 def test_a_flipped_byte_is_refused_or_gives_a_job(position, value):
     """No damage raises anything but SerializationError, and none runs code."""

@@ -1,7 +1,7 @@
 """Slot sharing, the tree of a shared slot, and the pool (SEMANTICS E8)."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from penstock.graph import partitioners as p
 from penstock.jobmaster.execution_graph import ExecutionGraph, JobError
@@ -91,7 +91,6 @@ def test_co_location_needs_one_group_and_one_parallelism(what):
         sharing_of(program)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

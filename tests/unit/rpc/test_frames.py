@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from penstock.errors import CorruptStreamError
 from penstock.rpc import frames
@@ -23,7 +23,6 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield left, right
 
 
-@settings(deadline=None)
 @given(bodies=st.lists(st.binary(min_size=1, max_size=2000), max_size=8))
 def test_frames_come_out_as_they_went_in(bodies: list[bytes]) -> None:
     left, right = socket.socketpair()

@@ -63,7 +63,7 @@ ALL = [(kind, decoder) for union, decoder in DIRECTIONS for kind in typing.get_a
 
 @pytest.mark.parametrize(("kind", "decoder"), ALL, ids=lambda value: getattr(value, "__name__", ""))
 def test_every_message_survives_the_wire(kind: typing.Any, decoder: typing.Any) -> None:
-    @settings(deadline=None, max_examples=20)
+    @settings(max_examples=20)
     @given(structs_of(kind))
     def check(message: typing.Any) -> None:
         assert decoder().decode(messages.encode_message(message)) == message
@@ -71,7 +71,6 @@ def test_every_message_survives_the_wire(kind: typing.Any, decoder: typing.Any) 
     check()
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_garbage_is_a_corrupt_stream(data: bytes) -> None:
     for _, decoder in DIRECTIONS:
