@@ -165,7 +165,7 @@ impl Listener {
     }
 }
 
-/// Listeners are served in order, once each; a refused buffer goes to the next.
+/// C-10: listeners are served in order, once each; a refused buffer goes to the next.
 #[test]
 fn listeners_are_one_shot_and_first_come() {
     let (_network_pool, pool) = pools(10, LocalPoolOptions::new(2, 2));

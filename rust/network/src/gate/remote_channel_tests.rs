@@ -194,3 +194,25 @@ fn a_release_at_any_point_leaks_nothing() {
         });
     }
 }
+
+/// C-9: whatever comes and goes, a channel's exclusive segments are its own until it is released.
+#[test]
+fn exclusive_segments_stay_with_their_channel() {
+    let fixture = Fixture::new(2, 3);
+    let channel = &fixture.channel;
+    for backlog in [0, 3, 1, 9, 0] {
+        let _ = channel.on_backlog(backlog);
+        let available = fixture.state().0;
+        let taken = fixture.buffers(available);
+        let _ = channel.on_backlog(0);
+        drop(taken);
+        assert_eq!(
+            channel.state.lock().exclusive.len(),
+            2,
+            "after a backlog of {backlog}"
+        );
+    }
+    let before = fixture.global.available_segments();
+    channel.release();
+    assert_eq!(fixture.global.available_segments(), before + 2);
+}

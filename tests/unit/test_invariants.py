@@ -1,0 +1,62 @@
+"""Every promise of docs/invariants.md is named by tests of both data planes.
+
+Method: names in docstrings and Rust doc comments are collected from the places where the tests of
+each side live; contract tests run against both.
+"""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = re.compile(r"\b[ABC]-\d+\b")
+PROMISES = re.findall(r"^\| ([ABC]-\d+) \|", (ROOT / "docs" / "invariants.md").read_text(), re.M)
+
+
+def names_in_python(folder: str) -> set[str]:
+    """Names in the docstrings of test functions and of the methods of state machines."""
+    names: set[str] = set()
+    for path in (ROOT / folder).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.update(NAME.findall(ast.get_docstring(node) or ""))
+    return names
+
+
+def names_in_rust() -> set[str]:
+    """Names in the comments directly above a test, or in an assertion's text."""
+    names: set[str] = set()
+    for path in (ROOT / "rust").rglob("*.rs"):
+        text = path.read_text()
+        if "#[test]" in text or "proptest!" in text:
+            comments = re.findall(r"^\s*//[/!] .*", text, re.M)
+            names.update(NAME.findall("\n".join(comments)))
+    return names
+
+
+CONTRACT = names_in_python("tests/contract")
+SIDES = {
+    "native": CONTRACT | names_in_rust(),
+    "pure": CONTRACT | names_in_python("tests/unit/network"),
+}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_every_promise_is_held(side: str) -> None:
+    assert [name for name in PROMISES if name not in SIDES[side]] == []
+
+
+def test_names_of_tests_are_promises() -> None:
+    """A test that names a promise nobody made is mistaken in its name."""
+    assert sorted((SIDES["native"] | SIDES["pure"]) - set(PROMISES)) == []
+
+
+def test_promises_are_numbered_without_gaps() -> None:
+    numbered = dict.fromkeys("ABC", 0)
+    for name in PROMISES:
+        letter, number = name.split("-")
+        numbered[letter] += 1
+        assert int(number) == numbered[letter]
+    assert numbered == {"A": 22, "B": 11, "C": 13}
