@@ -1,12 +1,13 @@
 //! The consuming end of a connection: the channels on it and what the producer sends them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use penstock_memory::{Buffer, DataType};
 
 use super::connection::exceeds_staging;
 use super::inbound::{Inbound, Payload, PayloadKind, Target};
 use super::outbound::Outbound;
+use super::receivers::ReceiverMap;
 use super::socket::Peer;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
@@ -25,7 +26,7 @@ const MAX_HELD_BYTES: usize = 128 << 10;
 /// The channels of a connection.
 #[derive(Default)]
 pub(super) struct ClientChannels {
-    channels: HashMap<ReceiverId, Arc<RemoteInputChannel>>,
+    channels: ReceiverMap<Arc<RemoteInputChannel>>,
     /// Channels that have asked a second time for their partition.
     asked_again: HashSet<ReceiverId>,
     /// Gates that have something and were not announced, and how many frames and bytes have come
@@ -86,9 +87,17 @@ impl ClientChannels {
                     return Ok(());
                 };
                 let response = BufferResponse::decode(fields, header.body_bytes)?;
+                let size = response.size as usize;
+                if let Some(event) = rest.get(fields.len()..fields.len() + size)
+                    && data_type(&response)?.is_event()
+                {
+                    // Whole as it lies there, like most events.
+                    self.on_event(&response, event, outbound)?;
+                    inbound.consume(BUFFER_RESPONSE_BYTES + size);
+                    continue;
+                }
                 inbound.consume(BUFFER_RESPONSE_BYTES);
                 let target = self.target(&response)?;
-                let size = response.size as usize;
                 inbound.begin_payload(PayloadKind::Buffer(response), size, target);
             } else if let Some(body) = rest.get(..header.body_bytes) {
                 let message = decode_body(header.id, body)?;
@@ -143,6 +152,41 @@ impl ClientChannels {
         }
     }
 
+    fn on_event(
+        &mut self,
+        response: &BufferResponse,
+        event: &[u8],
+        outbound: &mut Outbound,
+    ) -> Result<()> {
+        if response.compressed {
+            return Err(Error::CorruptStream("a compressed event".into()));
+        }
+        let Some(channel) = self.channels.get(&response.receiver) else {
+            return Ok(());
+        };
+        let data_type = data_type(response)?;
+        let buffer = (!event.is_empty()).then(|| Buffer::from_bytes(event, data_type));
+        let arrived = channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        self.on_arrived(response, arrived, outbound);
+        Ok(())
+    }
+
+    /// Tells the producer of credits and notes whom to wake.
+    fn on_arrived(
+        &mut self,
+        response: &BufferResponse,
+        (credits, gate): (i32, Option<Arc<SingleInputGate>>),
+        outbound: &mut Outbound,
+    ) {
+        announce(response.receiver, credits, outbound);
+        self.held.extend(gate);
+        self.held_frames += 1;
+        self.held_bytes += response.size as usize;
+        if self.held_frames >= MAX_HELD_FRAMES || self.held_bytes >= MAX_HELD_BYTES {
+            self.announce_gates();
+        }
+    }
+
     fn on_payload(&mut self, payload: Payload, outbound: &mut Outbound, peer: Peer) -> Result<()> {
         let response = match payload.kind {
             PayloadKind::Buffer(response) => response,
@@ -176,14 +220,8 @@ impl ClientChannels {
                 Some(unique.into_buffer(data_type))
             }
         };
-        let (credits, gate) = channel.on_buffer(buffer, response.sequence_number, response.backlog);
-        announce(response.receiver, credits, outbound);
-        self.held.extend(gate);
-        self.held_frames += 1;
-        self.held_bytes += response.size as usize;
-        if self.held_frames >= MAX_HELD_FRAMES || self.held_bytes >= MAX_HELD_BYTES {
-            self.announce_gates();
-        }
+        let arrived = channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        self.on_arrived(&response, arrived, outbound);
         Ok(())
     }
 

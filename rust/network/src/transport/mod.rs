@@ -20,6 +20,7 @@ mod io_thread;
 mod listeners;
 mod news;
 mod outbound;
+mod receivers;
 mod same_host;
 mod same_host_stream;
 mod server;

@@ -1,7 +1,7 @@
 //! The producing end of a connection: a reader per consumer channel, their credits, and whose
 //! turn it is (SEMANTICS C4).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use penstock_memory::{Buffer, DataType};
@@ -11,6 +11,7 @@ use super::inbound::{Inbound, PayloadKind, Target};
 use super::io_thread::Context;
 use super::news::{News, ReaderListener};
 use super::outbound::Outbound;
+use super::receivers::ReceiverMap;
 use crate::error::{Error, Result};
 use crate::partition::{
     AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView, check_task_event,
@@ -53,7 +54,7 @@ pub(super) struct ServerReaders {
     /// Room for the news that are being looked at.
     taken: Vec<u32>,
     readers: Vec<Option<Reader>>,
-    numbers: HashMap<ReceiverId, u32>,
+    numbers: ReceiverMap<u32>,
     /// Numbers without a reader.
     free: Vec<u32>,
     /// Readers with something to send, in turn.
@@ -67,7 +68,7 @@ impl ServerReaders {
             news: Arc::new(news),
             taken: Vec::new(),
             readers: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: ReceiverMap::default(),
             free: Vec::new(),
             available: VecDeque::new(),
         }
