@@ -37,6 +37,18 @@ class ResultPartition(Protocol):
             CancelTaskError: the partition was failed or released.
         """
 
+    def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
+        """Send an event with priority to every subpartition, ahead of all that waits.
+
+        A record writer on the partition must be asked instead: it may have a buffer open.
+        Returns the contents of the data buffers that it overtakes, by subpartition and in order:
+        the output that belongs to the event's checkpoint.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the event has no priority, or the partition is a blocking one.
+        """
+
     def flush_all(self) -> None:
         """Make every byte written so far readable."""
 
@@ -106,6 +118,29 @@ class InputGate(Protocol):
             CancelTaskError: the gate was closed.
             CorruptStreamError: the bytes are no task event.
             IllegalStateError: the event is too long, or the partitions were not requested.
+        """
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies of the data that belongs to an unaligned checkpoint.
+
+        That is what lies in each channel before the checkpoint's barrier, and what arrives until
+        the barrier does; it is read as usual besides.
+
+        Raises:
+            IllegalStateError: a later checkpoint's barrier has arrived; ``stop_persisting`` then
+                ends what has begun.
+        """
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping for a checkpoint and any before it, and drop what was not taken."""
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return the contents of a channel's data buffers that were kept since the last call.
+
+        The second value tells whether they are complete.
+
+        Raises:
+            IllegalStateError: there is no such channel.
         """
 
     def debloat(self) -> list[tuple[int, int]]:
@@ -227,6 +262,9 @@ class RecordWriter(Protocol):
 
     def broadcast_event(self, event: bytes, data_type: int) -> None:
         """Send an event to every channel, behind what was written."""
+
+    def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
+        """Send an event with priority ahead of all that waits; see `ResultPartition.overtake`."""
 
     def flush(self) -> None:
         """Make every byte written so far readable."""

@@ -52,6 +52,14 @@ pub fn event_type(event: &[u8]) -> Result<i32> {
     Ok(id)
 }
 
+/// The checkpoint of a serialized `CheckpointBarrier`; nothing for another event.
+#[must_use]
+pub fn barrier_id(event: &[u8]) -> Option<i64> {
+    let (kind, rest) = event.split_first_chunk()?;
+    let id = rest.first_chunk()?;
+    (i32::from_be_bytes(*kind) == CHECKPOINT_BARRIER).then(|| i64::from_be_bytes(*id))
+}
+
 /// Serializes an `EventAnnouncement` of `event`, which travels with `sequence_number`.
 #[must_use]
 pub fn announcement(sequence_number: i32, event: &[u8]) -> Vec<u8> {
@@ -77,6 +85,17 @@ mod tests {
             Err(Error::CorruptStream(_))
         ));
         assert_eq!(event_type(&END_OF_PARTITION_BYTES), Ok(END_OF_PARTITION));
+    }
+
+    #[test]
+    fn knows_the_checkpoint_of_a_barrier() {
+        let mut event = [0; 24];
+        event[3] = 1;
+        event[11] = 7;
+        assert_eq!(barrier_id(&event), Some(7));
+        event[3] = 4;
+        assert_eq!(barrier_id(&event), None);
+        assert_eq!(barrier_id(&END_OF_PARTITION_BYTES), None);
     }
 
     #[test]

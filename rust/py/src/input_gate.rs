@@ -85,6 +85,30 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
+    /// Begins to keep copies of the data that belongs to an unaligned checkpoint.
+    fn start_persisting(&self, py: Python<'_>, checkpoint_id: i64) -> PyResult<()> {
+        py.detach(|| self.gate.start_persisting(checkpoint_id))
+            .map_err(|error| network_error(py, &error))
+    }
+
+    /// Ends keeping for a checkpoint and any before it.
+    fn stop_persisting(&self, py: Python<'_>, checkpoint_id: i64) {
+        py.detach(|| self.gate.stop_persisting(checkpoint_id));
+    }
+
+    /// Returns the data of a channel that was kept since the last call, and whether it is complete.
+    fn take_persisted<'py>(
+        &self,
+        py: Python<'py>,
+        channel: usize,
+    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, bool)> {
+        let (kept, complete) = py
+            .detach(|| self.gate.take_persisted(channel))
+            .map_err(|error| network_error(py, &error))?;
+        let kept = kept.iter().map(|buffer| PyBytes::new(py, buffer));
+        Ok((kept.collect(), complete))
+    }
+
     /// Tells the producers how large their next buffers should be, by the pace since the last
     /// call; returns sizes in bytes and drain times in milliseconds, one for each debloated gate.
     fn debloat(&self, py: Python<'_>) -> Vec<(u32, u64)> {

@@ -72,6 +72,26 @@ impl ResultPartition {
         .map_err(|error| network_error(py, &error))
     }
 
+    /// Sends an event with priority ahead of all that waits; returns the contents of the data
+    /// buffers that it overtakes, by subpartition.
+    fn overtake<'py>(
+        &self,
+        py: Python<'py>,
+        event: &[u8],
+        data_type: i64,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
+        let overtaken = py
+            .detach(|| self.partition.overtake(event, event_type(data_type)?))
+            .map_err(|error| network_error(py, &error))?;
+        let bytes = |buffers: Vec<Vec<u8>>| {
+            buffers
+                .iter()
+                .map(|buffer| PyBytes::new(py, buffer))
+                .collect()
+        };
+        Ok(overtaken.into_iter().map(bytes).collect())
+    }
+
     /// Makes every byte written so far readable.
     fn flush_all(&self, py: Python<'_>) {
         py.detach(|| self.partition.flush_all());

@@ -21,10 +21,11 @@ from penstock.errors import (
 from penstock.network.data_type import DataType
 from penstock.network.events import EventAnnouncement, parse_event, serialize_event
 from penstock.network.pure.buffer import AnyBuffer, Buffer, event_buffer
+from penstock.network.pure.channel_state_persister import ChannelStatePersister
 from penstock.network.pure.subpartition import next_sequence_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.network.pure.buffer_manager import BufferManager
     from penstock.network.pure.client import PartitionRequestClient
@@ -59,6 +60,8 @@ class InputChannel:
         self.subpartition = subpartition
         self._gate = gate
         self._error: Exception | None = None
+        self._lock = threading.Lock()
+        self._persister = ChannelStatePersister()
 
     def request(self) -> None:
         """Ask the producer for the subpartition."""
@@ -80,6 +83,29 @@ class InputChannel:
     def send_task_event(self, event: bytes) -> None:
         """Send a serialized task event to the producer; the channel fails if it is not there."""
         raise NotImplementedError
+
+    # -- unaligned checkpoints ------------------------------------------------------------
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Keep copies of the data that belongs to a checkpoint."""
+        with self._lock:
+            self._persister.start(checkpoint_id, self._waiting())
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """The checkpoint, and any before it, needs no more."""
+        with self._lock:
+            self._persister.stop(checkpoint_id)
+
+    def take_persisted(self) -> tuple[list[bytes], bool]:
+        """Return what was kept since the last call, and whether that was all."""
+        with self._lock:
+            return self._persister.take()
+
+    def _waiting(self) -> Iterable[AnyBuffer]:
+        """What lies in the channel; under its lock."""
+        raise NotImplementedError
+
+    # -- debloating -----------------------------------------------------------------------
 
     @property
     def buffers_in_use(self) -> int:
@@ -120,7 +146,6 @@ class LocalInputChannel(InputChannel):
         super().__init__(gate, index, partition_id, subpartition)
         self._partitions = partitions
         self._call_later = call_later
-        self._lock = threading.Lock()
         self._view: SubpartitionView | None = None
         self._requested = False
         self._released = False
@@ -183,6 +208,8 @@ class LocalInputChannel(InputChannel):
             if view.is_released:
                 self._raise_released(view)
             return None
+        with self._lock:
+            self._persister.on_arrival(result.buffer, ())
         return ChannelBuffer(result.buffer, result.next_data_type is not DataType.NONE)
 
     def _raise_released(self, view: SubpartitionView) -> None:
@@ -205,6 +232,10 @@ class LocalInputChannel(InputChannel):
             self._partitions.publish_task_event(self.partition_id, event)
         except IllegalStateError as error:
             self.fail(error)
+
+    def _waiting(self) -> Iterable[AnyBuffer]:
+        """Nothing: the producer keeps what its barrier overtakes."""
+        return ()
 
     @property
     def buffers_in_use(self) -> int:
@@ -255,7 +286,6 @@ class RemoteInputChannel(InputChannel):
         self.initial_credit = initial_credit
         self.buffers: BufferManager | None = None
         self._client = client
-        self._lock = threading.Lock()
         self._received: deque[AnyBuffer] = deque()
         self._num_priority = 0
         self._expected_sequence = 0
@@ -284,6 +314,7 @@ class RemoteInputChannel(InputChannel):
             buffer = self._received.popleft()
             if self._num_priority:
                 self._num_priority -= 1
+            self._persister.on_taken(buffer)
             return ChannelBuffer(buffer, bool(self._received))
 
     def resume_consumption(self) -> None:
@@ -297,6 +328,10 @@ class RemoteInputChannel(InputChannel):
     def send_task_event(self, event: bytes) -> None:
         """Send the event to the producer."""
         self._client.send_task_event(self, event)
+
+    def _waiting(self) -> Iterable[AnyBuffer]:
+        """What was received and not taken."""
+        return self._received
 
     @property
     def buffers_in_use(self) -> int:
@@ -396,6 +431,7 @@ class RemoteInputChannel(InputChannel):
             was_empty = not self._received
             if in_order and not released:
                 self._expected_sequence = next_sequence_number(sequence_number)
+                self._persister.on_arrival(buffer, self._received)
                 for item in (announcement, buffer):
                     if item is None:
                         continue

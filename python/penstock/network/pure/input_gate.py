@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
@@ -129,6 +130,26 @@ class InputGate:
 
     def _on_empty(self) -> None:
         """The time that follows is not the reader's."""
+        raise NotImplementedError
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies of the data that belongs to an unaligned checkpoint.
+
+        Raises:
+            IllegalStateError: a later checkpoint's barrier has arrived.
+        """
+        raise NotImplementedError
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping for a checkpoint and any before it, and drop what was not taken."""
+        raise NotImplementedError
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return the data of a channel kept since the last call, and whether it is complete.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
         raise NotImplementedError
 
     def _is_ready(self) -> bool:
@@ -290,6 +311,22 @@ class SingleInputGate(InputGate):
                 channel.announce_buffer_size(size)
         return [self._debloating.figures]
 
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies in every channel."""
+        for channel in self.channels:
+            channel.start_persisting(checkpoint_id)
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping in every channel."""
+        for channel in self.channels:
+            channel.stop_persisting(checkpoint_id)
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return what a channel has kept."""
+        if not 0 <= channel < self.num_channels:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        return self.channels[channel].take_persisted()
+
     def _on_empty(self) -> None:
         if self._debloating is not None:
             self._debloating.on_empty()
@@ -411,6 +448,23 @@ class UnionInputGate(InputGate):
     def debloat(self) -> list[tuple[int, int]]:
         """Tell the producers of all gates how large their next buffers should be."""
         return [figures for gate in self._gates for figures in gate.debloat()]
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies in every gate."""
+        for gate in self._gates:
+            gate.start_persisting(checkpoint_id)
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping in every gate."""
+        for gate in self._gates:
+            gate.stop_persisting(checkpoint_id)
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return what a channel of a gate has kept."""
+        index = bisect_right(self._offsets, channel) - 1
+        if index < 0:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        return self._gates[index].take_persisted(channel - self._offsets[index])
 
     def _on_empty(self) -> None:
         for gate in self._gates:

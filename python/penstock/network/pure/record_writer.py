@@ -89,6 +89,10 @@ class RecordWriter(Output):
         """Sends a serialized event to every channel, behind what was written so far."""
         self.partition.broadcast_event(event, data_type)
 
+    def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
+        """Sends an event with priority ahead of all that waits; returns the data it overtakes."""
+        return self.partition.overtake(event, data_type)
+
     def flush(self) -> None:
         """Makes everything that was written readable."""
         self.partition.flush_all()

@@ -160,6 +160,30 @@ class ResultPartition:
         if self.flush_timeout_ms == 0:
             self.flush_all()
 
+    def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
+        """Send an event with priority ahead of all that waits; return the data it overtakes.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the event has no priority, or the partition is a blocking one.
+        """
+        kind = DataType(data_type)
+        if not kind.has_priority:
+            raise IllegalStateError(f"{kind.name} overtakes nothing")
+        first = BufferConsumer.of_event(bytes(event), kind)
+        overtaken: list[list[bytes]] = []
+        try:
+            with self._write_lock:
+                self._check_writable()
+                self._finish_all_builders()
+                for subpartition in self.subpartitions:
+                    if isinstance(subpartition, BlockingSubpartition):
+                        raise IllegalStateError("nothing is overtaken in a blocking partition")
+                    overtaken.append(subpartition.overtake(first.copy()))
+        finally:
+            first.close()
+        return overtaken
+
     def finish(self) -> None:
         """Send EndOfPartition to every subpartition; a second call does nothing."""
         with self._write_lock:

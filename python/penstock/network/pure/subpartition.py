@@ -84,11 +84,26 @@ class PipelinedSubpartition:
         event = serialize_event(EndOfPartition())
         self._add(BufferConsumer.of_event(event, DataType.END_OF_PARTITION), 0, finish=True)
 
-    def _add(self, consumer: BufferConsumer, partial_record_length: int, *, finish: bool) -> int:
+    def overtake(self, consumer: BufferConsumer) -> list[bytes]:
+        """Queue an element with priority; return the contents of the data that it overtakes."""
+        overtaken: list[bytes] = []
+        self._add(consumer, 0, finish=False, overtaken=overtaken)
+        return overtaken
+
+    def _add(
+        self,
+        consumer: BufferConsumer,
+        partial_record_length: int,
+        *,
+        finish: bool,
+        overtaken: list[bytes] | None = None,
+    ) -> int:
         consumer.partial_record_length = partial_record_length
         notify = notify_priority = False
         with self._lock:
             view = self._view
+            if overtaken is not None and not (self._finished or self._released):
+                overtaken += filter(None, map(_unread, self._buffers))
             refused = self._finished or self._released
             if not refused:
                 self.total_buffers += 1
@@ -307,6 +322,21 @@ class PipelinedSubpartition:
         if self._flush_requested or self._finished or not self._buffers[-1].is_buffer:
             return self._backlog
         return max(self._backlog - 1, 0)
+
+
+def _unread(consumer: BufferConsumer) -> bytes:
+    """What a data buffer holds for its reader; nothing of an event."""
+    if not consumer.is_buffer:
+        return b""
+    copy = consumer.copy()
+    try:
+        built = copy.build()
+        try:
+            return bytes(built.view())
+        finally:
+            built.recycle()
+    finally:
+        copy.close()
 
 
 class PipelinedSubpartitionView:

@@ -139,6 +139,39 @@ impl InputGate {
         }
     }
 
+    /// Begins to keep copies of the data that belongs to an unaligned checkpoint: what lies in each
+    /// channel before the checkpoint's barrier, and what arrives until the barrier does.
+    ///
+    /// # Errors
+    /// `IllegalState` when a later checkpoint's barrier has arrived; `stop_persisting` then ends
+    /// what has begun.
+    pub fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        match self {
+            Self::Single(gate) => gate.start_persisting(checkpoint),
+            Self::Union(gate) => gate.start_persisting(checkpoint),
+        }
+    }
+
+    /// Ends keeping for a checkpoint and any before it, and drops what was not taken.
+    pub fn stop_persisting(&self, checkpoint: i64) {
+        match self {
+            Self::Single(gate) => gate.stop_persisting(checkpoint),
+            Self::Union(gate) => gate.stop_persisting(checkpoint),
+        }
+    }
+
+    /// The contents of the data buffers of a channel that were kept since the last call, in order,
+    /// and whether they are complete.
+    ///
+    /// # Errors
+    /// `IllegalState` without such a channel.
+    pub fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
+        match self {
+            Self::Single(gate) => gate.take_persisted(channel),
+            Self::Union(gate) => gate.take_persisted(channel),
+        }
+    }
+
     /// Measures the pace since the last call and tells the producers how large their next buffers
     /// should be, so that what is in flight is processed in the target time; the sizes told last
     /// in bytes and the times that it takes in milliseconds, for each gate that is debloated.

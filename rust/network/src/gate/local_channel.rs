@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use penstock_memory::DataType;
 
+use super::persister::ChannelStatePersister;
 use super::single::{Polled, SingleInputGate};
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::partition::{
     AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
 };
-use crate::sync::{Arc, AtomicBool, Ordering, Weak};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak};
 use crate::wire::PartitionId;
 
 /// A local input channel.
@@ -25,6 +26,9 @@ pub(crate) struct LocalInputChannel {
     /// The view, once the partition is registered.
     view: OnceLock<SubpartitionView>,
     released: AtomicBool,
+    persister: Mutex<ChannelStatePersister>,
+    /// Whether the persister wants data; so that it is not asked for every buffer.
+    persisting: AtomicBool,
     this: Weak<Self>,
 }
 
@@ -42,6 +46,8 @@ impl LocalInputChannel {
             subpartition,
             view: OnceLock::new(),
             released: AtomicBool::new(false),
+            persister: Mutex::new(ChannelStatePersister::default()),
+            persisting: AtomicBool::new(false),
             this: Weak::clone(this),
         })
     }
@@ -108,6 +114,13 @@ impl LocalInputChannel {
             return Ok(None);
         };
         if let Some(next) = view.poll()? {
+            if next.buffer.data_type().is_event() || self.persisting.load(Ordering::Relaxed) {
+                // The producer keeps what its barrier overtakes: nothing lies in this channel.
+                let mut persister = self.persister.lock();
+                persister.on_arrival(&next.buffer, std::iter::empty());
+                self.persisting
+                    .store(persister.is_persisting(), Ordering::Relaxed);
+            }
             let more = next.next_type != DataType::None;
             return Ok(Some(Polled {
                 buffer: next.buffer,
@@ -137,6 +150,31 @@ impl LocalInputChannel {
             self.notify_data_available();
         }
         Ok(())
+    }
+
+    /// Keeps copies of the data that belongs to an unaligned checkpoint.
+    ///
+    /// # Errors
+    /// `IllegalState` when a later checkpoint's barrier was taken.
+    pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        let mut persister = self.persister.lock();
+        let started = persister.start(checkpoint, std::iter::empty());
+        self.persisting
+            .store(persister.is_persisting(), Ordering::Relaxed);
+        started
+    }
+
+    /// The checkpoint, and any before it, needs no more.
+    pub(crate) fn stop_persisting(&self, checkpoint: i64) {
+        let mut persister = self.persister.lock();
+        persister.stop(checkpoint);
+        self.persisting
+            .store(persister.is_persisting(), Ordering::Relaxed);
+    }
+
+    /// What was kept since the last call, and whether that was all.
+    pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
+        self.persister.lock().take()
     }
 
     /// Buffers between the producer and this reader.

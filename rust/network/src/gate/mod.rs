@@ -4,6 +4,7 @@
 mod debloating;
 mod input_gate;
 mod local_channel;
+mod persister;
 mod reader;
 mod remote_channel;
 mod single;

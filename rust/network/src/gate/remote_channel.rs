@@ -17,6 +17,7 @@ use penstock_memory::{
     Buffer, BufferListener, BufferRecycler, DataType, LocalBufferPool, PooledSegment, UniqueBuffer,
 };
 
+use super::persister::ChannelStatePersister;
 use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
 use crate::event;
@@ -29,6 +30,7 @@ pub(crate) const NO_CONNECTION: usize = usize::MAX;
 
 struct State {
     queue: VecDeque<Buffer>,
+    persister: ChannelStatePersister,
     /// How many entries at the front of `queue` have priority.
     priority: usize,
     exclusive: Vec<PooledSegment>,
@@ -110,6 +112,7 @@ impl RemoteInputChannel {
             transport: config.transport,
             state: Mutex::new(State {
                 queue: VecDeque::new(),
+                persister: ChannelStatePersister::default(),
                 priority: 0,
                 exclusive: config.exclusive,
                 floating: Vec::new(),
@@ -157,6 +160,7 @@ impl RemoteInputChannel {
             return Ok(None);
         };
         state.priority = state.priority.saturating_sub(1);
+        state.persister.on_taken(&buffer);
         let more = !state.queue.is_empty();
         Ok(Some(Polled { buffer, more }))
     }
@@ -165,6 +169,27 @@ impl RemoteInputChannel {
         if let Some(this) = self.this.upgrade() {
             self.transport.post(Command::Resume(this));
         }
+    }
+
+    /// Keeps copies of the data that belongs to an unaligned checkpoint.
+    ///
+    /// # Errors
+    /// `IllegalState` when a later checkpoint's barrier has arrived.
+    pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        let State {
+            persister, queue, ..
+        } = &mut *self.state.lock();
+        persister.start(checkpoint, queue.iter())
+    }
+
+    /// The checkpoint, and any before it, needs no more.
+    pub(crate) fn stop_persisting(&self, checkpoint: i64) {
+        self.state.lock().persister.stop(checkpoint);
+    }
+
+    /// What was kept since the last call, and whether that was all.
+    pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
+        self.state.lock().persister.take()
     }
 
     /// Buffers that have arrived, and those that the producer has announced beyond the exclusive
@@ -261,6 +286,10 @@ impl RemoteInputChannel {
             let mut priority = data_type.has_priority();
             state.outstanding -= i32::from(data_type.is_buffer());
             state.ended |= data_type == DataType::EndOfPartition;
+            let State {
+                persister, queue, ..
+            } = &mut *state;
+            persister.on_arrival(&buffer, queue.iter());
             if data_type.requires_announcement() {
                 let announcement = Buffer::from_bytes(
                     event::announcement(sequence_number, &buffer),

@@ -39,6 +39,27 @@ impl InputChannel {
         }
     }
 
+    fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        match self {
+            Self::Local(channel) => channel.start_persisting(checkpoint),
+            Self::Remote(channel) => channel.start_persisting(checkpoint),
+        }
+    }
+
+    fn stop_persisting(&self, checkpoint: i64) {
+        match self {
+            Self::Local(channel) => channel.stop_persisting(checkpoint),
+            Self::Remote(channel) => channel.stop_persisting(checkpoint),
+        }
+    }
+
+    fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
+        match self {
+            Self::Local(channel) => channel.take_persisted(),
+            Self::Remote(channel) => channel.take_persisted(),
+        }
+    }
+
     fn announce_buffer_size(&self, bytes: u32) {
         match self {
             Self::Local(channel) => channel.announce_buffer_size(bytes),
@@ -242,6 +263,32 @@ impl SingleInputGate {
         Some(debloating.figures())
     }
 
+    pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        self.channels
+            .iter()
+            .try_for_each(|channel| channel.start_persisting(checkpoint))
+    }
+
+    pub(crate) fn stop_persisting(&self, checkpoint: i64) {
+        for channel in &self.channels {
+            channel.stop_persisting(checkpoint);
+        }
+    }
+
+    pub(crate) fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
+        match self.channels.get(channel) {
+            Some(channel) => Ok(channel.take_persisted()),
+            None => Err(self.no_such(channel)),
+        }
+    }
+
+    fn no_such(&self, channel: usize) -> Error {
+        Error::IllegalState(format!(
+            "channel {channel} of a gate with {}",
+            self.channels.len()
+        ))
+    }
+
     /// Accounts for `EndOfPartition` and gives up the channel; tells whether others are queued.
     fn end_channel(&self, channel: usize) -> Result<bool> {
         let mut state = self.state.lock();
@@ -343,10 +390,7 @@ impl SingleInputGate {
                 remote.resume_consumption();
                 Ok(())
             }
-            None => Err(Error::IllegalState(format!(
-                "channel {channel} of a gate with {}",
-                self.channels.len()
-            ))),
+            None => Err(self.no_such(channel)),
         }
     }
 

@@ -154,6 +154,23 @@ impl UnionInputGate {
             .try_for_each(|gate| gate.send_task_event(event))
     }
 
+    pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        self.gates
+            .iter()
+            .try_for_each(|gate| gate.start_persisting(checkpoint))
+    }
+
+    pub(crate) fn stop_persisting(&self, checkpoint: i64) {
+        for gate in &self.gates {
+            gate.stop_persisting(checkpoint);
+        }
+    }
+
+    pub(crate) fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
+        let index = self.offsets.partition_point(|&offset| offset <= channel) - 1;
+        self.gates[index].take_persisted(channel - self.offsets[index])
+    }
+
     pub(crate) fn debloat(&self) -> Vec<(u32, u64)> {
         self.gates
             .iter()

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use penstock_memory::{Buffer, BufferBuilder, BufferConsumer, DataType};
 
-use super::shared::PartitionShared;
+use super::shared::{PartitionShared, Subpartition};
 use super::subpartition::Released;
 use super::wakeups::Wakeups;
 use crate::environment::EnvironmentCore;
@@ -253,12 +253,7 @@ impl ResultPartition {
                 "{data_type:?} is not for broadcast_event"
             )));
         }
-        if event.is_empty() || event.len() > MAX_EVENT_BYTES {
-            return Err(Error::IllegalState(format!(
-                "an event of {} bytes is outside 1..={MAX_EVENT_BYTES}",
-                event.len()
-            )));
-        }
+        check_event_size(event)?;
         let mut writer = self.enter(None)?;
         self.finish_all(&mut writer);
         let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
@@ -268,6 +263,39 @@ impl ResultPartition {
         }
         wakeups.ring();
         self.check_written(&mut writer)
+    }
+
+    /// Sends an event with priority to every subpartition, ahead of all that waits; returns the
+    /// contents of the data buffers that it overtakes, by subpartition and in order.
+    ///
+    /// # Errors
+    /// `IllegalState` for a blocking partition, after `finish`, or when the event has no priority
+    /// or no size that events have; `CancelTask` once failed or released.
+    pub fn overtake(&self, event: &[u8], data_type: DataType) -> Result<Vec<Vec<Vec<u8>>>> {
+        if !data_type.has_priority() {
+            return Err(Error::IllegalState(format!(
+                "{data_type:?} overtakes nothing"
+            )));
+        }
+        check_event_size(event)?;
+        let mut writer = self.enter(None)?;
+        self.finish_all(&mut writer);
+        let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
+        let mut wakeups = Wakeups::default();
+        let mut overtaken = Vec::with_capacity(self.num_subpartitions());
+        for subpartition in &self.shared.subpartitions {
+            let Subpartition::Pipelined(pipelined) = subpartition else {
+                return Err(Error::IllegalState(
+                    "nothing is overtaken in a blocking partition".into(),
+                ));
+            };
+            overtaken.push(pipelined.overtake(consumer.copy(), &mut wakeups));
+        }
+        wakeups.ring();
+        drop(writer);
+        let contents =
+            |buffers: Vec<Buffer>| buffers.iter().map(|buffer| buffer.to_vec()).collect();
+        Ok(overtaken.into_iter().map(contents).collect())
     }
 
     /// Sends `EndOfPartition` to every subpartition; nothing can be written afterwards.
@@ -541,6 +569,16 @@ impl ResultPartition {
             Self::clear(&mut writer);
         }
     }
+}
+
+fn check_event_size(event: &[u8]) -> Result<()> {
+    if event.is_empty() || event.len() > MAX_EVENT_BYTES {
+        return Err(Error::IllegalState(format!(
+            "an event of {} bytes is outside 1..={MAX_EVENT_BYTES}",
+            event.len()
+        )));
+    }
+    Ok(())
 }
 
 impl Drop for ResultPartition {

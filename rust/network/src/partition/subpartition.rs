@@ -174,31 +174,26 @@ impl PipelinedSubpartition {
             drop(state);
             return None;
         }
-        state.total_buffers += 1;
-        let has_priority = consumer.data_type().has_priority();
-        if has_priority {
-            let at = state.priority;
-            state.buffers.insert(at, consumer);
-            state.priority += 1;
-        } else {
-            state.backlog += usize::from(consumer.is_buffer());
-            state.buffers.push_back(consumer);
+        Some(state.add(consumer, finish))
+    }
+
+    /// Lets an element with priority overtake what waits; returns the data that it overtakes.
+    pub(crate) fn overtake(&self, consumer: BufferConsumer, wakeups: &mut Wakeups) -> Vec<Buffer> {
+        debug_assert!(consumer.data_type().has_priority());
+        let mut state = self.state.lock();
+        if state.finished || state.released.is_some() {
+            drop(state);
+            return Vec::new();
         }
-        let notify = if finish {
-            state.finished = true;
-            Notify::Data(state.listener.clone())
-        } else if has_priority {
-            if state.priority == 1 && !state.blocked {
-                Notify::Priority(state.listener.clone())
-            } else {
-                Notify::Nobody
-            }
-        } else if !state.flush_requested && !state.blocked && state.finished_buffers() == 1 {
-            Notify::Data(state.listener.clone())
-        } else {
-            Notify::Nobody
-        };
-        Some((state.desired_buffer_size, notify))
+        let data = state.buffers.iter().filter(|waiting| waiting.is_buffer());
+        let overtaken = data
+            .map(|waiting| waiting.copy().build())
+            .filter(|buffer| buffer.size() > 0)
+            .collect();
+        let (_, notify) = state.add(consumer, false);
+        drop(state);
+        notify.deliver_later(wakeups);
+        overtaken
     }
 
     /// Takes the next slice, or nothing when there is none.
@@ -386,6 +381,35 @@ impl PipelinedSubpartition {
 }
 
 impl State {
+    /// Puts an element in its place; the size wanted of the next one, and whom to tell.
+    fn add(&mut self, consumer: BufferConsumer, finish: bool) -> (usize, Notify) {
+        self.total_buffers += 1;
+        let has_priority = consumer.data_type().has_priority();
+        if has_priority {
+            let at = self.priority;
+            self.buffers.insert(at, consumer);
+            self.priority += 1;
+        } else {
+            self.backlog += usize::from(consumer.is_buffer());
+            self.buffers.push_back(consumer);
+        }
+        let notify = if finish {
+            self.finished = true;
+            Notify::Data(self.listener.clone())
+        } else if has_priority {
+            if self.priority == 1 && !self.blocked {
+                Notify::Priority(self.listener.clone())
+            } else {
+                Notify::Nobody
+            }
+        } else if !self.flush_requested && !self.blocked && self.finished_buffers() == 1 {
+            Notify::Data(self.listener.clone())
+        } else {
+            Notify::Nobody
+        };
+        (self.desired_buffer_size, notify)
+    }
+
     /// Elements known to be finished: the last one may still be written.
     fn finished_buffers(&self) -> usize {
         match self.buffers.len() {
