@@ -12,20 +12,21 @@ import json
 import os
 import statistics
 import subprocess
-import threading
 import time
 
-import penstock.network as network
+import pure_exchange
 from penstock.common.typeinfo import Types
 from workloads.harness import ROOT, commit, machine
 
 RESULTS = ROOT / "benchmarks" / "results" / "network.json"
 PROFILE = {True: "develop", False: "release"}
-NO_TIMESTAMP = -(2**63)
 BATCH = 1_000
 
-# name → (name of the raw limit, Flink 2.3's figure, goal); a goal is a bound on the value, or
-# (figure, factor): a bound relative to another figure of the same run.
+# A long and its length are twelve bytes on the wire.
+MILLIONS_OF_LONGS = ("raw TCP 32 KiB writes", 1e3 / 12)
+
+# name → (raw limit, Flink 2.3's figure, goal); a limit is the name of a figure of the same run, a
+# goal is a bound on the value, and either may be (figure, factor).
 GOALS = {
     "request + recycle, 1 thread": (None, 23, 15),
     "request + recycle, 2 threads": (None, 246, 100),
@@ -39,8 +40,8 @@ GOALS = {
     "read back 10 MiB": ("raw memcpy 10 MiB", None, 4),
     '("word", 1) serialize': (None, 9.6, 40),
     '("word", 1) deserialize': (None, 19.9, 60),
-    "8 B records, 1 channel, 100 ms": (None, 40, 80),
-    "8 B records, 1,000 channels, 1 ms": (None, 9.8, 40),
+    "8 B records, 1 channel, 100 ms": (MILLIONS_OF_LONGS, 40, 80),
+    "8 B records, 1,000 channels, 1 ms": (MILLIONS_OF_LONGS, 9.8, 40),
     "1 KiB records, TCP": ("raw TCP 32 KiB writes", 2.1, ("raw TCP 32 KiB writes", 0.8)),
     "32 KiB records, TCP": ("raw TCP 32 KiB writes", 2.13, ("raw TCP 32 KiB writes", 0.8)),
     "1 KiB records, same host": ("raw Unix socket 32 KiB writes", None, ("1 KiB records, TCP", 2)),
@@ -55,11 +56,12 @@ GOALS = {
     "32 KiB records, LZ4": ("32 KiB records, TCP", None, None),
     "flushed 8 B record one way, TCP": ("raw TCP one way", 44, ("raw TCP one way", 1.2)),
     "flushed 8 B record one way, TLS": ("raw TCP one way", None, None),
-    "flushed 8 B record one way, same host": ("raw TCP one way", None, None),
-    "aligned barrier, 1 channel": (None, 44, None),
-    "aligned barrier, 100 channels": (None, 760, None),
-    "aligned barrier, 1,000 channels": (None, 5_300, 1_000),
-    "unaligned barrier, 1,000 channels, first arrival": (None, 160, 60),
+    "flushed 8 B record one way, same host": ("raw Unix socket one way", None, None),
+    "aligned barrier, 1 channel": ("raw TCP one way", 44, None),
+    "aligned barrier, 100 channels": ("raw TCP one way", 760, None),
+    "aligned barrier, 1,000 channels": ("raw TCP one way", 5_300, 1_000),
+    "unaligned barrier, 1,000 channels": ("raw TCP one way", None, None),
+    "unaligned barrier, 1,000 channels, first arrival": ("raw TCP one way", 160, 60),
 }
 HIGHER_IS_BETTER = {"GB/s", "M/s"}
 
@@ -128,64 +130,20 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
         gc.enable()
 
 
-def pure_exchange(count: int) -> float:
-    """Millions of longs a second over TCP between two environments of the pure twin."""
-    from penstock.network.pure.codec import Codec
-    from penstock.network.type_schema import schema_of
-    from penstock.taskexecutor.operator_loop import Input
-
-    class Counting(Input):
-        seen = 0
-
-        def process(self, value, timestamp):
-            self.seen += 1
-
-    class Handler:
-        def on_event(self, channel, event, data_type): ...
-
-    settings = {"token": b"token", "num_segments": 128}
-    make = network.load("NetworkEnvironment", "pure")
-    producer, consumer = (make(executor_id=name, **settings) for name in ("one", "other"))
-    pid = bytes(60)
-    partition = producer.create_result_partition(pid, 1, flush_timeout_ms=100)
-    gate = consumer.create_input_gate([(pid, 0, producer.address)])
-    gate.request_partitions()
-    codec, target = Codec(schema_of(Types.LONG())), Counting()
-    processor = network.load("StreamInputProcessor", "pure")(gate, [codec], [target], Handler())
-    selector = network.load("make_selector", "pure")("GLOBAL", 1)
-    writer = network.load("RecordWriter", "pure")(partition, selector, codec)
-
-    def write():
-        for value in range(count):
-            writer.collect(value, NO_TIMESTAMP)
-        partition.finish()
-
-    started = time.perf_counter()
-    thread = threading.Thread(target=write)
-    thread.start()
-    while processor.process_next(1_000) != 2:
-        pass
-    thread.join()
-    seconds = time.perf_counter() - started
-    assert target.seen == count
-    gate.close()
-    partition.release()
-    consumer.close()
-    producer.close()
-    return count / seconds / 1e6
-
-
 def judged(row: dict, values: dict[str, float], pure: dict[str, float]) -> dict:
     limit, flink, goal = GOALS.get(row["name"], (None, None, None))
-    if isinstance(goal, tuple):
-        other, factor = goal
-        goal = values[other] * factor if other in values else None
+
+    def times(other: str | None, factor: float) -> float | None:
+        return values[other] * factor if other in values else None
+
+    limit = times(*limit) if isinstance(limit, tuple) else times(limit, 1)
+    goal = times(*goal) if isinstance(goal, tuple) else goal
     met = None
     if goal is not None:
         met = row["value"] >= goal if row["unit"] in HIGHER_IS_BETTER else row["value"] <= goal
     return {
         **row,
-        "limit": values.get(limit),
+        "limit": limit,
         "pure": pure.get(row["name"]),
         "flink": flink,
         "goal": goal,
@@ -225,8 +183,11 @@ def main() -> None:
             if wants(name)
         ]
         pure = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
-    if wants("8 B records, 1 channel, 100 ms"):
-        pure["8 B records, 1 channel, 100 ms"] = pure_exchange(1_000 if smoke else 200_000)
+    pure |= {
+        name: measure()
+        for name, measure in pure_exchange.measures(smoke=smoke).items()
+        if wants(name)
+    }
     values = {row["name"]: row["value"] for row in rows}
     if not parts and (missing := GOALS.keys() - values.keys()):
         raise SystemExit(f"not measured: {sorted(missing)}")

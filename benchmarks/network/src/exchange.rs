@@ -43,6 +43,11 @@ pub(crate) fn measure(report: &Report) {
             throughput(Link::Tcp, 8, channels, flush_ms, small).0
         });
     }
+    let flushed = report.count(1_000_000, 1_000) as u64;
+    for link in [Link::Tcp, Link::SameHost] {
+        let name = format!("8 B records, each flushed, {}", link.name());
+        report.row(&name, "M/s", || throughput(link, 8, 1, 0, flushed).0);
+    }
     let bytes = report.count(2 << 30, 4 << 20) as u64;
     for (name, size) in [("1 KiB", 1 << 10), ("32 KiB", 32 << 10)] {
         for link in [Link::Tcp, Link::Tls, Link::Lz4, Link::SameHost] {
@@ -208,6 +213,9 @@ fn throughput(
                     emit(&partition, subpartition, cursor, &small);
                 } else {
                     emit(&partition, subpartition, cursor, &framed);
+                }
+                if flush_ms == 0 {
+                    partition.flush(Some(subpartition)).expect("flushed");
                 }
                 subpartition += 1;
                 if subpartition == channels {

@@ -48,6 +48,10 @@ pub(crate) fn measure(report: &Report) {
         let (left, right) = tcp_pair();
         ping_pong(left, right, rounds)
     });
+    report.row("raw Unix socket one way", "us", || {
+        let (left, right) = UnixStream::pair().expect("a socket pair");
+        ping_pong(left, right, rounds)
+    });
 }
 
 /// Copies between places whose addresses differ by a few bytes modulo a page are many times slower.
@@ -104,7 +108,7 @@ fn throughput(
 }
 
 /// Half of the middle round trip of 64 bytes, in microseconds.
-fn ping_pong(mut left: TcpStream, mut right: TcpStream, rounds: usize) -> f64 {
+fn ping_pong<S: Read + Write + Send>(mut left: S, mut right: S, rounds: usize) -> f64 {
     std::thread::scope(|scope| {
         scope.spawn(move || {
             let mut data = [0; 64];
