@@ -164,7 +164,9 @@ class NetworkEnvironment:
 
         Raises:
             InsufficientBuffersError: its pool's minimum cannot be promised.
-            ConfigurationError: the type is unknown.
+            ConfigurationError: the type is unknown, or the id has not 60 bytes.
+            IllegalStateError: the id is taken, there are no subpartitions, or the environment is
+                closed.
             NetworkError: no file can be made for a blocking partition.
         """
         self._check_open()
@@ -173,6 +175,8 @@ class NetworkEnvironment:
             raise ConfigurationError(
                 f"result partition type {partition_type!r}; known are {', '.join(_PARTITION_TYPES)}"
             )
+        if num_subpartitions < 1:
+            raise IllegalStateError("a partition without subpartitions")
         bounded = partition_type != "PIPELINED"
         file = PartitionFile(self._temp_directories) if partition_type == "BLOCKING" else None
         size = num_subpartitions * self._exclusive + self._floating
@@ -207,9 +211,13 @@ class NetworkEnvironment:
         """Make a gate; its buffers are taken now, its partitions requested later.
 
         Raises:
+            ConfigurationError: an id has not 60 bytes.
             InsufficientBuffersError: the buffers of its channels cannot be promised.
+            IllegalStateError: there are no channels, or the environment is closed.
         """
         self._check_open()
+        if not channels:
+            raise IllegalStateError("a gate without channels")
         for partition_id, _, _ in channels:
             _check_partition_id(partition_id)
         has_remote = any(address is not None for _, _, address in channels)
@@ -272,7 +280,10 @@ class NetworkEnvironment:
 
         Raises:
             TypeError: a gate belongs to the other runtime.
+            IllegalStateError: there are no gates, a union is among them, a gate is in a union
+                already, or the environment is closed.
         """
+        self._check_open()
         own = [gate for gate in gates if isinstance(gate, InputGate)]
         if len(own) != len(gates):
             raise TypeError("a union is made of gates of one runtime")
@@ -324,7 +335,9 @@ def _check_compression(codec: str) -> None:
 
 def _check_partition_id(partition_id: bytes) -> None:
     if len(partition_id) != PARTITION_ID_BYTES:
-        raise ValueError(f"partition id of {len(partition_id)} bytes; it has {PARTITION_ID_BYTES}")
+        raise ConfigurationError(
+            f"a partition id has {PARTITION_ID_BYTES} bytes, not {len(partition_id)}"
+        )
 
 
 def _resolve(address: tuple[str, int]) -> tuple[str, int]:

@@ -351,6 +351,8 @@ class SingleInputGate(InputGate):
 
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
+        if not 0 <= channel < self.num_channels:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
         if self._ended[channel]:
             raise IllegalStateError(f"channel {channel} has ended")
         self.channels[channel].resume_consumption()
@@ -385,7 +387,9 @@ class UnionInputGate(InputGate):
 
     def __init__(self, gates: Sequence[InputGate], temp_directories: Sequence[str] = ()) -> None:
         if not gates:
-            raise ValueError("a union of no gates")
+            raise IllegalStateError("a union of no gates")
+        if any(isinstance(gate, UnionInputGate) for gate in gates):
+            raise IllegalStateError("a union of unions")
         super().__init__(sum(gate.num_channels for gate in gates), temp_directories)
         self._gates = list(gates)
         self._offsets: list[int] = []

@@ -31,15 +31,16 @@ class MemorySegment:
         self,
         memory: bytearray | mmap.mmap,
         *,
+        size: int | None = None,
         owner: object = None,
         cleaner: Callable[[], None] | None = None,
     ) -> None:
         self._memory: bytearray | mmap.mmap | None = memory
         self._heap = isinstance(memory, bytearray)
-        self._size = len(memory)
+        self._size = len(memory) if size is None else size
         self._cleaner = cleaner
         self.owner = owner
-        self.view = memoryview(memory)
+        self.view = memoryview(memory)[: self._size]
 
     @classmethod
     def allocate_heap(cls, size: int, owner: object = None) -> MemorySegment:
@@ -48,8 +49,9 @@ class MemorySegment:
 
     @classmethod
     def allocate_off_heap(cls, size: int, owner: object = None) -> MemorySegment:
-        """Map ``size`` zeroed bytes (at least 1) outside the heap."""
-        return cls(mmap.mmap(-1, size), owner=owner)
+        """Map ``size`` zeroed bytes outside the heap."""
+        # A mapping has one byte at least.
+        return cls(mmap.mmap(-1, max(1, size)), size=size, owner=owner)
 
     @classmethod
     def wrap(cls, memory: bytearray) -> MemorySegment:
@@ -320,6 +322,70 @@ class MemorySegment:
     def put_long_little_endian(self, index: int, value: int) -> None:
         """Store 64 bits, least significant byte first."""
         self._put_scalar("q", "<", index, value)
+
+    def get_char_big_endian(self, index: int) -> int:
+        """Return 16 unsigned bits, most significant byte first."""
+        return int(self._get_scalar("H", ">", index))
+
+    def put_char_big_endian(self, index: int, value: int) -> None:
+        """Store 16 unsigned bits, most significant byte first."""
+        self._put_scalar("H", ">", index, value)
+
+    def get_char_little_endian(self, index: int) -> int:
+        """Return 16 unsigned bits, least significant byte first."""
+        return int(self._get_scalar("H", "<", index))
+
+    def put_char_little_endian(self, index: int, value: int) -> None:
+        """Store 16 unsigned bits, least significant byte first."""
+        self._put_scalar("H", "<", index, value)
+
+    def get_short_big_endian(self, index: int) -> int:
+        """Return 16 signed bits, most significant byte first."""
+        return int(self._get_scalar("h", ">", index))
+
+    def put_short_big_endian(self, index: int, value: int) -> None:
+        """Store 16 signed bits, most significant byte first."""
+        self._put_scalar("h", ">", index, value)
+
+    def get_short_little_endian(self, index: int) -> int:
+        """Return 16 signed bits, least significant byte first."""
+        return int(self._get_scalar("h", "<", index))
+
+    def put_short_little_endian(self, index: int, value: int) -> None:
+        """Store 16 signed bits, least significant byte first."""
+        self._put_scalar("h", "<", index, value)
+
+    def get_float_big_endian(self, index: int) -> float:
+        """Return a 32-bit float, most significant byte first."""
+        return float(self._get_scalar("f", ">", index))
+
+    def put_float_big_endian(self, index: int, value: float) -> None:
+        """Store a 32-bit float, most significant byte first."""
+        self._put_scalar("f", ">", index, value)
+
+    def get_float_little_endian(self, index: int) -> float:
+        """Return a 32-bit float, least significant byte first."""
+        return float(self._get_scalar("f", "<", index))
+
+    def put_float_little_endian(self, index: int, value: float) -> None:
+        """Store a 32-bit float, least significant byte first."""
+        self._put_scalar("f", "<", index, value)
+
+    def get_double_big_endian(self, index: int) -> float:
+        """Return a 64-bit float, most significant byte first."""
+        return float(self._get_scalar("d", ">", index))
+
+    def put_double_big_endian(self, index: int, value: float) -> None:
+        """Store a 64-bit float, most significant byte first."""
+        self._put_scalar("d", ">", index, value)
+
+    def get_double_little_endian(self, index: int) -> float:
+        """Return a 64-bit float, least significant byte first."""
+        return float(self._get_scalar("d", "<", index))
+
+    def put_double_little_endian(self, index: int, value: float) -> None:
+        """Store a 64-bit float, least significant byte first."""
+        self._put_scalar("d", "<", index, value)
 
 
 def _difference(mine: bytes, theirs: bytes) -> int:
