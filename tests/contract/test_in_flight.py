@@ -207,6 +207,38 @@ def test_channels_of_a_union(plane, pair):
     assert_all_returned(producer, consumer)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_begun_records(plane, pair, seed):
+    """F6, B4: the begun record stands in front of what lies in the channel; together they replay.
+
+    The task's state holds the records handed on; the rest, fed to a reader anew, gives the others.
+    """
+    producer, consumer, local = pair
+    source = random.Random(f"begun {seed}")
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    writing, reading = plane.writing(partition, "GLOBAL"), plane.reading(gate)
+    values = [source.randbytes(source.choice((10, 700, 2500))) for _ in range(6)]
+    writing.write(*values)
+    partition.flush_all()
+    while len(reading.seen.values[0]) < seed:
+        assert reading.step() == 1, "nothing came in time"
+    [overtaken] = writing.writer.overtake(*barrier(1))
+    reading.until(lambda seen: seen.events[0])
+    gate.start_persisting(1)
+    persisted, complete = gate.take_persisted(0)
+    assert complete
+    rest = gate.unconsumed(0) + b"".join(persisted + overtaken)
+    handed_on = len(reading.seen.values[0])
+    framed = [plane.codec.encode(value) for value in values[handed_on:]]
+    assert rest == b"".join((len(f) + 1).to_bytes(4, "big") + b"\1" + f for f in framed)
+    with pytest.raises(IllegalStateError, match="channel 1"):
+        gate.unconsumed(1)
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
 def test_what_does_not_overtake(plane):
     """Only an event with priority overtakes, and only in a pipelined partition."""
     environment = plane.environment()

@@ -143,6 +143,16 @@ class InputGate(Protocol):
             IllegalStateError: there is no such channel.
         """
 
+    def unconsumed(self, channel: int) -> bytes:
+        """Return the begun record of a channel, as it came, for replay in front of the rest.
+
+        That is what the gate's StreamInputProcessor has taken and not handed on; only the thread
+        that reads may ask.  What `take_persisted` returns follows it.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+
     def debloat(self) -> list[tuple[int, int]]:
         """Tell the producers how large their next buffers should be, by the pace since last time.
 

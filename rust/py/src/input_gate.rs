@@ -1,5 +1,7 @@
 //! `penstock._core.InputGate`.
 
+use std::ffi::CStr;
+
 use penstock_network::Next;
 use penstock_network::framing::FramingLimits;
 use pyo3::prelude::*;
@@ -8,6 +10,9 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::capi::timeout;
 use crate::errors::network_error;
 use crate::handles::GateHandle;
+
+/// Name of the capsules that hold a `GateHandle`.
+const NAME: &CStr = c"penstock.gate";
 
 /// What one task reads from one exchange, or from several.
 #[pyclass(frozen, module = "penstock._core")]
@@ -25,7 +30,7 @@ impl InputGate {
         limits: FramingLimits,
     ) -> PyResult<Self> {
         let handle = GateHandle::new(gate.clone(), limits);
-        let handle = PyCapsule::new_with_value(py, handle, c"penstock.gate")?.unbind();
+        let handle = PyCapsule::new_with_value(py, handle, NAME)?.unbind();
         Ok(Self { gate, handle })
     }
 }
@@ -107,6 +112,18 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))?;
         let kept = kept.iter().map(|buffer| PyBytes::new(py, buffer));
         Ok((kept.collect(), complete))
+    }
+
+    /// Returns the bytes of a channel that a StreamInputProcessor has taken and that belong to no
+    /// record that it has handed on; for the thread that reads.
+    fn unconsumed<'py>(&self, py: Python<'py>, channel: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let handle = self.handle.bind(py).pointer_checked(Some(NAME))?;
+        // SAFETY: a capsule of this name holds a `GateHandle`, and `self` holds the capsule.
+        let handle = unsafe { handle.cast::<GateHandle>().as_ref() };
+        let bytes = py
+            .detach(|| handle.with_reader(|reader| reader.unconsumed(channel)))
+            .map_err(|error| network_error(py, &error))?;
+        Ok(PyBytes::new(py, &bytes))
     }
 
     /// Tells the producers how large their next buffers should be, by the pace since the last

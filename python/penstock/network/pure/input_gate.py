@@ -117,6 +117,16 @@ class InputGate:
         if self._failure is not None:
             raise self._failure
 
+    def unconsumed(self, channel: int) -> bytes:
+        """Return the begun record of a channel, as it came.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        if not 0 <= channel < self.num_channels:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        return self._deserializers[channel].unconsumed()
+
     # -- what the kinds of gates provide --------------------------------------------------
 
     def debloat(self) -> list[tuple[int, int]]:

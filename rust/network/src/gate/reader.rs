@@ -113,7 +113,10 @@ impl RecordReader {
     pub fn unconsumed(&mut self, channel: usize) -> Result<Vec<u8>> {
         match self.deserializers.get_mut(channel) {
             Some(deserializer) => deserializer.unconsumed(),
-            None => Err(Error::IllegalState(format!("no channel {channel}"))),
+            None => Err(Error::IllegalState(format!(
+                "channel {channel} of a gate with {}",
+                self.deserializers.len()
+            ))),
         }
     }
 
