@@ -104,8 +104,9 @@ def test_map(states, context, table):
 def test_map_that_changes_under_iteration(states, context, table):
     state = states.HeapMapState(context, table)
     state.put_all({1: 1, 2: 2})
+    keys = state.keys()
     with pytest.raises(RuntimeError):
-        for key in state.keys():
+        for key in keys:
             state.put(key + 10, 0)
 
 
