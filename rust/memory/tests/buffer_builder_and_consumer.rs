@@ -55,6 +55,25 @@ fn finished_is_seen_at_the_next_build() {
     assert_eq!(builder.append(&[1]).unwrap_err(), BufferError::Finished);
 }
 
+/// Appends of many lengths, which are copied in pieces, arrive whole and in order.
+#[test]
+fn long_appends_arrive_whole() {
+    let bytes: Vec<u8> = (0..20_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut builder = UniqueBuffer::unpooled(30_000).into_builder();
+    let mut consumer = builder.create_buffer_consumer().unwrap();
+    let mut rest = &bytes[..];
+    for count in [1, 1023, 1024, 1025, 0, 2048, 10_000, 4_879] {
+        let (now, later) = rest.split_at(count);
+        assert_eq!(builder.append_and_commit(now).unwrap(), count);
+        rest = later;
+    }
+    assert!(rest.is_empty());
+    assert!(consumer.build().as_slice() == bytes);
+    // What does not fit any more is cut inside of a piece.
+    assert_eq!(builder.append_and_commit(&bytes).unwrap(), 10_000);
+    assert!(consumer.build().as_slice() == &bytes[..10_000]);
+}
+
 /// Appending more than fits copies what fits; the builder is then full, finished or not.
 #[test]
 fn append_copies_what_fits() {
