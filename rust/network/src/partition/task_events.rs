@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     fn event(body: usize) -> Vec<u8> {
-        let mut bytes = OTHER_EVENT.to_be_bytes().to_vec();
-        bytes.resize(4 + body, 0);
+        let mut bytes = vec![0; 4 + body];
+        bytes[..4].copy_from_slice(&OTHER_EVENT.to_be_bytes());
         bytes
     }
 
