@@ -11,7 +11,6 @@ use crate::partition::PartitionManager;
 struct Fixture {
     global: Arc<NetworkBufferPool>,
     pool: Arc<LocalBufferPool>,
-    transport: Arc<Transport>,
     channel: Arc<RemoteInputChannel>,
 }
 
@@ -24,6 +23,8 @@ impl Fixture {
             .unwrap();
         let config = Arc::new(EnvironmentConfig::new("executor", b"token"));
         let transport = Transport::start(&config, &Arc::new(PartitionManager::default())).unwrap();
+        // Its thread would take credits under the tests' hands.
+        transport.close();
         let config = RemoteChannelConfig {
             index: 0,
             id: [1; 16],
@@ -32,13 +33,12 @@ impl Fixture {
             subpartition: 0,
             exclusive: global.request_unpooled_memory_segments(exclusive).unwrap(),
             floating_pool: Arc::clone(&pool),
-            transport: Arc::clone(&transport),
+            transport,
         };
         let channel = RemoteInputChannel::new(Weak::new(), config);
         Self {
             global,
             pool,
-            transport,
             channel,
         }
     }
@@ -63,7 +63,6 @@ impl Drop for Fixture {
     fn drop(&mut self) {
         self.channel.release();
         self.pool.lazy_destroy();
-        self.transport.close();
         assert_eq!(
             self.global.available_segments(),
             self.global.total_segments(),
