@@ -363,7 +363,9 @@ fn receive_two(channel: &RemoteInputChannel) {
         unique.append(&[1]);
         let buffer: Buffer = unique.into_buffer(DataType::DataBuffer);
         assert_eq!(
-            channel.on_buffer(Some(buffer), sequence_number, NO_BACKLOG),
+            channel
+                .on_buffer(Some(buffer), sequence_number, NO_BACKLOG)
+                .0,
             0
         );
     }
