@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 
 use penstock_memory::{
     Buffer, BufferListener, BufferRecycler, DataType, LocalBufferPool, PooledSegment, UniqueBuffer,
@@ -22,7 +23,7 @@ use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, Weak};
-use crate::transport::{Command, Transport};
+use crate::transport::{Command, Link, Transport};
 use crate::wire::{PartitionId, PartitionRequest, ReceiverId};
 
 /// Value of `connection` before the I/O thread has given the channel one.
@@ -73,6 +74,8 @@ pub(crate) struct RemoteInputChannel {
     requested: AtomicBool,
     /// Token of the connection; written by the I/O thread alone.
     pub(crate) connection: AtomicUsize,
+    /// The connection itself, once there is one.
+    link: OnceLock<Link>,
     this: Weak<Self>,
 }
 
@@ -127,6 +130,7 @@ impl RemoteInputChannel {
             }),
             requested: AtomicBool::new(false),
             connection: AtomicUsize::new(NO_CONNECTION),
+            link: OnceLock::new(),
             this: Weak::clone(this),
         })
     }
@@ -216,7 +220,13 @@ impl RemoteInputChannel {
         }
     }
 
-    /// Credits to announce, all at once; called by the I/O thread.
+    /// The channel's connection is this one from now on.
+    pub(crate) fn link(&self, link: Link) {
+        // A channel asks once, so there is none yet.
+        self.link.get_or_init(|| link);
+    }
+
+    /// Credits to announce, all at once; called by whoever has the connection.
     pub(crate) fn take_credits(&self) -> i32 {
         let mut state = self.state.lock();
         state.announcing = false;
@@ -366,10 +376,20 @@ impl RemoteInputChannel {
         obtained
     }
 
-    /// Asks the I/O thread to announce the gathered credits, if it was found time to.
+    /// Announces the gathered credits, if it was found time to, or has the I/O thread do it.
     fn announce(&self, due: bool) {
-        if due && let Some(this) = self.this.upgrade() {
-            self.transport.post(Command::AnnounceCredit(this));
+        if !due {
+            return;
+        }
+        let Some(this) = self.this.upgrade() else {
+            return;
+        };
+        let left = match self.link.get() {
+            Some(link) => link.announce(this),
+            None => Some(Command::AnnounceCredit(this)),
+        };
+        if let Some(command) = left {
+            self.transport.post(command);
         }
     }
 

@@ -12,6 +12,7 @@ use super::server::ServerReaders;
 use super::socket::{Peer, Socket};
 use crate::error::{Error, Result};
 use crate::framing::random_bytes;
+use crate::gate::RemoteInputChannel;
 use crate::wire::Message;
 
 /// Bytes read or written in one turn before other connections have theirs.
@@ -260,6 +261,24 @@ impl Connection {
             readers.take_news(&mut self.outbound);
         }
         self.write_up_to(TURN_BYTES)
+    }
+
+    /// Whether it is open and nothing waits to be written.
+    pub(super) fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Open) && self.writable && self.outbound.is_empty()
+    }
+
+    /// Queues the credits that a channel has gathered, if the channel is still one of these.
+    pub(super) fn send_credits(&mut self, channel: &RemoteInputChannel) {
+        if let Side::Client(channels) = &self.side
+            && channels.contains(&channel.id)
+        {
+            let credit = channel.take_credits();
+            if credit > 0 {
+                let receiver = channel.id;
+                self.send(&Message::AddCredit { credit, receiver });
+            }
+        }
     }
 
     /// Lets another thread than the I/O thread transmit what it has news of, by one write; false

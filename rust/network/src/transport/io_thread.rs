@@ -14,6 +14,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
 use super::connection::{Connection, Phase, Side};
+use super::link::Link;
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
 use super::news::News;
 use super::same_host;
@@ -295,11 +296,12 @@ impl IoThread {
                 }
             },
         };
-        let Some(connection) = self.connections.get(&token) else {
+        let Some(shared) = self.connections.get(&token) else {
             return;
         };
-        let mut connection = connection.lock();
+        let mut connection = shared.lock();
         channel.connection.store(token, Ordering::Relaxed);
+        channel.link(Link::new(shared));
         connection.send(&Message::PartitionRequest(channel.partition_request()));
         if let Side::Client(channels) = &mut connection.side {
             channels.insert(channel);

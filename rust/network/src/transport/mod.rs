@@ -17,6 +17,7 @@ mod client;
 mod connection;
 mod inbound;
 mod io_thread;
+mod link;
 mod listeners;
 mod news;
 mod outbound;
@@ -34,6 +35,7 @@ use std::thread::JoinHandle;
 use mio::Waker;
 use mio::{Poll, Token};
 
+pub(crate) use self::link::Link;
 use self::listeners::Listeners;
 use self::tls::Tls;
 pub use self::tls::TlsIdentity;
