@@ -248,14 +248,8 @@ impl BlockingSubpartition {
     /// `ProducerFailed` or `PartitionNotFound` when there is nothing to read any more.
     pub(crate) fn connect(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
         let mut state = self.state.lock();
-        match &state.released {
-            Some(Released::Failed(cause)) => return Err(Error::ProducerFailed(cause.clone())),
-            Some(Released::Released) => {
-                return Err(Error::PartitionNotFound(
-                    "the subpartition was released".into(),
-                ));
-            }
-            None => {}
+        if let Some(released) = &state.released {
+            return Err(released.to_late_reader());
         }
         state.listeners.push(Arc::clone(&listener));
         let readable = state.published.is_some();

@@ -57,6 +57,16 @@ pub(crate) enum Released {
     Released,
 }
 
+impl Released {
+    /// What a reader is told that comes too late.
+    pub(super) fn to_late_reader(&self) -> Error {
+        match self {
+            Self::Failed(cause) => Error::ProducerFailed(cause.clone()),
+            Self::Released => Error::PartitionNotFound("the subpartition was released".into()),
+        }
+    }
+}
+
 struct State {
     buffers: VecDeque<BufferConsumer>,
     /// How many of the first elements have priority.
@@ -304,14 +314,8 @@ impl PipelinedSubpartition {
     /// nothing to read any more.
     pub(crate) fn create_view(&self, listener: Arc<dyn AvailabilityListener>) -> Result<()> {
         let mut state = self.state.lock();
-        match &state.released {
-            Some(Released::Failed(cause)) => return Err(Error::ProducerFailed(cause.clone())),
-            Some(Released::Released) => {
-                return Err(Error::PartitionNotFound(
-                    "the subpartition was released".into(),
-                ));
-            }
-            None => {}
+        if let Some(released) = &state.released {
+            return Err(released.to_late_reader());
         }
         if state.view_created {
             return Err(Error::IllegalState(
