@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -166,8 +167,10 @@ class _OperatorTestHarness:
             checkpoint_id: Number of the checkpoint.
             timestamp: When it was triggered, in ms.
         """
-        self._state.prepare_snapshot_pre_barrier(checkpoint_id)
-        return self._state.snapshot_state(checkpoint_id, timestamp)
+        # A source with a thread of its own shares the operator with this one under its lock.
+        with getattr(self.operator, "lock", None) or nullcontext():
+            self._state.prepare_snapshot_pre_barrier(checkpoint_id)
+            return self._state.snapshot_state(checkpoint_id, timestamp)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Tells the operator that a checkpoint is complete."""

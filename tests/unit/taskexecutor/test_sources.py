@@ -14,7 +14,7 @@ from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.taskexecutor.loop import END_OF_DATA
-from penstock.taskexecutor.sources import file as file_source
+from penstock.taskexecutor.sources import file_splits
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.testing import OneInputStreamOperatorTestHarness
 
@@ -44,8 +44,8 @@ def test_number_sequence_is_divided():
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 5])
 def test_every_line_belongs_to_one_split(tmp_path, monkeypatch, parallelism):
-    monkeypatch.setattr(file_source, "_SMALLEST_SPLIT_BYTES", 7)
-    monkeypatch.setattr(file_source, "_BLOCK_BYTES", 5)
+    monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 7)
+    monkeypatch.setattr(file_splits, "_BLOCK_BYTES", 5)
     lines = ["", "a", "é" * 9, "line with\u2028separator", "", "x" * 30, "\x0b", "last"]
     for ending in ("\n", "\r\n"):
         for end in ("", ending):
@@ -71,7 +71,7 @@ def test_every_line_belongs_to_one_split(tmp_path, monkeypatch, parallelism):
     ids=["default", "splittable", "whole"],
 )
 def test_files_are_divided_if_their_enumerator_says_so(tmp_path, monkeypatch, enumerator, expected):
-    monkeypatch.setattr(file_source, "_SMALLEST_SPLIT_BYTES", 4)
+    monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 4)
     (tmp_path / "text").write_text("a\nb\nc\n")
     lines = StreamFormat.text_line_format()
     builder = FileSource.for_record_stream_format(lines, str(tmp_path / "text"))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import length_hint
+from typing import TYPE_CHECKING, Any
 
 from penstock.network.codec import codec_for
 from penstock.taskexecutor.loop import IteratorSource, StreamOperator
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from penstock.taskexecutor.operator_context import OperatorContext
 
 
@@ -16,5 +20,28 @@ def create_collection_source(context: OperatorContext) -> StreamOperator:
     """Every element by the first subtask, in order."""
     arguments = context.descriptor.arguments
     codec = codec_for(arguments.get("type", context.config.output_type))
-    elements = arguments["elements"] if context.environment.subtask == 0 else ()
-    return with_watermarks(context, IteratorSource(map(codec.decode, elements)))
+    return with_watermarks(context, CollectionSource(arguments["elements"], codec.decode))
+
+
+class CollectionSource(SplitBySplit, IteratorSource):
+    """Emits decoded elements; a split is the position of the first one, up to the last of all."""
+
+    def __init__(self, elements: Sequence[bytes], decode: Callable[[bytes], Any]) -> None:
+        """Creates the source of encoded elements."""
+        super().__init__(iter(()))
+        self.elements = elements
+        self.decode = decode
+        self.left = iter(elements)
+
+    def divide(self, share: Share) -> list[int]:
+        """Everything for the first subtask."""
+        return [0] if share.number == 0 else []
+
+    def begin(self, split: int) -> None:
+        """Goes on with the element at this position."""
+        self.left = iter(self.elements[split:])
+        self.iterator = map(self.decode, self.left)
+
+    def rest(self) -> int:
+        """The position of the next element."""
+        return len(self.elements) - length_hint(self.left)

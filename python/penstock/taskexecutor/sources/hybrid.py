@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
@@ -12,8 +12,11 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
 )
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.split_state import Share, SplitState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from penstock.taskexecutor.operator_context import OperatorContext
 
 
@@ -21,20 +24,25 @@ def create_hybrid_source(context: OperatorContext) -> StreamOperator:
     """Reads the sources that the descriptors in ``arguments["sources"]`` say, in their order."""
     from penstock.taskexecutor.operators.registry import create_operator
 
-    parts: list[tuple[OperatorContext, SourceOperator]] = []
+    parts: list[tuple[OperatorContext, Any]] = []
     for descriptor in context.descriptor.arguments["sources"]:
         part_context = context.with_descriptor(descriptor)
         part = create_operator(part_context)
         assert isinstance(part, SourceOperator), f"{descriptor.kind} is no source"
+        assert isinstance(part, SplitState), f"{descriptor.kind} has no splits"
         parts.append((part_context, part))
     return with_watermarks(context, HybridSource(parts))
 
 
-class HybridSource(SourceOperator):
-    """Opens a source when the one before it has ended; each subtask switches by itself."""
+class HybridSource(SplitState, SourceOperator):
+    """Opens a source when the one before it has ended; each subtask switches by itself.
 
-    def __init__(self, parts: list[tuple[OperatorContext, SourceOperator]]) -> None:
-        """Keeps the sources and their contexts."""
+    A split is the number of a source and a split of that; a source that is not opened yet has
+    whole shares.
+    """
+
+    def __init__(self, parts: list[tuple[OperatorContext, Any]]) -> None:
+        """Keeps the sources, which have a `SplitState` each, and their contexts."""
         super().__init__()
         self.parts = parts
         self.current = 0
@@ -46,15 +54,37 @@ class HybridSource(SourceOperator):
         for part_context, part in self.parts:
             part.setup(part_context, output)
 
+    def divide(self, share: Share) -> list[tuple[int, Any]]:
+        """The same share of every source."""
+        return [(number, share) for number in range(len(self.parts))]
+
     def open(self) -> None:
         """Opens the first source."""
+        splits = self.divided()
+        for number, (_, source) in enumerate(self.parts):
+            source.splits = [split for part, split in splits if part == number]
+            source.taken = {found for part, found in self.taken if part == number}
         self.parts[0][1].open()
+
+    def remaining_splits(self) -> list[tuple[int, Any]]:
+        """What is left of the current source, and all of those behind it."""
+        current = self.parts[self.current][1]
+        splits = [(self.current, split) for split in current.remaining_splits()]
+        for number in range(self.current + 1, len(self.parts)):
+            splits.extend((number, split) for split in self.parts[number][1].splits)
+        return splits
+
+    def taken_here(self) -> Iterable[tuple[int, Any]]:
+        """What the sources have found."""
+        for number, (_, source) in enumerate(self.parts):
+            for found in source.taken_here():
+                yield number, found
 
     def emit_next(self, limit: int) -> int:
         """Emits elements of the current source, or goes on to the next one."""
         source = self.parts[self.current][1]
         try:
-            status = source.emit_next(limit)
+            status: int = source.emit_next(limit)
             if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):
                 return status
             source.close()
@@ -79,5 +109,6 @@ class HybridSource(SourceOperator):
         self.parts[self.current][1].cancel()
 
     def close(self) -> None:
-        """Closes the current source."""
-        self.parts[self.current][1].close()
+        """Closes the current source and those behind it, which hold something unopened too."""
+        for _, source in self.parts[self.current :]:
+            source.close()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.taskexecutor.loop import NumberSequenceSource, StreamOperator
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -14,13 +15,29 @@ if TYPE_CHECKING:
 def create_number_sequence_source(context: OperatorContext) -> StreamOperator:
     """The part of this subtask; the first subtasks have one number more if they must."""
     arguments = context.descriptor.arguments
-    first, last = part_of_range(
-        arguments["start"],
-        arguments["end"],
-        context.environment.subtask,
-        context.environment.parallelism,
-    )
-    return with_watermarks(context, NumberSequenceSource(first, last))
+    return with_watermarks(context, DividedNumberSequence(arguments["start"], arguments["end"]))
+
+
+class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
+    """Emits ranges of the sequence; a split is the first and the last number of one."""
+
+    def __init__(self, first: int, last: int) -> None:
+        """Creates the source of a whole sequence; a subtask reads a share of it."""
+        super().__init__(0, -1)
+        self.whole = first, last
+
+    def divide(self, share: Share) -> list[tuple[int, int]]:
+        """The range of a share; none when it is empty."""
+        first, last = part_of_range(*self.whole, share.number, share.of)
+        return [(first, last)] if first <= last else []
+
+    def begin(self, split: tuple[int, int]) -> None:
+        """Goes on with this range."""
+        self.next, self.end = split
+
+    def rest(self) -> tuple[int, int]:
+        """What is left of the range."""
+        return self.next, self.end
 
 
 def part_of_range(start: int, end: int, index: int, parts: int) -> tuple[int, int]:

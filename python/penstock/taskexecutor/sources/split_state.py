@@ -1,0 +1,125 @@
+"""The splits of a source and how far each was read: what a checkpoint keeps of the source."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.common.typeinfo import Types
+from penstock.datastream.state import ListStateDescriptor
+from penstock.taskexecutor.loop import END_OF_DATA, MORE_AVAILABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.taskexecutor.operator_context import OperatorContext
+
+_SPLITS: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
+_TAKEN: Final = ListStateDescriptor("DiscoveredSplits", Types.PICKLED_BYTE_ARRAY())
+
+
+class Share(NamedTuple):
+    """All that one of several equal subtasks reads, as long as it is not divided into splits.
+
+    It keeps its numbers when it is restored into a subtask of another parallelism, so that the
+    shares of all subtasks still are the whole source.
+    """
+
+    number: int
+    of: int
+
+
+class SplitState:
+    """Keeps the splits of a source as operator list state; before the source class among the bases.
+
+    Attributes:
+        splits: What the subtask starts with: its `Share`, or what a snapshot held.
+        taken: What sources that look for new splits have found already, in any subtask.
+    """
+
+    context: OperatorContext
+    splits: list[Any]
+    taken: set[Any]
+
+    def initialize_state(self, context: Any) -> None:
+        """Takes over what a snapshot held."""
+        environment, state = self.context.environment, self.context.operator_state
+        self.splits = [Share(environment.subtask, environment.parallelism)]
+        if context.is_restored():
+            self.splits = state.list_state(_SPLITS).get()
+        self.taken = set(state.union_list_state(_TAKEN).get())
+
+    def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
+        """Writes the splits that are not read to their end."""
+        state = self.context.operator_state
+        state.list_state(_SPLITS).update(self.remaining_splits())
+        state.union_list_state(_TAKEN).update(self.taken_here())
+
+    @abstractmethod
+    def remaining_splits(self) -> list[Any]:
+        """The splits that are not read to their end, each from where it goes on; after ``open``."""
+
+    def taken_here(self) -> Iterable[Any]:
+        """What this subtask has found; nothing unless the source looks for new splits."""
+        return ()
+
+    @abstractmethod
+    def divide(self, share: Share) -> Iterable[Any]:
+        """The splits of a share."""
+
+    def divided(self) -> deque[Any]:
+        """The splits that the subtask starts with."""
+        found: deque[Any] = deque()
+        for split in self.splits:
+            if isinstance(split, Share):
+                found.extend(self.divide(split))
+            else:
+                found.append(split)
+        return found
+
+
+class SplitBySplit(SplitState):
+    """Reads one split after the other; how to emit one is the affair of the source class.
+
+    Attributes:
+        waiting: The splits that are not begun.
+        is_reading: Whether a split is begun and not read to its end.
+    """
+
+    failed_with: BaseException | None
+    waiting: deque[Any]
+    is_reading = False
+
+    @abstractmethod
+    def begin(self, split: Any) -> None:
+        """Goes on with this split: the source's ``emit_next`` says END_OF_DATA at its end."""
+
+    @abstractmethod
+    def rest(self) -> Any:
+        """The split that is being read, from where it goes on."""
+
+    def open(self) -> None:
+        """Prepares for elements."""
+        try:
+            self.waiting = self.divided()
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        self.begin_next()
+
+    def begin_next(self) -> bool:
+        """Goes on with the next split; False without any."""
+        self.is_reading = bool(self.waiting)
+        if self.is_reading:
+            self.begin(self.waiting.popleft())
+        return self.is_reading
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        status: int = super().emit_next(limit)  # type: ignore[misc]
+        return MORE_AVAILABLE if status == END_OF_DATA and self.begin_next() else status
+
+    def remaining_splits(self) -> list[Any]:
+        """The splits that are not read to their end, each from where it goes on."""
+        return [*([self.rest()] if self.is_reading else ()), *self.waiting]
