@@ -3,6 +3,9 @@
 One thread runs the user code, timers and state accesses of a subtask.  Everything else that
 wants to touch them (cancellation, checkpoint triggers, results of asynchronous calls) posts a
 mail, which the task's thread runs between two steps of its input.
+
+An operator that waits in the middle of an element runs mails meanwhile, but only those of the
+operators from its own place in the chain on: those before it are in the middle of that element too.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ class Mailbox:
                 the task's thread is blocked in.
         """
         self._wakeup = wakeup
-        self._mails: deque[Callable[[], object]] = deque()
+        self._mails: deque[tuple[int, Callable[[], object]]] = deque()
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
         self._open = True
@@ -45,8 +48,12 @@ class Mailbox:
         """Whether a mail is waiting."""
         return bool(self._mails)
 
-    def execute(self, action: Callable[[], object]) -> None:
+    def execute(self, action: Callable[[], object], position: int = 0) -> None:
         """Has the task's thread run ``action`` soon, after those put before it.
+
+        Args:
+            action: What to run.
+            position: The place in the chain of the operator that it concerns.
 
         Raises:
             MailboxClosedError: The task is ending and takes no more mails.
@@ -55,23 +62,31 @@ class Mailbox:
             if not self._open:
                 msg = "the task's mailbox is closed"
                 raise MailboxClosedError(msg)
-            self._mails.append(action)
+            self._mails.append((position, action))
             self._arrived.notify_all()
         self._wakeup()
 
-    def run_pending(self) -> bool:
-        """Runs the mails that are waiting now, not those that they post; whether any ran."""
-        count = len(self._mails)
-        for _ in range(count):
-            self._mails.popleft()()
-        return count > 0
+    def run_pending(self, position: int = 0) -> None:
+        """Runs about as many mails as are waiting now, so that mails that post mails come back.
 
-    def wait(self, timeout_ms: float | None) -> bool:
-        """Blocks until a mail is waiting or the time is over; whether one is waiting."""
+        Args:
+            position: The place in the chain of the operator that waits; mails for those before it
+                stay.
+        """
+        for _ in range(len(self._mails)):
+            # One by one: a mail may itself wait for one behind it.
+            action = self._take(position)
+            if action is None:
+                return
+            action()
+
+    def wait(self, timeout_ms: float | None, position: int = 0) -> None:
+        """Blocks until a mail for ``position`` or behind it is waiting, or the time is over."""
+        timeout_s = None if timeout_ms is None else timeout_ms / 1000
         with self._lock:
-            if not self._mails:
-                self._arrived.wait(None if timeout_ms is None else timeout_ms / 1000)
-            return bool(self._mails)
+            self._arrived.wait_for(
+                lambda: any(mail[0] >= position for mail in self._mails), timeout_s
+            )
 
     def quiesce(self) -> None:
         """Takes no new mail; those waiting may still be run."""
@@ -81,11 +96,19 @@ class Mailbox:
     def drain(self) -> None:
         """Quiesces, then runs what is left."""
         self.quiesce()
-        while self._mails:
-            self._mails.popleft()()
+        while (action := self._take(0)) is not None:
+            action()
 
     def close(self) -> None:
         """Takes no new mail and drops those waiting."""
         with self._lock:
             self._open = False
             self._mails.clear()
+
+    def _take(self, position: int) -> Callable[[], object] | None:
+        with self._lock:
+            for index, (at, action) in enumerate(self._mails):
+                if at >= position:
+                    del self._mails[index]
+                    return action
+        return None

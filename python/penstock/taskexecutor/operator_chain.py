@@ -53,20 +53,22 @@ class OperatorChain:
         self,
         chain: ChainConfig,
         environment: TaskEnvironment,
-        create_context: Callable[[OperatorConfig], OperatorContext],
+        create_context: Callable[[OperatorConfig, int], OperatorContext],
     ) -> None:
         """Builds the operators tail first, so that each finds its targets ready.
 
         Args:
             chain: The chain as the graph describes it.
             environment: The subtask.
-            create_context: Makes the context of an operator.
+            create_context: Makes the context of an operator at a position in the chain.
         """
         self._environment = environment
         self.latency: LatencyTracking | None = None
         self.writers: list[Any] = []
         self._initialized: list[StreamOperator] = []
-        self.contexts = [create_context(config) for config in chain.operators]
+        self.contexts = [
+            create_context(config, position) for position, config in enumerate(chain.operators)
+        ]
         fusion = Fusion()
         entries: list[StreamOperator | None] = [None] * len(chain.operators)
         operators: list[StreamOperator | None] = [None] * len(chain.operators)

@@ -10,6 +10,7 @@ from penstock import network
 from penstock.graph.key_groups import key_group, key_group_range
 from penstock.network.type_schema import schema_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.processing_time import OperatorProcessingTime
 from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
@@ -40,8 +41,7 @@ class OperatorContext:
         config: The operator as the graph describes it.
         environment: The subtask.
         execution_config: The job's execution settings.
-        mailbox: Runs actions of other threads in the task's thread.
-        processing_time: The task's clock and timers.
+        processing_time: The operator's clock and timers.
         is_batch: Whether the job runs in BATCH execution mode.
         runtime_context: What user functions see.
     """
@@ -55,7 +55,8 @@ class OperatorContext:
         processing_time: ProcessingTimeService,
         *,
         is_batch: bool = False,
-        run_until: Callable[[Callable[[], bool]], None] | None = None,
+        position: int = 0,
+        run_until: Callable[[Callable[[], bool], int], None] | None = None,
         accumulators: AccumulatorRegistry | None = None,
     ) -> None:
         """Creates the context of one operator.
@@ -67,18 +68,22 @@ class OperatorContext:
             mailbox: The task's mailbox.
             processing_time: The task's clock and timers.
             is_batch: Whether the job runs in BATCH execution mode.
-            run_until: Runs mails and timers of the task until a condition holds.
+            position: The place of the operator in the chain.
+            run_until: Runs mails and timers, of operators from a position on, until a condition
+                holds.
             accumulators: Those of the task; the operator has its own when None.
         """
         self.config = config
         self.environment = environment
         self.execution_config = execution_config
-        self.mailbox = mailbox
-        self.processing_time = processing_time
+        self.processing_time = OperatorProcessingTime(processing_time, position)
         self.is_batch = is_batch
         self.accumulators = AccumulatorRegistry() if accumulators is None else accumulators
         self.runtime_context = StreamingRuntimeContext(self)
         self._run_until = run_until
+        self._position = position
+        self._mailbox = mailbox
+        self._task_processing_time = processing_time
         self.timer_services: list[InternalTimerService] = []
         self._helpers: list[Any] = []
         #: Tags of the side outputs that somebody reads.
@@ -125,9 +130,10 @@ class OperatorContext:
             replace(self.config, descriptor=descriptor),
             self.environment,
             self.execution_config,
-            self.mailbox,
-            self.processing_time,
+            self._mailbox,
+            self._task_processing_time,
             is_batch=self.is_batch,
+            position=self._position,
             run_until=self._run_until,
             accumulators=self.accumulators,
         )
@@ -211,12 +217,20 @@ class OperatorContext:
         for service in self.timer_services:
             service.end_key()
 
+    def post(self, action: Callable[[], object]) -> None:
+        """Has the task's thread run ``action``, from any thread.
+
+        Raises:
+            MailboxClosedError: The task is ending.
+        """
+        self._mailbox.execute(action, self._position)
+
     def run_until(self, condition: Callable[[], bool]) -> None:
-        """Runs the task's mails and timers until ``condition`` holds.
+        """Runs mails and timers of this operator and those behind it until ``condition`` holds.
 
         For operators that must wait for something that arrives as a mail.
         """
         if self._run_until is None:
             msg = "this task cannot wait inside an operator"
             raise RuntimeError(msg)
-        self._run_until(condition)
+        self._run_until(condition, self._position)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 import time
-from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,11 +13,12 @@ if TYPE_CHECKING:
 class ProcessingTimeTimer:
     """A registered callback; ``cancel`` makes it never run."""
 
-    __slots__ = ("callback", "timestamp_ms")
+    __slots__ = ("callback", "position", "timestamp_ms")
 
-    def __init__(self, timestamp_ms: int, callback: Callable[[int], object]) -> None:
+    def __init__(self, timestamp_ms: int, callback: Callable[[int], object], position: int) -> None:
         """Keeps what to call with ``timestamp_ms`` when that time has come."""
         self.timestamp_ms = timestamp_ms
+        self.position = position
         self.callback: Callable[[int], object] | None = callback
 
     def cancel(self) -> None:
@@ -35,7 +35,8 @@ class ProcessingTimeService:
     """Runs callbacks of the task's thread at given wall-clock times.
 
     The task's loop calls ``fire_due`` between its steps and waits no longer than
-    ``wait_ms`` says.
+    ``wait_ms`` says.  So does an operator that waits in the middle of an element, for the timers
+    of the operators from its own position in the chain on.
     """
 
     def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
@@ -46,29 +47,36 @@ class ProcessingTimeService:
         """
         self.now = clock_ms
         self._heap: list[tuple[int, int, ProcessingTimeTimer]] = []
-        self._sequence = count()
+        self._registered = 0
         self._quiesced = False
 
-    def register(self, timestamp_ms: int, callback: Callable[[int], object]) -> ProcessingTimeTimer:
+    def register(
+        self, timestamp_ms: int, callback: Callable[[int], object], position: int = 0
+    ) -> ProcessingTimeTimer:
         """Calls ``callback(timestamp_ms)`` once the clock shows at least ``timestamp_ms``.
 
         After ``quiesce`` the timer is never run.
         """
-        timer = ProcessingTimeTimer(timestamp_ms, callback)
+        timer = ProcessingTimeTimer(timestamp_ms, callback, position)
         if not self._quiesced:
-            heapq.heappush(self._heap, (timestamp_ms, next(self._sequence), timer))
+            heapq.heappush(self._heap, (timestamp_ms, self._registered, timer))
+            self._registered += 1
         return timer
 
-    def wait_ms(self, longest_ms: int) -> int:
+    def wait_ms(self, longest_ms: int, position: int = 0) -> int:
         """How long the task may wait until the next timer, at most ``longest_ms``."""
         heap = self._heap
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
         if not heap:
             return longest_ms
-        return max(0, min(longest_ms, heap[0][0] - self.now()))
+        next_ms, now = heap[0][0], self.now()
+        if position > 0:
+            waiting = (entry[0] for entry in heap if entry[2].position >= position)
+            next_ms = min(waiting, default=now + longest_ms)
+        return max(0, min(longest_ms, next_ms - now))
 
-    def fire_due(self) -> None:
+    def fire_due(self, position: int = 0) -> None:
         """Runs the callbacks whose time has come, earliest first.
 
         Callbacks registered meanwhile for a time that has come wait for the next call, so that
@@ -77,13 +85,9 @@ class ProcessingTimeService:
         heap = self._heap
         if not heap:
             return
-        now = self.now()
-        if heap[0][0] > now:
-            return
-        due = []
-        while heap and heap[0][0] <= now:
-            due.append(heapq.heappop(heap)[2])
-        for timer in due:
+        now, registered = self.now(), self._registered
+        # One by one: a callback may itself wait for a timer behind its own.
+        while (timer := self._take_due(now, registered, position)) is not None:
             callback, timer.callback = timer.callback, None
             if callback is not None:
                 callback(timer.timestamp_ms)
@@ -92,3 +96,30 @@ class ProcessingTimeService:
         """Drops all timers and takes no more."""
         self._quiesced = True
         self._heap.clear()
+
+    def _take_due(self, now: int, registered: int, position: int) -> ProcessingTimeTimer | None:
+        heap, found = self._heap, None
+        passed: list[tuple[int, int, ProcessingTimeTimer]] = []
+        while found is None and heap and heap[0][0] <= now:
+            entry = heapq.heappop(heap)
+            if entry[1] < registered and entry[2].position >= position:
+                found = entry[2]
+            else:
+                passed.append(entry)
+        for entry in passed:
+            heapq.heappush(heap, entry)
+        return found
+
+
+class OperatorProcessingTime:
+    """The clock and the timers of one operator of the task."""
+
+    def __init__(self, service: ProcessingTimeService, position: int) -> None:
+        """Registers timers of the operator at a position in the chain."""
+        self.now = service.now
+        self._service = service
+        self._position = position
+
+    def register(self, timestamp_ms: int, callback: Callable[[int], object]) -> ProcessingTimeTimer:
+        """As `ProcessingTimeService.register`."""
+        return self._service.register(timestamp_ms, callback, self._position)

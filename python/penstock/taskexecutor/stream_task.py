@@ -154,7 +154,7 @@ class StreamTask:
         with suppress(MailboxClosedError):
             self.mailbox.execute(lambda: self._opened_chain().handle_operator_event(message))
 
-    def _create_context(self, config: OperatorConfig) -> OperatorContext:
+    def _create_context(self, config: OperatorConfig, position: int) -> OperatorContext:
         return OperatorContext(
             config,
             self._environment,
@@ -162,6 +162,7 @@ class StreamTask:
             self.mailbox,
             self.processing_time,
             is_batch=self._is_batch,
+            position=position,
             run_until=self._run_until,
             accumulators=self._accumulators,
         )
@@ -255,12 +256,12 @@ class StreamTask:
                 return bool(partition.wait_available(self.processing_time.wait_ms(_OUTPUT_WAIT_MS)))
         return True
 
-    def _run_until(self, condition: Callable[[], bool]) -> None:
+    def _run_until(self, condition: Callable[[], bool], position: int) -> None:
         while not condition():
             self._check_cancelled()
-            self.mailbox.wait(self.processing_time.wait_ms(_IDLE_WAIT_MS))
-            self.mailbox.run_pending()
-            self.processing_time.fire_due()
+            self.mailbox.wait(self.processing_time.wait_ms(_IDLE_WAIT_MS, position), position)
+            self.mailbox.run_pending(position)
+            self.processing_time.fire_due(position)
 
     def _wakeup(self) -> None:
         with self._waking:

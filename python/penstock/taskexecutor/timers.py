@@ -10,7 +10,7 @@ from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.taskexecutor.processing_time import ProcessingTimeService, ProcessingTimeTimer
+    from penstock.taskexecutor.processing_time import OperatorProcessingTime, ProcessingTimeTimer
     from penstock.taskexecutor.state.snapshot import TimersOfGroup
 
 
@@ -108,14 +108,14 @@ class InternalTimerService:
     def __init__(
         self,
         key_context: KeyContext,
-        processing_time: ProcessingTimeService,
+        processing_time: OperatorProcessingTime,
         target: Triggerable,
     ) -> None:
         """Creates a service without timers.
 
         Args:
             key_context: Gives the key of a registration, and gets the key of a firing.
-            processing_time: The task's service.
+            processing_time: The operator's clock and timers.
             target: Gets the firings.
         """
         self.current_watermark = MIN_TIMESTAMP

@@ -189,10 +189,10 @@ class _OperatorTestHarness:
         """Runs what other threads have posted."""
         self._mailbox.run_pending()
 
-    def _run_until(self, condition: Callable[[], bool]) -> None:
+    def _run_until(self, condition: Callable[[], bool], position: int) -> None:
         while not condition():
-            self._mailbox.wait(None)
-            self._mailbox.run_pending()
+            self._mailbox.wait(None, position)
+            self._mailbox.run_pending(position)
 
     def _process(self, input_number: int, value: Any, timestamp: int | None) -> None:
         self.operator.get_input(input_number).process(

@@ -1,13 +1,22 @@
 """StreamTask: life cycle of a chain, fused operators, failures, cancellation, end of input."""
 
+import asyncio
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from penstock.datastream.functions import MapFunction, SourceFunction
+from penstock.datastream.functions import (
+    AsyncFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    SourceFunction,
+)
 from penstock.errors import CancelTaskError
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
 from penstock.graph.operators import OperatorDescriptor
+from penstock.taskexecutor.mailbox import Mailbox
+from penstock.taskexecutor.processing_time import ProcessingTimeService
 from penstock.taskexecutor.stream_task import StreamTask
 from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
 
@@ -191,9 +200,7 @@ def test_mails_run_in_the_tasks_thread():
 
     class Posting(MapFunction):
         def open(self, runtime_context):
-            runtime_context._operator.mailbox.execute(
-                lambda: threads.append(threading.current_thread())
-            )
+            runtime_context._operator.post(lambda: threads.append(threading.current_thread()))
 
         def map(self, value):
             return value
@@ -201,3 +208,74 @@ def test_mails_run_in_the_tasks_thread():
     run(chain_of(numbers(3), OperatorDescriptor("map", Posting()), sink_to(found)))
     assert threads == [threading.current_thread()]
     assert found == [1, 2, 3]
+
+
+class WhoseTurn(KeyedProcessFunction):
+    """Emits its key before and after what follows has taken an element."""
+
+    def process_element(self, value, ctx):
+        yield ctx.get_current_key()
+        yield ctx.get_current_key()
+        ctx.timer_service().register_processing_time_timer(0)
+
+    def on_timer(self, timestamp, ctx):
+        yield -ctx.get_current_key()
+
+
+class Slow(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(0)
+        return [value]
+
+
+def test_an_operator_that_waits_runs_nothing_of_those_before_it():
+    """D2: while the asynchronous operator waits for room, the keyed one before it is in the middle
+    of an element, so that none of its timers may change its current key."""
+    found = []
+    waiting = {"timeout_ms": 0, "capacity": 1, "output_mode": "ORDERED", "retry_strategy": None}
+    chain = chain_of(
+        numbers(3),
+        OperatorDescriptor("keyed_process", WhoseTurn()),
+        OperatorDescriptor("async_wait", Slow(), waiting),
+        sink_to(found),
+    )
+    keyed = replace(chain.operators[1], key_selectors=(lambda value: value,))
+    run(replace(chain, operators=(chain.operators[0], keyed, *chain.operators[2:])))
+    assert [value for value in found if value > 0] == [1, 1, 2, 2, 3, 3]
+
+
+def test_mails_run_from_a_position_on_and_one_may_wait_for_another():
+    ran = []
+    mailbox = Mailbox(lambda: None)
+
+    def waits():
+        mailbox.run_pending(1)
+        ran.append("waited")
+
+    mailbox.execute(waits, 1)
+    mailbox.execute(lambda: ran.append("source"), 0)
+    mailbox.execute(lambda: ran.append("sink"), 2)
+    mailbox.wait(None, 2)
+    mailbox.run_pending()
+    assert ran == ["sink", "waited", "source"]
+
+
+def test_timers_fire_from_a_position_on_and_one_may_wait_for_another():
+    fired = []
+    timers = ProcessingTimeService(lambda: 10)
+
+    def waits(_):
+        timers.fire_due(1)
+        timers.register(5, fired.append)  # for the next call: it must not starve the input
+        fired.append("waited")
+
+    timers.register(1, waits, 1)
+    timers.register(2, lambda _: fired.append("source"), 0)
+    timers.register(3, lambda _: fired.append("sink"), 2)
+    timers.register(30, fired.append, 2)
+    assert (timers.wait_ms(1000), timers.wait_ms(1000, 1)) == (0, 0)
+    timers.fire_due()
+    assert fired == ["sink", "waited", "source"]
+    assert (timers.wait_ms(1000), timers.wait_ms(1000, 1), timers.wait_ms(7, 3)) == (0, 20, 7)
+    timers.fire_due()
+    assert fired[3:] == [5]

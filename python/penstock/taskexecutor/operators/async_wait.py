@@ -147,7 +147,7 @@ class AsyncWaitOperator(FunctionOperator):
     def _post(self, action: Callable[[], None]) -> None:
         # Closed means that the task ended without waiting for this call.
         with suppress(MailboxClosedError):
-            self.context.mailbox.execute(action)
+            self.context.post(action)
 
     async def _invoke(self, value: Any) -> list[Any]:
         """Calls the function, again where the retry strategy says so."""
