@@ -6,12 +6,12 @@ from penstock.network.events import TaskEvent, parse_event, serialize_event
 from penstock.taskexecutor.iterations.feedback_channel import FeedbackChannel, SuperstepEnd
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, superstep_event
 from penstock.taskexecutor.loop import END_OF_DATA, MORE_AVAILABLE, NOTHING_AVAILABLE
-from penstock.testing import OneInputStreamOperatorTestHarness
+from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 
-def harness(kind, wait_time_ms=0, size=1):
+def harness(kind, wait_time_ms=0, size=1, **options):
     arguments = {"iteration": "i", "group": "g", "group_size": size, "wait_time_ms": wait_time_ms}
-    return OneInputStreamOperatorTestHarness(OperatorDescriptor(kind, None, arguments))
+    return OneInputStreamOperatorTestHarness(OperatorDescriptor(kind, None, arguments), **options)
 
 
 def drain(channel):
@@ -136,3 +136,114 @@ def test_a_cancelled_head_ends():
         head.operator.cancel()
         head.operator.wait_available(600_000)
         assert head.operator.emit_next(10) == END_OF_DATA
+
+
+def started(snapshots, subtask=0, parallelism=1):
+    """Head and tail of a subtask, the head opened first, as it may be."""
+    made = []
+    for kind, snapshot in zip(("iteration_head", "iteration_tail"), snapshots, strict=True):
+        test = harness(kind, subtask=subtask, parallelism=parallelism)
+        test.initialize_state(snapshot)
+        test.open()
+        made.append(test)
+    return made
+
+
+def emitted(head, limit=1000):
+    head.output.clear()
+    head.operator.emit_next(limit)
+    return head.values
+
+
+def test_what_is_on_its_way_back_belongs_to_a_checkpoint():
+    """What the head has not emitted when its barrier leaves, and what comes until it is round."""
+    head, tail = started((None, None))
+    tail.process_element("emitted before the barrier")
+    tail.process_element(["on its way"], 7)
+    assert emitted(head, 1) == ["emitted before the barrier"]
+    of_head = head.snapshot(1)
+    (on_its_way,) = emitted(head)
+    on_its_way.append("changed in place")
+    tail.process_element("comes before the barrier", 8)
+    of_tail = tail.snapshot(1)
+    tail.process_element("comes behind it")
+    assert emitted(head) == ["comes before the barrier", "comes behind it"]
+    for test in (head, tail):
+        test.close()
+    for _ in range(2):
+        head, tail = started((of_head, of_tail))
+        assert emitted(head) == [["on its way"], "comes before the barrier"]
+        assert [record.timestamp for record in head.records] == [7, 8]
+        head.snapshot(2)
+        assert tail.snapshot(2).lists["feedback"] == []
+        for test in (head, tail):
+            test.close()
+
+
+def test_checkpoints_of_an_iteration_may_overlap_and_be_aborted():
+    head, tail = started((None, None))
+    head.snapshot(1)
+    tail.process_element("a")
+    head.snapshot(2)
+    tail.process_element("b")
+    head.notify_checkpoint_aborted(1)
+    assert len(tail.snapshot(1).lists["feedback"]) == 0  # nobody wants it any more
+    head.snapshot(3)
+    assert len(tail.snapshot(2).lists["feedback"]) == 2
+    tail.process_element("c")
+    assert len(tail.snapshot(3).lists["feedback"]) == 3
+    head.snapshot(4)
+    head.close()  # the iteration has ended, what is on its way back is dropped
+    assert tail.snapshot(4).lists["feedback"] == []
+    tail.close()
+
+
+def test_what_waits_in_the_file_belongs_to_a_checkpoint(tmp_path):
+    channel = FeedbackChannel(limit=2)
+    codec = codec_for(None)
+    channel.spill_with(codec, lambda: str(tmp_path))
+    for number in range(4):
+        channel.put(number, number)
+        channel.end_superstep(SuperstepEnd(quiet_steps=0))
+    channel.begin_snapshot(1)
+    assert channel.take() == (0, 0)
+    channel.put(4, 4)
+    found = channel.end_snapshot(1)
+    assert [(timestamp, codec.decode(data)) for timestamp, data in found] == [
+        (number, number) for number in range(5)
+    ]
+    assert [item for item in drain(channel) if len(item) == 2] == [(n, n) for n in range(1, 5)]
+    channel.close()
+
+
+def test_what_was_fed_back_is_spread_over_another_parallelism():
+    snapshots = []
+    for subtask in range(2):
+        head, tail = started((None, None), subtask, 2)
+        tail.process_element(f"a{subtask}")
+        tail.process_element(f"b{subtask}")
+        snapshots.append((head.snapshot(1), tail.snapshot(1)))
+        for test in (head, tail):
+            test.close()
+    restored = zip(
+        *(redistribute(of_one, 3) for of_one in zip(*snapshots, strict=True)), strict=True
+    )
+    found = []
+    for subtask, pair in enumerate(restored):
+        head, tail = started(pair, subtask, 3)
+        found.extend(emitted(head))
+        for test in (head, tail):
+            test.close()
+    assert sorted(found) == ["a0", "a1", "b0", "b1"]
+
+
+def test_the_head_gives_a_tail_time_to_come():
+    """The waiting time begins with the tail, which may bring elements of a snapshot."""
+    head = harness("iteration_head", wait_time_ms=1)
+    with head:
+        for _ in range(3):
+            assert head.operator.emit_next(10) == NOTHING_AVAILABLE
+            head.operator.wait_available(5)
+        with harness("iteration_tail"):
+            while head.operator.emit_next(10) != END_OF_DATA:
+                head.operator.wait_available(1000)

@@ -3,6 +3,9 @@
 The tail must never wait for the head: everything between them may be full of elements that only
 move when the tail takes them, and the two would wait for each other.  So memory is bounded, and
 what exceeds the bound goes to a file until the head catches up.
+
+What is on its way back belongs to a checkpoint: what the head has not emitted when its barrier
+leaves, and what the tail puts in until the barrier has come round.
 """
 
 from __future__ import annotations
@@ -34,6 +37,18 @@ class SuperstepEnd(NamedTuple):
     quiet_steps: int
 
 
+class FedBack(NamedTuple):
+    """An element on its way back, as a snapshot keeps it.
+
+    Attributes:
+        timestamp: In ms.
+        data: The encoded element.
+    """
+
+    timestamp: int
+    data: bytes
+
+
 class FeedbackChannel:
     """A queue of elements and superstep ends that takes everything at once."""
 
@@ -46,12 +61,14 @@ class FeedbackChannel:
         self._limit = limit
         self._arrived = threading.Condition()
         self._items: deque[tuple[Any, int] | SuperstepEnd] = deque()
-        self._spilled: deque[int | SuperstepEnd] = deque()
+        #: What follows: None for an element, which is in the file.
+        self._spilled: deque[SuperstepEnd | None] = deque()
         self._file: BinaryIO | None = None
         self._read_at = 0
         self._write_at = 0
         self._codec: Any = None
         self._directory: Callable[[], str] | None = None
+        self._snapshots: dict[int, list[FedBack]] = {}
         self._woken = False
         self._closed = False
 
@@ -64,8 +81,13 @@ class FeedbackChannel:
         with self._arrived:
             if self._closed:
                 return
-            if self._spilled or len(self._items) >= self._limit:
-                self._spill(value, timestamp)
+            spills = self._spilled or len(self._items) >= self._limit
+            if spills or self._snapshots:
+                element = FedBack(timestamp, self._codec.encode(value))
+                for snapshot in self._snapshots.values():
+                    snapshot.append(element)
+            if spills:
+                self._spill(element)
             else:
                 self._items.append((value, timestamp))
                 self._arrived.notify()
@@ -83,6 +105,26 @@ class FeedbackChannel:
             if not self._items and self._spilled:
                 self._load()
             return self._items.popleft() if self._items else None
+
+    def begin_snapshot(self, checkpoint_id: int) -> None:
+        """The head's barrier leaves: keeps what is here, and from now on what comes."""
+        with self._arrived:
+            self._snapshots[checkpoint_id] = self._content()
+
+    def end_snapshot(self, checkpoint_id: int) -> list[FedBack]:
+        """The barrier has come round to the tail: what was on its way back.
+
+        Nothing when the head has ended, or was told that the checkpoint is aborted.
+        """
+        with self._arrived:
+            found = self._snapshots.get(checkpoint_id, [])
+            self._forget_snapshots(checkpoint_id)
+            return found
+
+    def abort_snapshot(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed, nor will those before it."""
+        with self._arrived:
+            self._forget_snapshots(checkpoint_id)
 
     def wait(self, timeout_s: float) -> None:
         """Waits until there is something to take, ``wakeup`` was called, or the time is over."""
@@ -107,26 +149,55 @@ class FeedbackChannel:
             self._closed = True
             self._items.clear()
             self._spilled.clear()
+            self._snapshots.clear()
             if self._file is not None:
                 self._file.close()
                 self._file = None
+
+    @property
+    def has_tail(self) -> bool:
+        """Whether there is somebody to put elements in."""
+        return self._codec is not None
 
     @property
     def num_spilled(self) -> int:
         """What waits in the file."""
         return len(self._spilled)
 
-    def _spill(self, value: Any, timestamp: int) -> None:
+    def _content(self) -> list[FedBack]:
+        """Everything that is here, encoded: values may change once the head has emitted them."""
+        found = [
+            FedBack(item[1], self._codec.encode(item[0]))
+            for item in self._items
+            if not isinstance(item, SuperstepEnd)
+        ]
+        if self._file is not None and self._spilled:
+            self._file.seek(self._read_at)
+            found.extend(
+                self._read_element(self._file)
+                for item in self._spilled
+                if not isinstance(item, SuperstepEnd)
+            )
+        return found
+
+    def _forget_snapshots(self, up_to: int) -> None:
+        self._snapshots = {n: content for n, content in self._snapshots.items() if n > up_to}
+
+    @staticmethod
+    def _read_element(file: BinaryIO) -> FedBack:
+        timestamp, length = _FRAME.unpack(file.read(_FRAME.size))
+        return FedBack(timestamp, file.read(length))
+
+    def _spill(self, element: FedBack) -> None:
         if self._file is None:
             assert self._directory is not None, "the tail says where to spill"
             path = Path(self._directory()) / f"feedback-{id(self):x}"
             self._file = path.open("w+b")
-        data = self._codec.encode(value)
         self._file.seek(self._write_at)
-        self._file.write(_FRAME.pack(timestamp, len(data)))
-        self._file.write(data)
+        self._file.write(_FRAME.pack(element.timestamp, len(element.data)))
+        self._file.write(element.data)
         self._write_at = self._file.tell()
-        self._spilled.append(len(data))
+        self._spilled.append(None)
 
     def _load(self) -> None:
         """Brings as much as memory may hold back from the file."""
@@ -138,8 +209,8 @@ class FeedbackChannel:
             if isinstance(item, SuperstepEnd):
                 self._items.append(item)
                 continue
-            timestamp, length = _FRAME.unpack(file.read(_FRAME.size))
-            self._items.append((self._codec.decode(file.read(length)), timestamp))
+            element = self._read_element(file)
+            self._items.append((self._codec.decode(element.data), element.timestamp))
         self._read_at = file.tell()
         if not self._spilled:
             file.truncate(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.taskexecutor.iterations.feedback_channel import (
     FeedbackChannel,
@@ -72,6 +72,16 @@ class IterationHead(SourceOperator):
         self.cancelled = False
         self.last_element_s = 0.0
 
+    def snapshot_state(self, context: Any) -> None:
+        """The barrier leaves for its way through the loop; the tail writes what is in it."""
+        if self.channel is not None:
+            self.channel.begin_snapshot(context.get_checkpoint_id())
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+        if self.channel is not None:
+            self.channel.abort_snapshot(checkpoint_id)
+
     def open(self) -> None:
         """Connects to the tail."""
         self.channel = open_channel(self.key)
@@ -131,6 +141,10 @@ class IterationHead(SourceOperator):
         self.active = False
 
     def _nothing_came(self) -> int:
+        assert self.channel is not None, "opened"
+        if not self.channel.has_tail:
+            # It may have elements of a snapshot to begin with.
+            self.last_element_s = time.monotonic()
         waited_s = time.monotonic() - self.last_element_s
         if 0 < self.wait_time_s <= waited_s:
             return END_OF_DATA

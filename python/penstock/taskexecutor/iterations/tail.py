@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from penstock.common.typeinfo import Types
+from penstock.datastream.state import ListStateDescriptor
 from penstock.network.codec import codec_for
 from penstock.taskexecutor.iterations.feedback_channel import (
     FeedbackChannel,
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from penstock.taskexecutor.operator_context import OperatorContext
+
+
+_FED_BACK: Final = ListStateDescriptor("feedback", Types.PICKLED_BYTE_ARRAY())
 
 
 def create_iteration_tail(context: OperatorContext) -> IterationTail:
@@ -36,13 +41,18 @@ class IterationTail(StreamOperator):
         self.channel: FeedbackChannel | None = None
 
     def open(self) -> None:
-        """Connects to the head."""
-        channel = open_channel(self.key)
-        channel.spill_with(
-            codec_for(cast("Any", next(iter(self.context.config.input_types), None))),
-            self.context.environment.temp_directory,
-        )
-        self.channel = channel
+        """Connects to the head, and sends on what was on its way back when a snapshot was taken."""
+        codec: Any = codec_for(cast("Any", next(iter(self.context.config.input_types), None)))
+        self.channel = open_channel(self.key)
+        self.channel.spill_with(codec, self.context.environment.temp_directory)
+        for timestamp, data in self.context.operator_state.list_state(_FED_BACK).get():
+            self.channel.put(codec.decode(data), timestamp)
+
+    def snapshot_state(self, context: Any) -> None:
+        """The barrier has come round: writes what is on its way back."""
+        assert self.channel is not None, "opened"
+        found = self.channel.end_snapshot(context.get_checkpoint_id())
+        self.context.operator_state.list_state(_FED_BACK).update(found)
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
