@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.connectors.split_source import ReaderInfo, SplitEnumeratorContext
+from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.split_assignments import SplitAssignments
 from penstock.network.codec import codec_for
 from penstock.rpc import messages
 
@@ -32,8 +35,8 @@ class Reader:
 class SourceCoordinator:
     """Runs the enumerator of a source and keeps account of the splits that it assigned.
 
-    Without checkpoints nothing that a failed reader has read is safe, so all splits that it was
-    given go back to the enumerator.
+    A reader that fails starts from a checkpoint: the splits that it was given since then go back
+    to the enumerator.  Without checkpoints that is all it was ever given.
     """
 
     def __init__(
@@ -60,7 +63,8 @@ class SourceCoordinator:
         self._job_id = job_id
         self._source = source
         self._fail = fail
-        self._assigned: dict[int, list[Any]] = {}
+        self._assignments = SplitAssignments()
+        self._gateways: dict[int, EventGateway[messages.FromCoordinator]] = {}
         self._enumerator: SplitEnumerator[Any] | None = None
         self._context: _EnumeratorContext | None = None
         self._has_failed = False
@@ -76,13 +80,61 @@ class SourceCoordinator:
         """A reader sent a message; any thread."""
         self.thread.post(lambda: self._handle(subtask, reader, message))
 
-    def subtask_reset(self, subtask: int) -> None:
-        """The attempt of a subtask has ended and another one will follow; any thread."""
-        self.thread.post(lambda: self._reset(subtask))
+    def checkpoint(self, checkpoint_id: int) -> Future[bytes]:
+        """Takes the enumerator's state; any thread.
 
-    def reset(self) -> None:
-        """All of the job starts anew, and so does the enumerator; any thread."""
-        self.thread.post(self._recreate)
+        Once it is there the readers may be asked for theirs, on the connections that bring them
+        the coordinator's messages: so what was sent before is in their states.  From then on
+        nothing is sent to a reader until its barrier has left.
+        """
+        future: Future[bytes] = Future()
+
+        def take() -> None:
+            try:
+                future.set_result(self._snapshot(checkpoint_id))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self.thread.post(take)
+        return future
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it; any thread."""
+
+        def notify() -> None:
+            self._assignments.completed(checkpoint_id)
+            if self._is_running:
+                self._running().notify_checkpoint_complete(checkpoint_id)
+
+        self.thread.post(notify)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed; any thread."""
+
+        def notify() -> None:
+            for gateway in self._gateways.values():
+                gateway.open(checkpoint_id)
+            if self._is_running:
+                self._running().notify_checkpoint_aborted(checkpoint_id)
+
+        self.thread.post(notify)
+
+    def subtask_reset(self, subtask: int, checkpoint_id: int | None = None) -> None:
+        """The attempt of a subtask has ended and another one will follow; any thread.
+
+        Args:
+            subtask: The subtask.
+            checkpoint_id: What the next attempt starts from; None for nothing.
+        """
+        self.thread.post(lambda: self._reset(subtask, checkpoint_id))
+
+    def reset(self, state: bytes | None = None) -> None:
+        """All of the job starts anew, and so does the enumerator; any thread.
+
+        Args:
+            state: What `checkpoint` gave; None to begin without any.
+        """
+        self.thread.post(lambda: self._recreate(state))
 
     def close(self) -> None:
         """Closes the enumerator and ends the thread; returns at once.  Any thread, idempotent."""
@@ -96,24 +148,20 @@ class SourceCoordinator:
         for subtask in assignment:
             self._reader(subtask)
         for subtask, splits in assignment.items():
-            reader = self._reader(subtask)
-            self._assigned.setdefault(subtask, []).extend(splits)
+            attempt_id = self._reader(subtask).attempt_id
+            self._assignments.assigned(subtask, splits)
             for batch in _batches([self.codec.encode(split) for split in splits]):
-                reader.send(messages.AddSplits(reader.attempt_id, self.operator_id, batch))
+                self._send(subtask, messages.AddSplits(attempt_id, self.operator_id, batch))
 
     def no_more_splits(self, subtask: int) -> None:
         """Tells a reader that it has all its splits."""
-        reader = self._reader(subtask)
-        reader.send(messages.NoMoreSplits(reader.attempt_id, self.operator_id))
+        attempt_id = self._reader(subtask).attempt_id
+        self._send(subtask, messages.NoMoreSplits(attempt_id, self.operator_id))
 
     def send_event(self, subtask: int, event: Any) -> None:
         """Sends an event to a reader."""
-        reader = self._reader(subtask)
-        reader.send(
-            messages.SourceEvent(
-                self._job_id, reader.attempt_id, self.operator_id, self.codec.encode(event)
-            )
-        )
+        attempt_id, data = self._reader(subtask).attempt_id, self.codec.encode(event)
+        self._send(subtask, messages.SourceEvent(self._job_id, attempt_id, self.operator_id, data))
 
     @property
     def is_closed(self) -> bool:
@@ -122,12 +170,26 @@ class SourceCoordinator:
 
     # ---- the coordinator's thread ------------------------------------------------------------
 
-    def _start(self) -> None:
+    def _start(self, state: bytes | None = None) -> None:
         self._context = _EnumeratorContext(self)
-        self._enumerator = self._source.create_enumerator(self._context)
-        self._enumerator.start()
+        if state is None:
+            self._enumerator = self._source.create_enumerator(self._context)
+        else:
+            content = self.codec.decode(state)
+            self._enumerator = self._source.restore_enumerator(self._context, content)
+        self._running().start()
 
-    def _recreate(self) -> None:
+    def _snapshot(self, checkpoint_id: int) -> bytes:
+        if not self._is_running:
+            name = type(self._source).__name__
+            raise RuntimeError(f"the enumerator of {name} has ended: no checkpoint {checkpoint_id}")
+        state: bytes = self.codec.encode(self._running().snapshot_state(checkpoint_id))
+        self._assignments.checkpoint(checkpoint_id)
+        for gateway in self._gateways.values():
+            gateway.close(checkpoint_id)
+        return state
+
+    def _recreate(self, state: bytes | None) -> None:
         """Begins again with a new enumerator; nothing of what the old one knows is left."""
         try:
             self._close()
@@ -135,17 +197,19 @@ class SourceCoordinator:
             # It is gone; that it did not go well must not keep the new one from its work.
             logger.exception("a source's enumerator could not be closed")
         self.readers.clear()
-        self._assigned.clear()
+        self._gateways.clear()
+        self._assignments = SplitAssignments()
         self._has_failed = False
         if not self.is_closed:
-            self._start()
+            self._start(state)
 
     def _handle(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
-        enumerator = self._enumerator
-        if enumerator is None or self._has_failed or self.is_closed:
+        if not self._is_running:
             return
+        enumerator = self._running()
         if isinstance(message, messages.ReaderRegistration):
             self.readers[subtask] = reader
+            self._gateways[subtask] = EventGateway(reader.send)
             enumerator.add_reader(subtask)
             return
         known = self.readers.get(subtask)
@@ -153,15 +217,28 @@ class SourceCoordinator:
             return  # what an earlier attempt still said
         if isinstance(message, messages.RequestSplit):
             enumerator.handle_split_request(subtask, reader.host)
+        elif isinstance(message, messages.AcknowledgeCheckpoint):
+            self._gateways[subtask].open(message.checkpoint_id)
         elif isinstance(message, messages.SourceEvent):
             enumerator.handle_source_event(subtask, self.codec.decode(message.event))
 
-    def _reset(self, subtask: int) -> None:
+    def _reset(self, subtask: int, checkpoint_id: int | None) -> None:
         self.readers.pop(subtask, None)
-        splits = self._assigned.pop(subtask, [])
-        enumerator = self._enumerator
-        if splits and enumerator is not None and not self._has_failed and not self.is_closed:
-            enumerator.add_splits_back(splits, subtask)
+        self._gateways.pop(subtask, None)
+        splits = self._assignments.take_back(subtask, checkpoint_id)
+        if splits and self._is_running:
+            self._running().add_splits_back(splits, subtask)
+
+    @property
+    def _is_running(self) -> bool:
+        return self._enumerator is not None and not self._has_failed and not self.is_closed
+
+    def _running(self) -> SplitEnumerator[Any]:
+        assert self._enumerator is not None, "started"
+        return self._enumerator
+
+    def _send(self, subtask: int, message: messages.FromCoordinator) -> None:
+        self._gateways[subtask].send(message)
 
     def _close(self) -> None:
         if self._context is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.graph.ids import ExecutionAttemptID
@@ -11,7 +12,8 @@ from penstock.jobmaster.watermark_alignment import AlignmentGroups
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from concurrent.futures import Future
 
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.operators import OperatorDescriptor
@@ -67,21 +69,54 @@ class SourceCoordinators:
         if coordinator is not None:
             coordinator.received(attempt.subtask, reader, message)
 
-    def subtasks_reset(self, subtasks: Iterable[tuple[bytes, int]]) -> None:
-        """New attempts of these subtasks (JobVertexID, index) are about to start."""
+    def checkpoint(self, checkpoint_id: int) -> dict[bytes, Future[bytes]]:
+        """Takes the states of the enumerators, by operator; before the sources take theirs."""
+        return {
+            operator_id: coordinator.checkpoint(checkpoint_id)
+            for operator_id, coordinator in self._enumerating.items()
+        }
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it."""
+        for coordinator in self._enumerating.values():
+            coordinator.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+        for coordinator in self._enumerating.values():
+            coordinator.notify_checkpoint_aborted(checkpoint_id)
+
+    def subtasks_reset(
+        self, subtasks: Iterable[tuple[bytes, int]], checkpoint_id: int | None = None
+    ) -> None:
+        """New attempts of these subtasks (JobVertexID, index) are about to start.
+
+        Args:
+            subtasks: The subtasks.
+            checkpoint_id: What they start from; None for nothing.
+        """
         for vertex_id, subtask in sorted(subtasks):
             for operator_id in self._operators.get(vertex_id, ()):
                 self._alignment.forget(operator_id, subtask)
                 if operator_id in self._enumerating:
-                    self._enumerating[operator_id].subtask_reset(subtask)
+                    self._enumerating[operator_id].subtask_reset(subtask, checkpoint_id)
 
-    def reset(self, subtasks: Iterable[tuple[bytes, int]]) -> None:
-        """All of the job is about to start anew: these subtasks, with new enumerators."""
+    def reset(
+        self,
+        subtasks: Iterable[tuple[bytes, int]],
+        states: Mapping[bytes, bytes] = MappingProxyType({}),
+    ) -> None:
+        """All of the job is about to start anew: these subtasks, with new enumerators.
+
+        Args:
+            subtasks: All of them.
+            states: The enumerators' states in the checkpoint that the job starts from, by operator.
+        """
         for vertex_id, subtask in subtasks:
             for operator_id in self._operators.get(vertex_id, ()):
                 self._alignment.forget(operator_id, subtask)
-        for coordinator in self._enumerating.values():
-            coordinator.reset()
+        for operator_id, coordinator in self._enumerating.items():
+            coordinator.reset(states.get(operator_id))
 
     def close(self) -> None:
         """The job has ended; returns at once."""

@@ -175,6 +175,15 @@ class RequestSplit(Message, frozen=True):
     operator_id: bytes
 
 
+class AcknowledgeCheckpoint(Message, frozen=True):
+    """The barrier of a checkpoint has left the source: its coordinator may send again."""
+
+    job_id: bytes
+    attempt_id: bytes
+    operator_id: bytes
+    checkpoint_id: int
+
+
 class ReportedWatermark(Message, frozen=True):
     """How far the reader of an aligned source has come, in ms."""
 
@@ -338,6 +347,7 @@ ToDriver = (
     | ReportAccumulators
     | ReaderRegistration
     | RequestSplit
+    | AcknowledgeCheckpoint
     | ReportedWatermark
     | SourceEvent
     | FatalError
@@ -358,7 +368,9 @@ ToTaskExecutor = (
     | SourceEvent
     | Shutdown
 )
-ToCoordinator = ReaderRegistration | RequestSplit | ReportedWatermark | SourceEvent
+ToCoordinator = (
+    ReaderRegistration | RequestSplit | AcknowledgeCheckpoint | ReportedWatermark | SourceEvent
+)
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 FromCollector = CollectHello | CollectBatch | CollectFinished
 

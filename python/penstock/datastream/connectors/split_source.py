@@ -158,6 +158,25 @@ class SplitEnumerator(ABC, Generic[S]):
             f"{type(self).__name__}.handle_source_event: subtask {subtask_id} sent {source_event!r}"
         )
 
+    def snapshot_state(self, checkpoint_id: int) -> Any:
+        """The splits that are not assigned, and whatever else `restore_enumerator` needs.
+
+        Plain data, as splits are.  What was assigned is in the snapshots of the readers.
+
+        Raises:
+            NotImplementedError: Unless overridden; a checkpoint of the source needs it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.snapshot_state: checkpoint {checkpoint_id} needs the splits "
+            "that are not assigned"
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete, and so are all before it; some may go untold."""
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """The checkpoint will not be completed."""
+
     def close(self) -> None:
         """Called once, when the job ends."""
 
@@ -308,6 +327,19 @@ class PythonSource(Source, ABC, Generic[T, S]):
     @abstractmethod
     def create_enumerator(self, enum_context: SplitEnumeratorContext[S]) -> SplitEnumerator[S]:
         """Makes the enumerator, beside the JobMaster."""
+
+    def restore_enumerator(
+        self, enum_context: SplitEnumeratorContext[S], state: Any
+    ) -> SplitEnumerator[S]:
+        """Makes the enumerator from what `SplitEnumerator.snapshot_state` gave.
+
+        Raises:
+            NotImplementedError: Unless overridden; a job that starts from a checkpoint needs it.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__}.restore_enumerator: the job starts from a checkpoint with the "
+            f"enumerator's state {state!r}"
+        )
 
     @abstractmethod
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[S]:

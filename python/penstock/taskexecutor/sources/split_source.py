@@ -14,6 +14,7 @@ from penstock.datastream.connectors.split_source import (
 from penstock.datastream.state import ListStateDescriptor
 from penstock.network.codec import codec_for
 from penstock.rpc.messages import (
+    AcknowledgeCheckpoint,
     AddSplits,
     FromCoordinator,
     NoMoreSplits,
@@ -93,8 +94,10 @@ class SplitSource(SourceOperator):
 
     def snapshot_state(self, context: Any) -> None:
         """Writes the reader's splits."""
-        splits = self._reader().snapshot_state(context.get_checkpoint_id())
+        checkpoint_id = context.get_checkpoint_id()
+        splits = self._reader().snapshot_state(checkpoint_id)
         self.context.operator_state.list_state(_READER_STATE).update(splits)
+        self.send(AcknowledgeCheckpoint, checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""

@@ -1,0 +1,44 @@
+"""The way from a coordinator to one subtask, which checkpoints close for a while."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+E = TypeVar("E")
+
+
+class EventGateway(Generic[E]):
+    """Holds events back from a coordinator's snapshot until the subtask's barrier has left.
+
+    So an event is in the state of both or of neither.  Checkpoints may overlap: what was held back
+    for a later one waits for the earlier ones as well.
+    """
+
+    def __init__(self, send: Callable[[E], object]) -> None:
+        """An open way to where ``send`` leads."""
+        self._send = send
+        self._held: dict[int, list[E]] = {}
+
+    def send(self, event: E) -> None:
+        """Sends an event, or holds it back."""
+        if self._held:
+            self._held[max(self._held)].append(event)
+        else:
+            self._send(event)
+
+    def close(self, checkpoint_id: int) -> None:
+        """The coordinator's snapshot is taken; ids rise."""
+        self._held[checkpoint_id] = []
+
+    def open(self, checkpoint_id: int) -> None:
+        """The subtask's barrier has left, or the checkpoint is aborted."""
+        events = self._held.pop(checkpoint_id, [])
+        earlier = [number for number in self._held if number < checkpoint_id]
+        if earlier:
+            self._held[max(earlier)].extend(events)
+            return
+        for event in events:
+            self._send(event)
