@@ -96,5 +96,9 @@ class SourceError(PenstockError, OSError):
     """A source cannot be read; names what was to be read, and where."""
 
 
+class TemporaryFileError(PenstockError, OSError):
+    """A file for what exceeds memory cannot be written; names the file, and what to do."""
+
+
 class SinkError(PenstockError, OSError):
     """A sink cannot be written; names the place, and what to do."""

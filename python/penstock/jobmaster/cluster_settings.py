@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,8 @@ class ClusterSettings:
         tls_enabled: ``security.ssl.internal.enabled``: the data plane's connections between hosts
             are encrypted.
         runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
+        temp_dirs: ``io.tmp.dirs``: folders for what exceeds memory; the system's, or Spark's, when
+            there are none.
     """
 
     slots_per_executor: int | None
@@ -54,6 +57,7 @@ class ClusterSettings:
     bind_host: str
     tls_enabled: bool
     runtime: str
+    temp_dirs: tuple[str, ...]
 
     @staticmethod
     def from_configuration(configuration: Mapping[str, str]) -> ClusterSettings:
@@ -73,6 +77,7 @@ class ClusterSettings:
             bind_host=configuration.get("jobmanager.bind-host", "127.0.0.1"),
             tls_enabled=_flag(configuration, "security.ssl.internal.enabled", default=False),
             runtime=configuration.get("penstock.runtime") or runtime(),
+            temp_dirs=tuple(filter(None, re.split(r"[,:|]", configuration.get("io.tmp.dirs", "")))),
         )
         if settings.runtime not in ("native", "pure"):
             raise ConfigurationError(

@@ -379,6 +379,7 @@ class Dispatcher:
             "tls_identity": None if identity is None else [part.hex() for part in identity],
             "epoch": epoch,
             "config": self._configuration,
+            "temp_dirs": self.settings.temp_dirs,
         } | self._launch_extras
 
 

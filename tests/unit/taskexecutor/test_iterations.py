@@ -1,5 +1,9 @@
 """Iterations: the way back, the markers of supersteps, and how the head ends."""
 
+import resource
+
+import pytest
+from penstock.errors import TemporaryFileError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.network.codec import codec_for
 from penstock.network.events import TaskEvent, parse_event, serialize_event
@@ -247,3 +251,33 @@ def test_the_head_gives_a_tail_time_to_come():
         with harness("iteration_tail"):
             while head.operator.emit_next(10) != END_OF_DATA:
                 head.operator.wait_available(1000)
+
+
+def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):
+    """What is in the file can still be read, in whole elements."""
+    channel = FeedbackChannel(limit=2)
+    channel.spill_with(codec_for(None), lambda: str(tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    taken = 0
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * 1024, hard))
+    try:
+        with pytest.raises(TemporaryFileError) as caught:
+            while True:
+                channel.put("x" * 100_000, taken)
+                taken += 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    message = str(caught.value)
+    assert f"a file in {tmp_path}, which has 1000" in message
+    assert "File too large; make room there or name other folders in io.tmp.dirs" in message
+    assert [timestamp for _, timestamp in drain(channel)] == list(range(taken))
+    channel.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_gone_is_named():
+    channel = FeedbackChannel(limit=0)
+    channel.spill_with(codec_for(None), lambda: "/nowhere")
+    with pytest.raises(TemporaryFileError, match="a file in /nowhere, which has 0 bytes: No such"):
+        channel.put("a", 0)
+    channel.close()

@@ -1,6 +1,8 @@
 """Sinks: lines of print, part files, sink functions, collected batches."""
 
+import resource
 import struct
+from contextlib import contextmanager
 
 import pytest
 from penstock.common.serialization import Encoder
@@ -151,3 +153,52 @@ def test_collected_elements_have_their_length_in_front():
 
 def test_closed_collector_takes_no_more():
     collect(Client(broken=True), range(10))
+
+
+@contextmanager
+def disk_for(size_bytes):
+    """Files cannot grow beyond a size, as on a full disk; the error is another one (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+MEGABYTE = 1024 * 1024
+
+
+@pytest.mark.parametrize("elements", [1, 40], ids=["when it is published", "in the middle"])
+def test_a_full_disk_is_named_and_leaves_nothing_that_is_not_whole(tmp_path, elements):
+    policy = RollingPolicy.default_rolling_policy(16 * MEGABYTE, 100, 50)
+    test = OneInputStreamOperatorTestHarness(file_descriptor(tmp_path, policy))
+    test.open()
+    for whole in ("0", "1"):
+        test.process_element(whole)
+        test.set_processing_time(test.operator.now() + 60_000)
+    with disk_for(MEGABYTE), pytest.raises(SinkError) as caught:
+        for _ in range(elements):
+            test.process_element("x" * (3 * MEGABYTE // 2 // elements))
+        test.end_input()
+    message = str(caught.value)
+    assert f"cannot write {tmp_path}/.part-0-2.inprogress." in message
+    assert "File too large; make room there or give the sink another folder" in message
+    assert test.operator.failed_with is caught.value
+    test.close()
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {
+        "part-0-0": "0\n",
+        "part-0-1": "1\n",
+    }
+
+
+def test_a_file_that_rolls_by_time_onto_a_full_disk_names_the_sink(tmp_path):
+    policy = RollingPolicy.default_rolling_policy(16 * MEGABYTE, 100, 50)
+    test = OneInputStreamOperatorTestHarness(file_descriptor(tmp_path, policy))
+    test.open()
+    test.process_element("x" * 100_000)
+    with disk_for(1000), pytest.raises(SinkError, match="100001 bytes until now"):
+        test.set_processing_time(60_000)
+    assert isinstance(test.operator.failed_with, SinkError)
+    test.close()
+    assert list(tmp_path.iterdir()) == []

@@ -10,20 +10,18 @@ leaves, and what the tail puts in until the barrier has come round.
 
 from __future__ import annotations
 
-import struct
 import threading
 import time
 from collections import deque
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.taskexecutor.iterations.spill_file import FedBack, SpillFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 #: Elements that are kept in memory; further ones wait in a file.
 MAX_ELEMENTS_IN_MEMORY: Final = 16_384
-
-_FRAME: Final = struct.Struct(">qI")
 
 
 class SuperstepEnd(NamedTuple):
@@ -35,18 +33,6 @@ class SuperstepEnd(NamedTuple):
     """
 
     quiet_steps: int
-
-
-class FedBack(NamedTuple):
-    """An element on its way back, as a snapshot keeps it.
-
-    Attributes:
-        timestamp: In ms.
-        data: The encoded element.
-    """
-
-    timestamp: int
-    data: bytes
 
 
 class FeedbackChannel:
@@ -63,9 +49,7 @@ class FeedbackChannel:
         self._items: deque[tuple[Any, int] | SuperstepEnd] = deque()
         #: What follows: None for an element, which is in the file.
         self._spilled: deque[SuperstepEnd | None] = deque()
-        self._file: BinaryIO | None = None
-        self._read_at = 0
-        self._write_at = 0
+        self._file: SpillFile | None = None
         self._codec: Any = None
         self._directory: Callable[[], str] | None = None
         self._snapshots: dict[int, list[FedBack]] = {}
@@ -77,7 +61,11 @@ class FeedbackChannel:
         self._codec, self._directory = codec, directory
 
     def put(self, value: Any, timestamp: int) -> None:
-        """Takes an element; never waits.  Dropped when the iteration has ended."""
+        """Takes an element; never waits.  Dropped when the iteration has ended.
+
+        Raises:
+            TemporaryFileError: Memory holds no more, and neither does the disk.
+        """
         with self._arrived:
             if self._closed:
                 return
@@ -171,50 +159,32 @@ class FeedbackChannel:
             for item in self._items
             if not isinstance(item, SuperstepEnd)
         ]
-        if self._file is not None and self._spilled:
-            self._file.seek(self._read_at)
-            found.extend(
-                self._read_element(self._file)
-                for item in self._spilled
-                if not isinstance(item, SuperstepEnd)
-            )
+        if self._file is not None:
+            found.extend(self._file.first(self._spilled.count(None)))
         return found
 
     def _forget_snapshots(self, up_to: int) -> None:
         self._snapshots = {n: content for n, content in self._snapshots.items() if n > up_to}
 
-    @staticmethod
-    def _read_element(file: BinaryIO) -> FedBack:
-        timestamp, length = _FRAME.unpack(file.read(_FRAME.size))
-        return FedBack(timestamp, file.read(length))
-
     def _spill(self, element: FedBack) -> None:
         if self._file is None:
             assert self._directory is not None, "the tail says where to spill"
-            path = Path(self._directory()) / f"feedback-{id(self):x}"
-            self._file = path.open("w+b")
-        self._file.seek(self._write_at)
-        self._file.write(_FRAME.pack(element.timestamp, len(element.data)))
-        self._file.write(element.data)
-        self._write_at = self._file.tell()
+            self._file = SpillFile(self._directory())
+        self._file.append(element)
         self._spilled.append(None)
 
     def _load(self) -> None:
         """Brings as much as memory may hold back from the file."""
-        file = self._file
-        assert file is not None, "what was spilled is in the file"
-        file.seek(self._read_at)
-        while self._spilled and len(self._items) < self._limit:
-            item = self._spilled.popleft()
-            if isinstance(item, SuperstepEnd):
-                self._items.append(item)
-                continue
-            element = self._read_element(file)
-            self._items.append((self._codec.decode(element.data), element.timestamp))
-        self._read_at = file.tell()
-        if not self._spilled:
-            file.truncate(0)
-            self._read_at = self._write_at = 0
+        assert self._file is not None, "what was spilled is in the file"
+        count = min(self._limit, len(self._spilled))
+        order = [self._spilled.popleft() for _ in range(count)]
+        elements = iter(self._file.take(order.count(None)))
+        for superstep_end in order:
+            if superstep_end is not None:
+                self._items.append(superstep_end)
+            else:
+                element = next(elements)
+                self._items.append((self._codec.decode(element.data), element.timestamp))
 
 
 class _Entry:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -33,29 +34,47 @@ class _PartFile:
     """A file that is being written, under a hidden name."""
 
     def __init__(self, folder: Path, final_name: str, now_ms: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f".{final_name}.inprogress.{uuid.uuid4().hex}"
         self.final_path = folder / final_name
-        self.file: IO[bytes] = self.path.open("wb", buffering=_WRITE_BUFFER_BYTES)
         self.size_bytes = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self.file: IO[bytes] = self.path.open("wb", buffering=_WRITE_BUFFER_BYTES)
+        except OSError as error:
+            raise self._failure(error) from error
         self.created_ms = now_ms
         self.written_ms = now_ms
 
     def write(self, data: bytes, now_ms: int) -> None:
-        self.file.write(data)
+        try:
+            self.file.write(data)
+        except OSError as error:
+            raise self._failure(error) from error
         self.size_bytes += len(data)
         self.written_ms = now_ms
 
     def publish(self) -> None:
         """Makes the file visible, with all its bytes on disk before its name."""
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
-        self.path.rename(self.final_path)
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            self.path.rename(self.final_path)
+        except OSError as error:
+            raise self._failure(error) from error
 
     def discard(self) -> None:
-        self.file.close()
+        # Closing writes what is buffered, which a full disk refuses; nobody wants it any more.
+        with suppress(OSError):
+            self.file.close()
         self.path.unlink(missing_ok=True)
+
+    def _failure(self, error: OSError) -> SinkError:
+        return SinkError(
+            f"the file sink cannot write {self.path}, {self.size_bytes} bytes until now: "
+            f"{error.strerror}; make room there or give the sink another folder.  What is "
+            f"unfinished is removed, so that there is no {self.final_path.name} that is not whole"
+        )
 
 
 def _encode_function(context: OperatorContext) -> Callable[[Any], bytes]:
@@ -119,20 +138,29 @@ class FileSinkOperator(StreamOperator):
             part.write(self.encode(value), now_ms)
             limit = self.policy.part_size_bytes
             if limit is not None and part.size_bytes >= limit:
-                self.parts.pop(bucket).publish()
+                self._publish(bucket)
         except BaseException as error:
             self.failed_with = error
             raise
 
     def finish(self) -> None:
         """Emits what is still kept."""
-        while self.parts:
-            self.parts.popitem()[1].publish()
+        try:
+            for bucket in list(self.parts):
+                self._publish(bucket)
+        except BaseException as error:
+            self.failed_with = error
+            raise
 
     def close(self) -> None:
         """Releases what was opened."""
         while self.parts:
             self.parts.popitem()[1].discard()
+
+    def _publish(self, bucket: str) -> None:
+        # One that cannot be published stays, so that ``close`` discards it.
+        self.parts[bucket].publish()
+        del self.parts[bucket]
 
     def _new_part(self, bucket: str, now_ms: int) -> _PartFile:
         folder = self.base_path / bucket
@@ -153,5 +181,9 @@ class FileSinkOperator(StreamOperator):
             too_old = age is not None and now_ms - part.created_ms >= age
             inactive = rest is not None and now_ms - part.written_ms >= rest
             if too_old or inactive:
-                self.parts.pop(bucket).publish()
+                try:
+                    self._publish(bucket)
+                except BaseException as error:
+                    self.failed_with = error
+                    raise
         self._schedule_check()
