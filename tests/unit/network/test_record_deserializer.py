@@ -6,7 +6,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.errors import CorruptStreamError
+from penstock.errors import CorruptStreamError, NetworkError
 from penstock.network.pure.record_deserializer import RecordDeserializer
 
 
@@ -85,7 +85,7 @@ def test_spill_directory_that_fails(tmp_path):
         assert good.records_of(part) == []
         good.clear()
     bad = RecordDeserializer([str(tmp_path / "absent")], THRESHOLD)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(NetworkError, match="absent .*: No such file"):
         bad.records_of(part)
 
 

@@ -17,7 +17,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.errors import CorruptStreamError
+from penstock.errors import CorruptStreamError, NetworkError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,7 @@ SPILL_THRESHOLD_BYTES = 5 << 20
 
 MIN_SPILL_THRESHOLD_BYTES = 100 << 10
 _FILE_ATTEMPTS = 10
+_REMEDY = "make room there or name other folders in io.tmp.dirs"
 _LENGTH = struct.Struct(">i")
 
 
@@ -141,7 +142,13 @@ class _SpillFile:
 
     def write(self, data: bytes | memoryview) -> None:
         while len(data):
-            count = os.write(self._descriptor, data)
+            try:
+                count = os.write(self._descriptor, data)
+            except OSError as error:
+                raise NetworkError(
+                    f"a long record cannot be written to a temporary file, {self.size} bytes until "
+                    f"now ({_REMEDY}): {error.strerror}"
+                ) from error
             self.size += count
             data = data[count:]
 
@@ -161,7 +168,7 @@ def _create(directories: list[str]) -> int:
         Its descriptor.
 
     Raises:
-        OSError: no directory can hold the file.
+        NetworkError: no directory can hold the file.
     """
     candidates = directories or [tempfile.gettempdir()]
     start = secrets.randbelow(len(candidates))
@@ -172,11 +179,14 @@ def _create(directories: list[str]) -> int:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError:
             continue
-        except OSError:
+        except OSError as error:
             if len(candidates) == 1:
-                raise
+                raise NetworkError(
+                    f"a long record needs a temporary file in {directory} ({_REMEDY}): "
+                    f"{error.strerror}"
+                ) from error
             candidates.remove(directory)
             continue
         path.unlink()
         return descriptor
-    raise OSError(f"no spill file could be created in {candidates}")
+    raise NetworkError(f"no temporary file for a long record could be made in {candidates}")

@@ -20,6 +20,8 @@ const NAME_ATTEMPTS: usize = 10;
 const WRITE_BYTES: usize = 256 << 10;
 /// Files that are kept for later records.
 const SPARE_FILES: usize = 4;
+/// What to do about a file that cannot be written.
+const REMEDY: &str = "make room there or name other folders in io.tmp.dirs";
 /// Longer files are not kept, in bytes.
 const SPARE_FILE_BYTES: u64 = 32 << 20;
 
@@ -90,7 +92,10 @@ impl SpillDirectories {
                     at %= directories.len();
                 }
                 Err(error) => {
-                    let doing = format!("creating a spill file in {}", directories[at].display());
+                    let doing = format!(
+                        "a long record needs a temporary file in {} ({REMEDY})",
+                        directories[at].display()
+                    );
                     return Err(Error::io(&doing, &error));
                 }
             }
@@ -181,7 +186,14 @@ impl SpillFile {
         self.file
             .file
             .write_all_at(self.staged.payload(), self.written as u64)
-            .map_err(|error| Error::io("spilling a record", &error))?;
+            .map_err(|error| {
+                let doing = format!(
+                    "a long record cannot be written to a temporary file, {} bytes until now \
+                     ({REMEDY})",
+                    self.written
+                );
+                Error::io(&doing, &error)
+            })?;
         self.written += self.staged.len();
         self.staged.clear();
         Ok(())
