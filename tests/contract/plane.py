@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import struct
 import threading
@@ -19,6 +20,11 @@ TOKEN = b"contract tests' token, 32 bytes!"
 NO_TIMESTAMP = -(2**63)
 PATIENCE_MS = 10_000
 """How long a test waits for what must come, in milliseconds."""
+PURE_MEMORY = {
+    "BufferConsumer": "buffer_builder",
+    "MemorySegment": "memory_segment",
+    "NetworkBufferPool": "network_buffer_pool",
+}
 
 
 def partition_id(number: int = 0, attempt: int = 0) -> bytes:
@@ -161,6 +167,13 @@ class Plane:
 
     def load(self, name: str):
         return load(name, self.kind)
+
+    def memory(self, name: str):
+        """A class of memory: segments, pools and buffers, which users of the facade never see."""
+        module = "penstock._core"
+        if self.kind == "pure":
+            module = f"penstock.network.pure.{PURE_MEMORY[name]}"
+        return getattr(importlib.import_module(module), name)
 
     @property
     def codec(self):

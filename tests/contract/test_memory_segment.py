@@ -1,6 +1,7 @@
-"""Scalars of a segment in three byte orders, in both runtimes (SEMANTICS A1)."""
+"""Access to segments, one by one and in bulk, in both runtimes (SEMANTICS A1)."""
 
-import importlib
+import io
+import itertools
 import struct
 
 import pytest
@@ -18,11 +19,34 @@ ORDERS = {"": "=", "_big_endian": ">", "_little_endian": "<"}
 ACCESSORS = [(name, order) for name in SCALARS for order in ORDERS]
 
 
-@pytest.fixture(params=["allocate_heap", "allocate_off_heap"])
-def make(request, plane):
-    """What allocates a segment of either kind in either runtime."""
-    module = "penstock._core" if plane.kind == "native" else "penstock.network.pure.memory_segment"
-    return getattr(importlib.import_module(module).MemorySegment, request.param)
+KINDS = ["allocate_heap", "allocate_off_heap"]
+
+
+@pytest.fixture
+def segments(plane):
+    """The class of segments."""
+    return plane.memory("MemorySegment")
+
+
+@pytest.fixture(params=KINDS)
+def make(request, segments):
+    """What allocates a segment of either kind."""
+    return getattr(segments, request.param)
+
+
+@pytest.fixture(params=list(itertools.product(KINDS, KINDS)), ids="-".join)
+def two(request, segments):
+    """Two segments of 32 bytes, each of either kind; the first holds the numbers from 0."""
+    one, other = (getattr(segments, kind)(32) for kind in request.param)
+    one.put_bytes(0, bytes(range(32)), 0, 32)
+    return one, other
+
+
+def content(segment) -> bytes:
+    """All bytes of a segment."""
+    data = bytearray(segment.size)
+    segment.get_bytes(0, data, 0, segment.size)
+    return bytes(data)
 
 
 @pytest.mark.parametrize(("name", "order"), ACCESSORS)
@@ -73,3 +97,191 @@ def test_freed_and_undersized(make, name, order, size):
         getattr(segment, f"get_{name}{order}")(0)
     with pytest.raises(IllegalStateError, match="freed"):
         getattr(segment, f"put_{name}{order}")(size + 1, value)
+
+
+def test_bytes_and_booleans(make):
+    """A-1: bytes are signed, booleans are 1 and 0 and any other byte is true."""
+    segment = make(4)
+    segment.put(0, -1)
+    segment.put(1, 200)
+    segment.put_boolean(2, True)
+    segment.put_boolean(3, False)
+    assert [segment.get(index) for index in range(4)] == [-1, -56, 1, 0]
+    assert [segment.get_boolean(index) for index in range(4)] == [True, True, True, False]
+    for index in (-1, 4, 2**31):
+        for act in (segment.get, segment.get_boolean):
+            with pytest.raises(IndexError):
+                act(index)
+        with pytest.raises(IndexError):
+            segment.put(index, 1)
+
+
+def test_nan_payload_survives(make):
+    """A1: the payload bits of a NaN are kept."""
+    segment = make(8)
+    pattern = struct.pack("=q", 0x7FF8000000000123)
+    (value,) = struct.unpack("=d", pattern)
+    segment.put_double(0, value)
+    assert content(segment) == pattern
+
+
+def test_single_byte(make):
+    """A-4: a segment of one byte holds a byte and nothing wider."""
+    segment = make(1)
+    segment.put(0, 7)
+    assert segment.get(0) == 7
+    with pytest.raises(IndexError):
+        segment.put(1, 7)
+    empty = make(0)
+    assert content(empty) == b""
+    with pytest.raises(IndexError):
+        empty.get(0)
+
+
+def test_bulk(make):
+    """A-1, A-2, A-5: the caller's range is checked first, then the freed state, then ours."""
+    segment = make(10)
+    segment.put_bytes(2, b"abcdef", 1, 3)
+    target = bytearray(6)
+    segment.get_bytes(1, target, 2, 4)
+    assert bytes(target) == b"\0\0\0bcd"
+    for index, offset, length in ((0, 4, 3), (0, -1, 2), (0, 0, -1), (0, 2**31, 1), (8, 0, 3)):
+        with pytest.raises(IndexError):
+            segment.get_bytes(index, target, offset, length)
+        with pytest.raises(IndexError):
+            segment.put_bytes(index, bytes(6), offset, length)
+    segment.free()
+    with pytest.raises(IndexError):
+        segment.get_bytes(0, target, 4, 3)
+    for act in (segment.get_bytes, segment.put_bytes):
+        with pytest.raises(IllegalStateError, match="freed"):
+            act(0, target, 0, 1)
+
+
+def test_byte_buffers(make):
+    """A1: a byte buffer's position advances by what was moved, or nothing moves at all."""
+    segment = make(4)
+    assert segment.put_from_byte_buffer(1, b"abcd", 1, 2) == 3
+    target = bytearray(4)
+    assert segment.get_to_byte_buffer(0, target, 1, 3) == 4
+    assert bytes(target) == b"\0\0bc"
+    with pytest.raises(BufferError, match="few"):
+        segment.put_from_byte_buffer(0, b"abcd", 3, 2)
+    with pytest.raises(BufferError, match="room"):
+        segment.get_to_byte_buffer(0, target, 2, 3)
+    with pytest.raises(BufferError, match="read-only"):
+        segment.get_to_byte_buffer(0, memoryview(b"abcd"), 0, 1)
+    for act in (segment.get_to_byte_buffer, segment.put_from_byte_buffer):
+        with pytest.raises(IndexError):
+            act(3, target, 0, 2)
+    assert (bytes(target), content(segment)) == (b"\0\0bc", b"\0bc\0")
+    segment.free()
+    for act in (segment.get_to_byte_buffer, segment.put_from_byte_buffer):
+        with pytest.raises(IllegalStateError, match="freed"):
+            act(0, target, 0, 1)
+
+
+def test_outputs_and_inputs(make):
+    """A1: what is written to a file or read from one equals a copy of the bytes."""
+    segment = make(20)
+    segment.put_from_input(io.BytesIO(bytes(range(1, 20))), 1, 17)
+    output = io.BytesIO()
+    segment.get_to_output(output, 2, 18)
+    assert output.getvalue() == bytes(range(2, 18)) + bytes(2)
+    with pytest.raises(EOFError):
+        segment.put_from_input(io.BytesIO(b"abc"), 0, 4)
+    with pytest.raises(IndexError):
+        segment.get_to_output(output, 19, 2)
+    with pytest.raises(IndexError):
+        segment.put_from_input(io.BytesIO(b"abc"), 18, 3)
+
+
+def test_copy(two):
+    """A-1, A-5: a range moves between segments of any kind, or an index is refused."""
+    one, other = two
+    one.copy_to(4, other, 8, 16)
+    assert content(other) == bytes(8) + bytes(range(4, 20)) + bytes(8)
+    for offset, target_offset, count in ((20, 0, 13), (0, 20, 13), (-1, 0, 1), (0, 2**31 - 1, 2)):
+        with pytest.raises(IndexError):
+            one.copy_to(offset, other, target_offset, count)
+
+
+def test_compare(two):
+    """A1: unsigned, ±1 in words of eight bytes, the bytes' difference in the tail."""
+    one, other = two
+    one.copy_to(4, other, 8, 16)
+    assert one.equal_to(other, 4, 8, 16)
+    assert one.equal_to(other, 0, 0, 0)
+    other.put(8 + 3, 255)
+    assert not one.equal_to(other, 4, 8, 16)
+    assert one.compare(other, 4, 8, 16) == -1
+    assert other.compare(one, 8, 4, 16) == 1
+    assert one.compare(other, 7, 11, 1) == 7 - 255
+    assert one.compare(other, 4, 8, 3, 3) == 0
+    assert one.compare(other, 4, 8, 2, 3) == -1
+    assert one.compare(other, 4, 8, 3, 1) == 2
+    with pytest.raises(IndexError):
+        one.compare(other, 30, 0, 3)
+
+
+def test_swap(two):
+    """A1: two ranges change places, or nothing moves."""
+    one, other = two
+    other.put_bytes(0, b"abcd", 0, 4)
+    one.swap_bytes(bytearray(4), other, 2, 0, 4)
+    assert content(other)[:5] == b"\2\3\4\5\0"
+    before = content(one), content(other)
+    assert before[0][:8] == b"\0\1abcd\6\7"
+    for scratch, offset, other_offset in ((3, 0, 0), (4, 0, 30), (4, 30, 0)):
+        with pytest.raises(IndexError):
+            one.swap_bytes(bytearray(scratch), other, offset, other_offset, 4)
+    assert (content(one), content(other)) == before
+
+
+def test_freed_on_either_side(two):
+    """A-2: of two segments the error names the freed one."""
+    freed, other = two
+    freed.free()
+    operations = {
+        "copy_to": lambda one, two: one.copy_to(0, two, 0, 1),
+        "swap_bytes": lambda one, two: one.swap_bytes(bytearray(1), two, 0, 0, 1),
+        "compare": lambda one, two: one.compare(two, 0, 0, 1),
+        "equal_to": lambda one, two: one.equal_to(two, 0, 0, 1),
+    }
+    for operation in operations.values():
+        with pytest.raises(IllegalStateError, match=r"this .*freed"):
+            operation(freed, other)
+        with pytest.raises(IllegalStateError, match=r"other .*freed"):
+            operation(other, freed)
+    with pytest.raises(IllegalStateError, match="freed"):
+        _ = freed.is_off_heap
+    with pytest.raises(IllegalStateError, match="freed"):
+        freed.wrap_range(0, 1)
+
+
+def test_factories(segments):
+    """A1: the kinds of memory, copies of arrays, a number as big-endian bytes, views."""
+    assert not segments.allocate_heap(4).is_off_heap
+    assert segments.allocate_off_heap(4).is_off_heap
+    copy = segments.wrap_copy(b"abcd", 1, 3)
+    assert (copy.size, content(copy)) == (2, b"bc")
+    for start, end in ((3, 1), (0, 5)):
+        with pytest.raises(IndexError):
+            segments.wrap_copy(b"abcd", start, end)
+    assert content(segments.wrap_int(0x01020304)) == b"\1\2\3\4"
+    assert bytes(copy.wrap_range(1, 1)) == b"c"
+    with pytest.raises(IndexError):
+        copy.wrap_range(1, 2)
+
+
+def test_unsafe_memory(segments):
+    """A-2: memory for unsafe use gives no views, and its cleaner runs once."""
+    cleaned = []
+    segment = segments.allocate_unsafe(4, lambda: cleaned.append(True))
+    segment.put_int(0, 5)
+    assert (segment.get_int(0), segment.is_off_heap) == (5, True)
+    with pytest.raises(IllegalStateError, match="wrapped"):
+        segment.wrap_range(0, 1)
+    segment.free()
+    segment.free()
+    assert cleaned == [True]

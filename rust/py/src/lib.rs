@@ -5,6 +5,7 @@
 //! wait.  The record path does not come through here but through the C function table in
 //! [`capi`], which the Cython extensions call without the GIL.
 
+mod buffers;
 mod capi;
 mod environment;
 mod errors;
@@ -34,7 +35,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<memory_segment::MemorySegment>()?;
     module.add_class::<pools::NetworkBufferPool>()?;
     module.add_class::<pools::LocalBufferPool>()?;
-    module.add_class::<pools::Buffer>()?;
+    module.add_class::<pools::AvailabilityFuture>()?;
+    module.add_class::<pools::PooledSegment>()?;
+    module.add_class::<buffers::Buffer>()?;
+    module.add_class::<buffers::BufferBuilder>()?;
+    module.add_class::<buffers::BufferConsumer>()?;
     module.add_class::<io_manager::IOManager>()?;
     module.add_class::<io_manager::FileChannelId>()?;
     module.add_class::<io_manager::FileChannelEnumerator>()?;

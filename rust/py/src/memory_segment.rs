@@ -2,10 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::segment_error;
+use crate::errors::{exception, segment_error};
 
 /// Bytes on the heap or off it, with checked random access.
 #[pyclass(frozen, module = "penstock._core")]
@@ -23,6 +25,23 @@ impl MemorySegment {
 
     fn lock(&self) -> MutexGuard<'_, penstock_memory::MemorySegment> {
         self.segment.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Both segments of an operation on two; each has a lock of its own.
+    fn lock_with<'a>(
+        &'a self,
+        py: Python<'_>,
+        other: &'a Self,
+    ) -> PyResult<(
+        MutexGuard<'a, penstock_memory::MemorySegment>,
+        MutexGuard<'a, penstock_memory::MemorySegment>,
+    )> {
+        if std::ptr::eq(self, other) {
+            let message = "the operation needs two segments";
+            return Err(exception(py, "IllegalStateError", message));
+        }
+        // The GIL is held, so no other thread can be taking the two the other way round.
+        Ok((self.lock(), other.lock()))
     }
 }
 
@@ -52,7 +71,6 @@ fn position(index: i64) -> usize {
 }
 
 scalars! {
-    u8: get put;
     bool: get_boolean put_boolean;
     u16: get_char put_char, get_char_little_endian put_char_little_endian,
         get_char_big_endian put_char_big_endian;
@@ -96,6 +114,23 @@ impl MemorySegment {
         Self::make(penstock_memory::MemorySegment::wrap_int(value))
     }
 
+    /// Allocates memory off the heap that gives no views; `cleaner` is called once by `free`.
+    #[staticmethod]
+    fn allocate_unsafe(size: usize, cleaner: Py<PyAny>) -> Self {
+        let clean = move || {
+            Python::attach(|py| {
+                if let Err(error) = cleaner.call0(py) {
+                    // Nobody is there to raise it for.
+                    error.write_unraisable(py, Some(cleaner.bind(py)));
+                }
+            });
+        };
+        Self::make(penstock_memory::MemorySegment::allocate_unsafe(
+            size,
+            Box::new(clean),
+        ))
+    }
+
     /// Length in bytes; readable after `free`.
     #[getter]
     fn size(&self) -> usize {
@@ -123,26 +158,224 @@ impl MemorySegment {
             .map_err(|error| segment_error(py, &error))
     }
 
-    /// Returns `length` bytes at `index`.
-    fn get_bytes<'py>(
-        &self,
-        py: Python<'py>,
-        index: i64,
-        length: usize,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let segment = self.lock();
-        // Checked against the segment before anything of that length is allocated.
-        let mut bytes = vec![0; length.min(segment.size())];
-        segment
-            .get_bytes(position(index), &mut bytes, 0, length)
-            .map_err(|error| segment_error(py, &error))?;
-        Ok(PyBytes::new(py, &bytes))
+    /// The signed byte at `index`.
+    fn get(&self, py: Python<'_>, index: i64) -> PyResult<i8> {
+        let byte = self.lock().get(position(index));
+        byte.map(u8::cast_signed)
+            .map_err(|error| segment_error(py, &error))
     }
 
-    /// Writes `data` at `index`.
-    fn put_bytes(&self, py: Python<'_>, index: i64, data: &[u8]) -> PyResult<()> {
+    /// Stores the low eight bits of `value`.
+    fn put(&self, py: Python<'_>, index: i64, value: i64) -> PyResult<()> {
         self.lock()
-            .put_bytes(position(index), data, 0, data.len())
+            .put(position(index), value.to_le_bytes()[0])
             .map_err(|error| segment_error(py, &error))
+    }
+
+    /// The bytes of a range, which memory for unsafe use does not show.
+    fn wrap_range<'py>(
+        &self,
+        py: Python<'py>,
+        offset: i64,
+        length: i64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let mut segment = self.lock();
+        match segment.wrap(position(offset), position(length)) {
+            Ok(bytes) => Ok(PyBytes::new(py, bytes)),
+            Err(error) => Err(segment_error(py, &error)),
+        }
+    }
+
+    /// Copies `length` bytes at `index` to `target[offset:]`.
+    fn get_bytes(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        target: PyBuffer<u8>,
+        offset: i64,
+        length: i64,
+    ) -> PyResult<()> {
+        let mut bytes = target.to_vec(py)?;
+        self.lock()
+            .get_bytes(
+                position(index),
+                &mut bytes,
+                position(offset),
+                position(length),
+            )
+            .map_err(|error| segment_error(py, &error))?;
+        target.copy_from_slice(py, &bytes)
+    }
+
+    /// Copies `source[offset:offset + length]` to `index`.
+    fn put_bytes(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        source: PyBuffer<u8>,
+        offset: i64,
+        length: i64,
+    ) -> PyResult<()> {
+        let bytes = source.to_vec(py)?;
+        self.lock()
+            .put_bytes(position(index), &bytes, position(offset), position(length))
+            .map_err(|error| segment_error(py, &error))
+    }
+
+    /// Copies `length` bytes at `index` to a byte buffer's position; returns the new position.
+    fn get_to_byte_buffer(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        target: PyBuffer<u8>,
+        at: i64,
+        length: i64,
+    ) -> PyResult<usize> {
+        let mut bytes = target.to_vec(py)?;
+        let writable = (!target.readonly()).then_some(bytes.as_mut_slice());
+        let mut moved = position(at);
+        self.lock()
+            .get_to_byte_buffer(position(index), writable, &mut moved, position(length))
+            .map_err(|error| segment_error(py, &error))?;
+        target.copy_from_slice(py, &bytes)?;
+        Ok(moved)
+    }
+
+    /// Copies `length` bytes from a byte buffer's position to `index`; returns the new position.
+    fn put_from_byte_buffer(
+        &self,
+        py: Python<'_>,
+        index: i64,
+        source: PyBuffer<u8>,
+        at: i64,
+        length: i64,
+    ) -> PyResult<usize> {
+        let bytes = source.to_vec(py)?;
+        let mut moved = position(at);
+        self.lock()
+            .put_from_byte_buffer(position(index), &bytes, &mut moved, position(length))
+            .map_err(|error| segment_error(py, &error))?;
+        Ok(moved)
+    }
+
+    /// Writes `length` bytes at `index` to a binary file or what behaves like one.
+    fn get_to_output(
+        &self,
+        py: Python<'_>,
+        output: &Bound<'_, PyAny>,
+        index: i64,
+        length: i64,
+    ) -> PyResult<()> {
+        let mut bytes = Vec::new();
+        self.lock()
+            .get_to_output(&mut bytes, position(index), position(length))
+            .map_err(|error| segment_error(py, &error))??;
+        output.call_method1("write", (PyBytes::new(py, &bytes),))?;
+        Ok(())
+    }
+
+    /// Reads `length` bytes from a binary file, or what behaves like one, to `index`.
+    fn put_from_input(
+        &self,
+        py: Python<'_>,
+        input: &Bound<'_, PyAny>,
+        index: i64,
+        length: i64,
+    ) -> PyResult<()> {
+        let read = input.call_method1("read", (length,))?;
+        let mut bytes = read.extract::<&[u8]>()?;
+        self.lock()
+            .put_from_input(&mut bytes, position(index), position(length))
+            .map_err(|error| segment_error(py, &error))?
+            .map_err(|error| PyEOFError::new_err(error.to_string()))
+    }
+
+    /// Copies `count` bytes into another segment.
+    fn copy_to(
+        &self,
+        py: Python<'_>,
+        offset: i64,
+        target: &Self,
+        target_offset: i64,
+        count: i64,
+    ) -> PyResult<()> {
+        let (source, mut target) = self.lock_with(py, target)?;
+        source
+            .copy_to(
+                position(offset),
+                &mut target,
+                position(target_offset),
+                position(count),
+            )
+            .map_err(|error| segment_error(py, &error))
+    }
+
+    /// Exchanges `count` bytes with another segment; nothing moves when it raises.
+    fn swap_bytes(
+        &self,
+        py: Python<'_>,
+        scratch: PyBuffer<u8>,
+        other: &Self,
+        offset: i64,
+        other_offset: i64,
+        count: i64,
+    ) -> PyResult<()> {
+        let mut scratch = scratch.to_vec(py)?;
+        let (mut mine, mut theirs) = self.lock_with(py, other)?;
+        mine.swap_bytes(
+            &mut scratch,
+            &mut theirs,
+            position(offset),
+            position(other_offset),
+            position(count),
+        )
+        .map_err(|error| segment_error(py, &error))
+    }
+
+    /// Compares as unsigned bytes; with two lengths a common prefix decides for the shorter.
+    #[pyo3(signature = (other, offset, other_offset, length, other_length = None))]
+    fn compare(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        offset: i64,
+        other_offset: i64,
+        length: i64,
+        other_length: Option<i64>,
+    ) -> PyResult<i64> {
+        let (mine, theirs) = self.lock_with(py, other)?;
+        let (offset, other_offset) = (position(offset), position(other_offset));
+        match other_length {
+            None => mine
+                .compare(&theirs, offset, other_offset, position(length))
+                .map(i64::from),
+            Some(other_length) => mine.compare_lengths(
+                &theirs,
+                offset,
+                other_offset,
+                position(length),
+                position(other_length),
+            ),
+        }
+        .map_err(|error| segment_error(py, &error))
+    }
+
+    /// Whether two ranges hold the same bytes.
+    fn equal_to(
+        &self,
+        py: Python<'_>,
+        other: &Self,
+        offset: i64,
+        other_offset: i64,
+        length: i64,
+    ) -> PyResult<bool> {
+        let (mine, theirs) = self.lock_with(py, other)?;
+        mine.equal_to(
+            &theirs,
+            position(offset),
+            position(other_offset),
+            position(length),
+        )
+        .map_err(|error| segment_error(py, &error))
     }
 }

@@ -1,23 +1,102 @@
-//! `penstock._core.NetworkBufferPool`, `LocalBufferPool` and `Buffer`, for contract tests.
+//! `penstock._core.NetworkBufferPool` and `LocalBufferPool`, for contract tests.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use penstock_memory::{LocalPoolOptions, PooledSegment, UniqueBuffer};
-use pyo3::exceptions::PyIndexError;
+use penstock_memory::{self as memory, LocalPoolOptions, UniqueBuffer};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::capi::timeout;
+use crate::buffers::{Buffer, BufferBuilder};
 use crate::errors::{exception, pool_error};
+
+/// A number of segments or the like; a negative one is a mistake.
+fn amount(what: &str, value: i64) -> PyResult<usize> {
+    usize::try_from(value).map_err(|_| PyValueError::new_err(format!("{what} of {value}")))
+}
+
+/// Completed when the pool it came from has become available, or was destroyed.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct AvailabilityFuture {
+    future: memory::AvailabilityFuture,
+}
+
+#[pymethods]
+impl AvailabilityFuture {
+    /// Whether it is completed.
+    #[getter]
+    fn is_done(&self) -> bool {
+        self.future.is_done()
+    }
+
+    /// Waits until it is completed; False when the time is over.
+    #[pyo3(signature = (timeout_seconds = None))]
+    fn wait(&self, py: Python<'_>, timeout_seconds: Option<f64>) -> bool {
+        let timeout = timeout_seconds.map(Duration::from_secs_f64);
+        py.detach(|| self.future.wait(timeout))
+    }
+
+    /// Calls `callback` upon completion, at once if it is completed already.
+    fn add_callback(&self, callback: Py<PyAny>) {
+        self.future.on_done(Box::new(move || {
+            Python::attach(|py| {
+                if let Err(error) = callback.call0(py) {
+                    // Nobody is there to raise it for.
+                    error.write_unraisable(py, Some(callback.bind(py)));
+                }
+            });
+        }));
+    }
+}
+
+/// A segment for exclusive use; the garbage collector returns it too.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct PooledSegment {
+    segment: Mutex<Option<memory::PooledSegment>>,
+}
+
+/// A listener written in Python.
+struct Listener(Py<PyAny>);
+
+impl memory::BufferListener for Listener {
+    fn on_buffer_available(&self, buffer: UniqueBuffer) -> Result<(), UniqueBuffer> {
+        Python::attach(|py| {
+            let offer = || {
+                let offered = Bound::new(py, Buffer::unique(buffer))?;
+                let answer = self
+                    .0
+                    .call_method1(py, "notify_buffer_available", (&offered,))
+                    .and_then(|answer| answer.is_truthy(py));
+                Ok::<_, PyErr>((offered, answer))
+            };
+            match offer() {
+                Ok((_, Ok(true))) => Ok(()),
+                Ok((offered, Ok(false))) => offered.get().take_unique().map_or(Ok(()), Err),
+                Ok((_, Err(error))) | Err(error) => {
+                    // Nobody is there to raise it for; the buffer was dropped, and so returned.
+                    error.write_unraisable(py, Some(self.0.bind(py)));
+                    Ok(())
+                }
+            }
+        })
+    }
+
+    fn on_pool_destroyed(&self) {
+        Python::attach(|py| {
+            if let Err(error) = self.0.call_method0(py, "notify_buffer_destroyed") {
+                error.write_unraisable(py, Some(self.0.bind(py)));
+            }
+        });
+    }
+}
 
 /// All network memory of one worker.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct NetworkBufferPool {
-    pool: Arc<penstock_memory::NetworkBufferPool>,
-    /// What `request_unpooled_segments` took and nobody returned yet.
-    unpooled: Mutex<Vec<PooledSegment>>,
+    pool: Arc<memory::NetworkBufferPool>,
 }
 
 #[pymethods]
@@ -26,17 +105,16 @@ impl NetworkBufferPool {
     #[pyo3(signature = (num_segments, segment_size, request_timeout_ms = 30_000))]
     fn new(
         py: Python<'_>,
-        num_segments: usize,
-        segment_size: usize,
+        num_segments: i64,
+        segment_size: i64,
         request_timeout_ms: u64,
     ) -> PyResult<Self> {
+        let num_segments = amount("a number of segments", num_segments)?;
+        let segment_size = amount("segments", segment_size)?;
         let timeout = Duration::from_millis(request_timeout_ms);
-        let pool = penstock_memory::NetworkBufferPool::new(num_segments, segment_size, timeout)
-            .map_err(|error| pool_error(py, &error))?;
-        Ok(Self {
-            pool,
-            unpooled: Mutex::default(),
-        })
+        memory::NetworkBufferPool::new(num_segments, segment_size, timeout)
+            .map(|pool| Self { pool })
+            .map_err(|error| pool_error(py, &error))
     }
 
     /// Size of the pool; 0 once it is destroyed.
@@ -63,53 +141,97 @@ impl NetworkBufferPool {
         self.pool.registered_pools()
     }
 
-    /// Whether a segment is free.
-    fn is_available(&self) -> bool {
-        self.pool.is_available()
+    /// Segments promised that their owners have not taken yet.
+    #[getter]
+    fn owed_segments(&self) -> usize {
+        self.pool.owed_segments()
     }
 
-    /// Makes a local pool; `max_segments` None means no limit.
+    /// Whether `destroy` was called.
+    #[getter]
+    fn is_destroyed(&self) -> bool {
+        self.pool.is_destroyed()
+    }
+
+    /// Completed while a segment is free.
+    #[getter]
+    fn available_future(&self) -> AvailabilityFuture {
+        AvailabilityFuture {
+            future: self.pool.availability(),
+        }
+    }
+
+    /// A sentence for the log if the usage crossed 100 % since the last call, either way.
+    fn usage_message(&self) -> Option<String> {
+        self.pool.usage_message()
+    }
+
+    /// Makes a local pool, without an upper limit unless one is given.
     #[pyo3(signature = (
         min_segments,
         max_segments = None,
         num_subpartitions = 0,
-        max_buffers_per_channel = usize::MAX,
+        max_buffers_per_channel = None,
         max_overdraft = 0,
     ))]
     fn create_buffer_pool(
         &self,
         py: Python<'_>,
-        min_segments: usize,
-        max_segments: Option<usize>,
+        min_segments: i64,
+        max_segments: Option<i64>,
         num_subpartitions: usize,
-        max_buffers_per_channel: usize,
-        max_overdraft: usize,
+        max_buffers_per_channel: Option<i64>,
+        max_overdraft: i64,
     ) -> PyResult<LocalBufferPool> {
-        let options = LocalPoolOptions::new(min_segments, max_segments.unwrap_or(usize::MAX))
-            .with_quota(num_subpartitions, max_buffers_per_channel)
-            .with_overdraft(max_overdraft);
-        self.pool
-            .create_buffer_pool(options)
+        let limit = |what, value: Option<i64>| value.map_or(Ok(usize::MAX), |n| amount(what, n));
+        let options = LocalPoolOptions::new(
+            amount("a minimum", min_segments)?,
+            limit("a maximum", max_segments)?,
+        )
+        .with_quota(
+            num_subpartitions,
+            limit("buffers per channel", max_buffers_per_channel)?,
+        )
+        .with_overdraft(amount("an overdraft", max_overdraft)?);
+        py.detach(|| self.pool.create_buffer_pool(options))
             .map(|pool| LocalBufferPool { pool })
             .map_err(|error| pool_error(py, &error))
     }
 
-    /// Takes segments for exclusive use, waiting for promised ones; this object keeps them.
-    fn request_unpooled_segments(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+    /// Takes segments for exclusive use, waiting for promised ones.
+    fn request_unpooled_segments(
+        &self,
+        py: Python<'_>,
+        count: i64,
+    ) -> PyResult<Vec<PooledSegment>> {
+        let count = amount("a request", count)?;
         let segments = py
             .detach(|| self.pool.request_unpooled_memory_segments(count))
             .map_err(|error| pool_error(py, &error))?;
-        self.unpooled().extend(segments);
-        Ok(())
+        let owned = |segment| PooledSegment {
+            segment: Mutex::new(Some(segment)),
+        };
+        Ok(segments.into_iter().map(owned).collect())
     }
 
-    /// Returns that many of the segments taken, or as many as there are.
-    fn recycle_unpooled_segments(&self, py: Python<'_>, count: usize) {
-        let mut unpooled = self.unpooled();
-        let keep = unpooled.len().saturating_sub(count);
-        let segments = unpooled.split_off(keep);
-        drop(unpooled);
-        py.detach(|| self.pool.recycle_unpooled_memory_segments(segments));
+    /// Returns segments that were taken for exclusive use.
+    fn recycle_unpooled_segments(
+        &self,
+        py: Python<'_>,
+        segments: Vec<PyRef<'_, PooledSegment>>,
+    ) -> PyResult<()> {
+        let take = |segment: &PyRef<'_, PooledSegment>| {
+            let mut owned = segment
+                .segment
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            owned.take().ok_or_else(|| {
+                exception(py, "IllegalStateError", "the segment was returned before")
+            })
+        };
+        let taken = segments.iter().map(take).collect::<PyResult<Vec<_>>>()?;
+        py.detach(|| self.pool.recycle_unpooled_memory_segments(taken));
+        Ok(())
     }
 
     /// Destroys every local pool lazily.
@@ -124,17 +246,11 @@ impl NetworkBufferPool {
     }
 }
 
-impl NetworkBufferPool {
-    fn unpooled(&self) -> MutexGuard<'_, Vec<PooledSegment>> {
-        self.unpooled.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// The buffers of one result partition or input gate.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct LocalBufferPool {
-    pool: Arc<penstock_memory::LocalBufferPool>,
+    pool: Arc<memory::LocalBufferPool>,
 }
 
 #[pymethods]
@@ -170,53 +286,62 @@ impl LocalBufferPool {
     }
 
     /// Whether a segment lies ready and no subpartition is at its quota.
+    #[getter]
     fn is_available(&self) -> bool {
         self.pool.is_available()
     }
 
-    /// Waits until that is so or the pool is destroyed; False when the time is over.
-    fn wait_available(&self, py: Python<'_>, timeout_ms: i64) -> bool {
-        py.detach(|| self.pool.availability().wait(timeout(timeout_ms)))
+    /// Completed while that is so, and for good once the pool is destroyed.
+    #[getter]
+    fn available_future(&self) -> AvailabilityFuture {
+        AvailabilityFuture {
+            future: self.pool.availability(),
+        }
     }
 
-    /// Returns a buffer or None; `channel` names the subpartition whose quota it counts against.
-    #[pyo3(signature = (channel = None))]
-    fn request_buffer(&self, py: Python<'_>, channel: Option<usize>) -> PyResult<Option<Buffer>> {
-        let buffer = match channel {
-            Some(channel) => self.pool.request_buffer_for(channel),
-            None => self.pool.request_buffer(),
+    /// Returns a buffer or None.
+    fn request_buffer(&self, py: Python<'_>) -> PyResult<Option<Buffer>> {
+        let buffer = self.pool.request_buffer();
+        let buffer = buffer.map_err(|error| pool_error(py, &error))?;
+        Ok(buffer.map(Buffer::unique))
+    }
+
+    /// Returns a builder or None; `channel` names the subpartition whose quota it counts against.
+    #[pyo3(signature = (channel = -1))]
+    fn request_builder(&self, py: Python<'_>, channel: i64) -> PyResult<Option<BufferBuilder>> {
+        let buffer = match usize::try_from(channel) {
+            Ok(channel) => self.pool.request_buffer_for(channel),
+            Err(_) => self.pool.request_buffer(),
         };
-        Ok(buffer
-            .map_err(|error| pool_error(py, &error))?
-            .map(Buffer::make))
+        let buffer = buffer.map_err(|error| pool_error(py, &error))?;
+        Ok(buffer.map(BufferBuilder::make))
     }
 
-    /// Waits for a buffer; None when the time is over.  A negative timeout waits without end.
-    #[pyo3(signature = (channel = None, timeout_ms = -1))]
-    fn request_buffer_blocking(
-        &self,
-        py: Python<'_>,
-        channel: Option<usize>,
-        timeout_ms: i64,
-    ) -> PyResult<Option<Buffer>> {
+    /// Returns a builder, waiting for one.
+    #[pyo3(signature = (channel = -1))]
+    fn request_builder_blocking(&self, py: Python<'_>, channel: i64) -> PyResult<BufferBuilder> {
+        let channel = usize::try_from(channel).ok();
         let buffer = py
-            .detach(|| {
-                self.pool
-                    .request_buffer_blocking(channel, timeout(timeout_ms))
-            })
+            .detach(|| self.pool.request_buffer_blocking(channel, None))
             .map_err(|error| pool_error(py, &error))?;
-        Ok(buffer.map(Buffer::make))
+        Ok(BufferBuilder::make(buffer.expect("the wait has no end")))
+    }
+
+    /// Queues a listener for one buffer; False if one is at hand or none will ever be.
+    fn add_buffer_listener(&self, listener: Py<PyAny>) -> bool {
+        self.pool.add_buffer_listener(Arc::new(Listener(listener)))
     }
 
     /// Changes the number of segments the pool may have, overdraft apart.
-    fn set_num_buffers(&self, py: Python<'_>, count: usize) -> PyResult<()> {
-        self.pool
-            .set_num_buffers(count)
+    fn set_num_buffers(&self, py: Python<'_>, count: i64) -> PyResult<()> {
+        let count = amount("a size", count)?;
+        py.detach(|| self.pool.set_num_buffers(count))
             .map_err(|error| pool_error(py, &error))
     }
 
     /// Waits until the pool holds at least `count` segments.
-    fn reserve_segments(&self, py: Python<'_>, count: usize) -> PyResult<()> {
+    fn reserve_segments(&self, py: Python<'_>, count: i64) -> PyResult<()> {
+        let count = amount("a reserve", count)?;
         py.detach(|| self.pool.reserve_segments(count))
             .map_err(|error| pool_error(py, &error))
     }
@@ -224,99 +349,5 @@ impl LocalBufferPool {
     /// Returns what lies ready, refuses every further request, wakes who waits.
     fn lazy_destroy(&self, py: Python<'_>) {
         py.detach(|| self.pool.lazy_destroy());
-    }
-}
-
-/// A writable buffer of a pool; `recycle` or the garbage collector returns it.
-#[pyclass(frozen, module = "penstock._core")]
-#[derive(Debug)]
-pub(crate) struct Buffer {
-    buffer: Mutex<Option<UniqueBuffer>>,
-}
-
-impl Buffer {
-    fn make(buffer: UniqueBuffer) -> Self {
-        Self {
-            buffer: Mutex::new(Some(buffer)),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<UniqueBuffer>> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn with<T>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&mut UniqueBuffer) -> PyResult<T>,
-    ) -> PyResult<T> {
-        match self.lock().as_mut() {
-            Some(buffer) => act(buffer),
-            None => Err(exception(
-                py,
-                "IllegalStateError",
-                "buffer has been recycled",
-            )),
-        }
-    }
-}
-
-#[pymethods]
-impl Buffer {
-    /// How many bytes fit.
-    #[getter]
-    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |buffer| Ok(buffer.capacity()))
-    }
-
-    /// How many bytes are written.
-    #[getter]
-    fn size(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |buffer| Ok(buffer.size()))
-    }
-
-    /// Whether `recycle` was called.
-    #[getter]
-    fn is_recycled(&self) -> bool {
-        self.lock().is_none()
-    }
-
-    /// Says how many bytes are written.
-    fn set_size(&self, py: Python<'_>, size: usize) -> PyResult<()> {
-        self.with(py, |buffer| {
-            buffer
-                .set_size(size)
-                .map_err(|error| PyIndexError::new_err(error.to_string()))
-        })
-    }
-
-    /// Appends as much of `data` as fits and returns how many bytes that were.
-    fn append(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
-        self.with(py, |buffer| Ok(buffer.append(data)))
-    }
-
-    /// Returns the bytes written.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.with(py, |buffer| {
-            let size = buffer.size();
-            Ok(PyBytes::new(py, &buffer.as_mut_slice()[..size]))
-        })
-    }
-
-    /// Returns the segment to its pool.
-    fn recycle(&self, py: Python<'_>) -> PyResult<()> {
-        let buffer = self.lock().take();
-        match buffer {
-            Some(buffer) => {
-                // Recycling may wake a listener, which must not wait for the GIL held here.
-                py.detach(|| drop(buffer));
-                Ok(())
-            }
-            None => Err(exception(
-                py,
-                "IllegalStateError",
-                "buffer has been recycled",
-            )),
-        }
     }
 }

@@ -218,6 +218,8 @@ class BufferSlice:
 
     def slice(self, offset: int, length: int) -> BufferSlice:
         """Return a slice of the slice."""
+        if self.is_compressed:
+            raise IllegalStateError("part of a compressed buffer means nothing")
         if offset < 0 or length < 0 or offset > self._length - length:
             raise IndexError(f"slice of {length} bytes at {offset} of {self._length}")
         return self.parent.slice(self._offset + offset, length)

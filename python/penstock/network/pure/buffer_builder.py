@@ -199,16 +199,22 @@ class BufferConsumer:
         self._reader_position = end
         return piece
 
-    def skip(self, count: int) -> None:
-        """Pass over published bytes.
-
-        Raises:
-            IndexError: fewer than ``count`` bytes are published and unread.
-        """
+    def skip(self, count: int) -> int:
+        """Pass over up to ``count`` published bytes; return how many that were."""
+        if count < 0:
+            raise IndexError(f"skip of {count} bytes")
         marker = self._cached_marker = self._marker.value
-        if count < 0 or count > absolute_position(marker) - self._reader_position:
-            raise IndexError(f"skip of {count} bytes at {self._reader_position}")
-        self._reader_position += count
+        skipped = min(count, absolute_position(marker) - self._reader_position)
+        self._reader_position += skipped
+        return skipped
+
+    def skip_partial_record(self) -> bool:
+        """Skip the leading partial record; False if it goes on in the next buffer."""
+        length = self.partial_record_length
+        if length == 0 or self._reader_position != 0 or not self.is_buffer:
+            return True
+        self.skip(length)
+        return length < self._buffer.segment.size
 
     def copy(self) -> BufferConsumer:
         """Return a retained twin at the same position, independent from then on."""

@@ -58,14 +58,6 @@ class LocalBufferPool:
         max_buffers_per_channel: int,
         max_overdraft: int,
     ) -> None:
-        if min_segments <= 0 and num_subpartitions > 0:
-            raise ValueError(f"a partition's pool needs at least 1 segment, not {min_segments}")
-        if max_segments < min_segments:
-            raise ValueError(f"pool of at least {min_segments}, at most {max_segments} segments")
-        if num_subpartitions > 0 and max_buffers_per_channel <= 0:
-            raise ValueError(f"{max_buffers_per_channel} buffers per channel")
-        if max_overdraft < 0:
-            raise ValueError(f"overdraft of {max_overdraft} buffers")
         self.min_segments = min_segments
         self.max_segments = max_segments
         self._network_pool = network_pool
@@ -235,7 +227,10 @@ class LocalBufferPool:
             ValueError: the size lies below the pool's minimum.
         """
         if count < self.min_segments:
-            raise ValueError(f"pool size {count} below the required {self.min_segments}")
+            raise ValueError(
+                f"the pool needs at least {self.min_segments} buffers, but its size was set to "
+                f"{count}"
+            )
         waiting: AvailabilityFuture | None = None
         with self._lock:
             self._pool_size = min(count, self.max_segments)
@@ -253,7 +248,9 @@ class LocalBufferPool:
             InsufficientBuffersError: they did not come within the request timeout.
         """
         if count > self.min_segments:
-            raise ValueError(f"reserve of {count} segments; {self.min_segments} are promised")
+            raise ValueError(
+                f"{count} segments cannot be reserved in a pool that requires {self.min_segments}"
+            )
         with self._lock:
             self._check_not_destroyed()
             missing = count - self._requested

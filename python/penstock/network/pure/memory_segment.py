@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from penstock.errors import IllegalStateError
 
@@ -25,7 +25,16 @@ class MemorySegment:
     for bulk transfers the caller's own range is checked before either.
     """
 
-    __slots__ = ("_cleaner", "_heap", "_memory", "_size", "owner", "view")
+    __slots__ = (
+        "_cleaner",
+        "_gives_views",
+        "_heap",
+        "_memory",
+        "_size",
+        "_strict_free",
+        "owner",
+        "view",
+    )
 
     def __init__(
         self,
@@ -34,11 +43,25 @@ class MemorySegment:
         size: int | None = None,
         owner: object = None,
         cleaner: Callable[[], None] | None = None,
+        gives_views: bool = True,
+        strict_free: bool = False,
     ) -> None:
+        """Take over memory.
+
+        Args:
+            memory: Its first ``size`` bytes are the segment's.
+            size: Length in bytes; None for all of the memory.
+            owner: Any object, kept beside the memory.
+            cleaner: Called once, by ``free``.
+            gives_views: Whether ``wrap_range`` is allowed.
+            strict_free: Whether a second ``free`` raises, for tests of ownership.
+        """
         self._memory: bytearray | mmap.mmap | None = memory
         self._heap = isinstance(memory, bytearray)
         self._size = len(memory) if size is None else size
         self._cleaner = cleaner
+        self._gives_views = gives_views
+        self._strict_free = strict_free
         self.owner = owner
         self.view = memoryview(memory)[: self._size]
 
@@ -54,6 +77,12 @@ class MemorySegment:
         return cls(mmap.mmap(-1, max(1, size)), size=size, owner=owner)
 
     @classmethod
+    def allocate_unsafe(cls, size: int, cleaner: Callable[[], None]) -> MemorySegment:
+        """Map memory off the heap that gives no views; ``cleaner`` is called once by ``free``."""
+        mapping = mmap.mmap(-1, max(1, size))
+        return cls(mapping, size=size, cleaner=cleaner, gives_views=False)
+
+    @classmethod
     def wrap(cls, memory: bytearray) -> MemorySegment:
         """Share the caller's memory."""
         return cls(memory)
@@ -63,10 +92,10 @@ class MemorySegment:
         """Copy ``memory[start:end]``.
 
         Raises:
-            ValueError: ``end`` precedes ``start`` or lies beyond the memory.
+            IndexError: ``end`` precedes ``start`` or lies beyond the memory.
         """
         if not 0 <= start <= end <= len(memory):
-            raise ValueError(f"range {start}..{end} of {len(memory)} bytes")
+            raise IndexError(f"range {start}..{end} of {len(memory)} bytes")
         return cls(bytearray(memory[start:end]))
 
     @classmethod
@@ -84,6 +113,7 @@ class MemorySegment:
     @property
     def is_off_heap(self) -> bool:
         """Whether the memory lies outside the Python heap."""
+        self._check_freed()
         return not self._heap
 
     @property
@@ -92,8 +122,14 @@ class MemorySegment:
         return self._memory is None
 
     def free(self) -> None:
-        """Drop the memory and run the cleaner; a second call does nothing."""
+        """Drop the memory and run the cleaner; a second call does nothing.
+
+        Raises:
+            IllegalStateError: it is the second call and the segment is strict.
+        """
         if self._memory is None:
+            if self._strict_free:
+                raise IllegalStateError("a segment can be freed only once")
             return
         self._memory = None
         self.view = memoryview(b"")
@@ -124,7 +160,13 @@ class MemorySegment:
         return self.view
 
     def wrap_range(self, offset: int, length: int) -> memoryview:
-        """Return a view of ``length`` bytes from ``offset``."""
+        """Return a view of ``length`` bytes from ``offset``.
+
+        Raises:
+            IllegalStateError: the segment is freed, or gives no views.
+        """
+        if not self._gives_views:
+            raise IllegalStateError("unsafe memory cannot be wrapped")
         self._check(offset, length)
         return self.view[offset : offset + length]
 
@@ -175,6 +217,60 @@ class MemorySegment:
         self._check_array(len(source), offset, length)
         self._check(index, length)
         self.view[index : index + length] = memoryview(source)[offset : offset + length]
+
+    def get_to_byte_buffer(
+        self, index: int, target: bytearray | memoryview, at: int, length: int
+    ) -> int:
+        """Copy ``length`` bytes from ``index`` to a byte buffer's position ``at``.
+
+        Returns:
+            The new position.
+
+        Raises:
+            BufferError: the byte buffer is read-only or has no room.
+        """
+        self._check(index, length)
+        view = memoryview(target)
+        if view.readonly:
+            raise BufferError("the target is read-only")
+        if not 0 <= at <= len(view) - length:
+            raise BufferError("the target has too little room")
+        view[at : at + length] = self.view[index : index + length]
+        return at + length
+
+    def put_from_byte_buffer(
+        self, index: int, source: bytes | bytearray | memoryview, at: int, length: int
+    ) -> int:
+        """Copy ``length`` bytes from a byte buffer's position ``at`` to ``index``.
+
+        Returns:
+            The new position.
+
+        Raises:
+            BufferError: the byte buffer has fewer bytes.
+        """
+        self._check(index, length)
+        if not 0 <= at <= len(source) - length:
+            raise BufferError("the source has too few bytes")
+        self.view[index : index + length] = memoryview(source)[at : at + length]
+        return at + length
+
+    def get_to_output(self, output: BinaryIO, index: int, length: int) -> None:
+        """Write ``length`` bytes from ``index`` to a binary file."""
+        self._check(index, length)
+        output.write(bytes(self.view[index : index + length]))
+
+    def put_from_input(self, source: BinaryIO, index: int, length: int) -> None:
+        """Read ``length`` bytes from a binary file to ``index``.
+
+        Raises:
+            EOFError: the file has fewer bytes.
+        """
+        self._check(index, length)
+        data = source.read(length)
+        if len(data) < length:
+            raise EOFError(f"{len(data)} bytes of {length}")
+        self.view[index : index + length] = data
 
     def copy_to(self, offset: int, target: MemorySegment, target_offset: int, count: int) -> None:
         """Copy ``count`` bytes into another segment."""

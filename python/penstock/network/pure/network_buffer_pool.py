@@ -12,7 +12,6 @@ overdraft, which goes beyond the sizes that redistribution sets.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -25,8 +24,6 @@ from penstock.network.pure.memory_segment import MemorySegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-logger = logging.getLogger(__name__)
 
 UNBOUNDED = 2**31 - 1
 """The size of a pool without an upper limit."""
@@ -56,6 +53,7 @@ class NetworkBufferPool:
         self._lock = threading.Lock()
         self._free: deque[MemorySegment] = deque()
         self._owed = 0
+        self._reported_usage: int | None = None
         allocated = 0
         try:
             for _ in range(num_segments):
@@ -112,6 +110,33 @@ class NetworkBufferPool:
     def surplus_future(self) -> AvailabilityFuture:
         """Completed while a segment is free that is owed to nobody."""
         return self._surplus.future
+
+    def usage_message(self) -> str | None:
+        """Return a sentence for the log if the usage crossed 100 % since the last call."""
+        with self._factory_lock:
+            percent = self._usage_percent()
+            before, self._reported_usage = self._reported_usage, None
+            if percent < 100:
+                normal = f"Memory usage [{percent}%] of network buffers is back to normal."
+                return None if before is None else normal
+            self._reported_usage = percent
+        if before == percent:
+            return None
+        return (
+            f"Memory usage [{percent}%] of {self._total} network buffers is too high; jobs will "
+            "be slower than they could be. Raise 'taskmanager.memory.network.fraction', "
+            "'taskmanager.memory.network.min' or 'taskmanager.memory.network.max'."
+        )
+
+    def _usage_percent(self) -> int:
+        """What pools and channels would like to have, in percent of all segments."""
+        minima = sum(pool.min_segments for pool in self._pools)
+        wanted = sum(
+            pool.min_segments if pool.max_segments == UNBOUNDED else pool.max_segments
+            for pool in self._pools
+        )
+        wanted += self._required - minima
+        return wanted * 100 // self._total if self._total else 0
 
     # -- pooled segments ------------------------------------------------------------------
 
@@ -210,9 +235,9 @@ class NetworkBufferPool:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise InsufficientBuffersError(
-                    f"{len(segments)} of {count} network buffers came within "
-                    f"{self._request_timeout_ms} ms; a longer wait can be set with "
-                    "taskmanager.network.memory.buffers-request-timeout"
+                    f"Timeout of {self._request_timeout_ms} ms while waiting for network buffers "
+                    "that other tasks hold; if this happens, raise the number of network buffers "
+                    "or 'taskmanager.network.memory.buffers-request-timeout'."
                 )
             future.wait(min(left, _WAIT_SLICE_SECONDS))
 
@@ -231,7 +256,14 @@ class NetworkBufferPool:
         Raises:
             InsufficientBuffersError: the minimum cannot be promised.
             IllegalStateError: the pool was destroyed.
+            ValueError: the limits contradict each other.
         """
+        if min_segments < 0 or max_segments < max(1, min_segments):
+            raise ValueError(f"pool of at least {min_segments}, at most {max_segments} segments")
+        if num_subpartitions > 0 and max_buffers_per_channel <= 0:
+            raise ValueError(f"{max_buffers_per_channel} buffers per channel")
+        if max_overdraft < 0:
+            raise ValueError(f"overdraft of {max_overdraft} buffers")
         with self._factory_lock:
             self._check_not_destroyed()
             self._reserve(min_segments)
@@ -326,10 +358,10 @@ class NetworkBufferPool:
         if self._required + count > self._total:
             raise InsufficientBuffersError(
                 f"Insufficient number of network buffers: required {count}, but only "
-                f"{self._total - self._required} of {self._total} available, each of "
-                f"{self.segment_size} bytes. The total follows from "
-                "taskmanager.memory.network.fraction, taskmanager.memory.network.min and "
-                "taskmanager.memory.network.max"
+                f"{self._total - self._required} available. The total number of network buffers "
+                f"is currently set to {self._total} of {self.segment_size} bytes each. You can "
+                "increase this number by setting 'taskmanager.memory.network.fraction', "
+                "'taskmanager.memory.network.min' and 'taskmanager.memory.network.max'."
             )
         self._required += count
         with self._lock:

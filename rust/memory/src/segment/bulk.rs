@@ -1,6 +1,7 @@
 //! Whole ranges of segments: transfers, comparison, exchange.
 
 use std::cmp::Ordering;
+use std::io::{self, Read, Write};
 
 use super::{MemorySegment, OTHER, THIS, end_of};
 use crate::error::SegmentError;
@@ -84,6 +85,36 @@ impl MemorySegment {
         range.copy_from_slice(&source[*position..end]);
         *position = end;
         Ok(())
+    }
+
+    /// Writes `length` bytes at `index`; the inner result is the output's.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].
+    pub fn get_to_output(
+        &self,
+        output: &mut impl Write,
+        index: usize,
+        length: usize,
+    ) -> Result<io::Result<()>, SegmentError> {
+        let bytes = self.range(index, length, THIS)?;
+        Ok(output.write_all(bytes))
+    }
+
+    /// Reads `length` bytes to `index`; the inner result is the input's.
+    ///
+    /// # Errors
+    ///
+    /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].
+    pub fn put_from_input(
+        &mut self,
+        input: &mut impl Read,
+        index: usize,
+        length: usize,
+    ) -> Result<io::Result<()>, SegmentError> {
+        let bytes = self.range_mut(index, length, THIS)?;
+        Ok(input.read_exact(bytes))
     }
 
     /// Copies `length` bytes at `index` to `target_index` of another segment.

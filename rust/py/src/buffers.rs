@@ -1,0 +1,450 @@
+//! `penstock._core.Buffer`, `BufferBuilder` and `BufferConsumer`, for contract tests.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use penstock_memory::{
+    self as memory, BufferConsumerWithPartialRecordLength, BufferError, DataType, UniqueBuffer,
+};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::exception;
+
+/// Something that `recycle` or `close` takes away; it may wake a listener, so not under the GIL.
+#[derive(Debug)]
+struct Held<T>(Mutex<Option<T>>);
+
+impl<T: Send> Held<T> {
+    fn new(value: T) -> Self {
+        Self(Mutex::new(Some(value)))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&mut T) -> PyResult<R>) -> PyResult<R> {
+        match self.lock().as_mut() {
+            Some(value) => act(value),
+            None => Err(gone(py)),
+        }
+    }
+
+    /// Lets go of it and says whether it was still there.
+    fn release(&self, py: Python<'_>) -> bool {
+        let taken = self.lock().take();
+        py.detach(|| taken.map(drop).is_some())
+    }
+}
+
+fn gone(py: Python<'_>) -> PyErr {
+    exception(py, "IllegalStateError", "buffer has been recycled")
+}
+
+fn buffer_error(py: Python<'_>, error: &BufferError) -> PyErr {
+    let message = error.to_string();
+    match error {
+        BufferError::OutOfBounds { .. } => PyIndexError::new_err(message),
+        BufferError::Compressed | BufferError::Finished | BufferError::ConsumerExists => {
+            exception(py, "IllegalStateError", &message)
+        }
+    }
+}
+
+fn position(value: i64) -> PyResult<usize> {
+    usize::try_from(value)
+        .map_err(|_| PyIndexError::new_err(format!("position {value} of a buffer")))
+}
+
+/// One handle on a segment: the only one, which may write, or one of several.
+#[derive(Debug)]
+enum Handle {
+    Unique(UniqueBuffer),
+    Shared(memory::Buffer),
+}
+
+/// A handle on a buffer; `recycle` or the garbage collector drops it.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    handle: Held<Handle>,
+}
+
+impl Buffer {
+    pub(crate) fn unique(buffer: UniqueBuffer) -> Self {
+        Self {
+            handle: Held::new(Handle::Unique(buffer)),
+        }
+    }
+
+    fn shared(buffer: memory::Buffer) -> Self {
+        Self {
+            handle: Held::new(Handle::Shared(buffer)),
+        }
+    }
+
+    /// The buffer as it came, if nobody has shared or recycled it.
+    pub(crate) fn take_unique(&self) -> Option<UniqueBuffer> {
+        let mut held = self.handle.lock();
+        match held.take() {
+            Some(Handle::Unique(buffer)) => Some(buffer),
+            other => {
+                *held = other;
+                None
+            }
+        }
+    }
+
+    fn with_shared<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut memory::Buffer) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let mut held = self.handle.lock();
+        let mut buffer = match held.take() {
+            Some(Handle::Unique(buffer)) => buffer.into_buffer(DataType::DataBuffer),
+            Some(Handle::Shared(buffer)) => buffer,
+            None => return Err(gone(py)),
+        };
+        let result = act(&mut buffer);
+        *held = Some(Handle::Shared(buffer));
+        result
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    /// How many bytes there are.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.handle.with(py, |handle| {
+            Ok(match handle {
+                Handle::Unique(buffer) => buffer.size(),
+                Handle::Shared(buffer) => buffer.size(),
+            })
+        })
+    }
+
+    /// Says how many bytes there are; once the buffer is shared they can only get fewer.
+    #[setter]
+    fn set_size(&self, py: Python<'_>, size: i64) -> PyResult<()> {
+        let size = position(size)?;
+        self.handle.with(py, |handle| {
+            match handle {
+                Handle::Unique(buffer) => buffer.set_size(size),
+                Handle::Shared(buffer) => buffer.set_size(size),
+            }
+            .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// How many bytes were read.
+    #[getter]
+    fn reader_index(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with_shared(py, |buffer| Ok(buffer.reader_index()))
+    }
+
+    #[setter]
+    fn set_reader_index(&self, py: Python<'_>, index: i64) -> PyResult<()> {
+        let index = position(index)?;
+        self.with_shared(py, |buffer| {
+            buffer
+                .set_reader_index(index)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// How many bytes are not read yet.
+    #[getter]
+    fn readable_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with_shared(py, |buffer| Ok(buffer.readable().len()))
+    }
+
+    /// Where the bytes begin in the segment.
+    #[getter]
+    fn memory_segment_offset(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with_shared(py, |buffer| Ok(buffer.memory_segment_offset()))
+    }
+
+    /// The ordinal of the data type.
+    #[getter]
+    fn data_type(&self, py: Python<'_>) -> PyResult<u8> {
+        self.with_shared(py, |buffer| Ok(buffer.data_type() as u8))
+    }
+
+    /// Whether the bytes are compressed.
+    #[getter]
+    fn is_compressed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.with_shared(py, |buffer| Ok(buffer.is_compressed()))
+    }
+
+    #[setter]
+    fn set_is_compressed(&self, py: Python<'_>, compressed: bool) -> PyResult<()> {
+        self.with_shared(py, |buffer| {
+            buffer.set_compressed(compressed);
+            Ok(())
+        })
+    }
+
+    /// Whether this handle was dropped.
+    #[getter]
+    fn is_recycled(&self) -> bool {
+        self.handle.lock().is_none()
+    }
+
+    /// The bytes not read yet.
+    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.with_shared(py, |buffer| Ok(PyBytes::new(py, buffer.readable())))
+    }
+
+    /// Another handle on the same bytes.
+    fn retain(&self, py: Python<'_>) -> PyResult<Self> {
+        self.with_shared(py, |buffer| Ok(Self::shared(buffer.clone())))
+    }
+
+    /// A handle on part of the bytes.
+    fn slice(&self, py: Python<'_>, offset: i64, length: i64) -> PyResult<Self> {
+        let (offset, length) = (position(offset)?, position(length)?);
+        self.with_shared(py, |buffer| {
+            buffer
+                .read_only_slice(offset, length)
+                .map(Self::shared)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// Drops the handle; the last one gives the segment back.
+    fn recycle(&self, py: Python<'_>) -> PyResult<()> {
+        match self.handle.release(py) {
+            true => Ok(()),
+            false => Err(gone(py)),
+        }
+    }
+}
+
+/// The writing end of a buffer that is read while it is written.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct BufferBuilder {
+    builder: Held<memory::BufferBuilder>,
+}
+
+impl BufferBuilder {
+    pub(crate) fn make(buffer: UniqueBuffer) -> Self {
+        Self {
+            builder: Held::new(buffer.into_builder()),
+        }
+    }
+}
+
+#[pymethods]
+impl BufferBuilder {
+    /// Most bytes it takes.
+    #[getter]
+    fn max_capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        self.builder.with(py, |builder| Ok(builder.max_capacity()))
+    }
+
+    /// Bytes appended, committed or not.
+    #[getter]
+    fn written_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.builder.with(py, |builder| Ok(builder.written_bytes()))
+    }
+
+    /// Bytes that still fit.
+    #[getter]
+    fn writable_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.builder
+            .with(py, |builder| Ok(builder.writable_bytes()))
+    }
+
+    /// Whether nothing more fits.
+    #[getter]
+    fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
+        self.builder.with(py, |builder| Ok(builder.is_full()))
+    }
+
+    /// Whether `finish` was called.
+    #[getter]
+    fn is_finished(&self, py: Python<'_>) -> PyResult<bool> {
+        self.builder.with(py, |builder| Ok(builder.is_finished()))
+    }
+
+    /// Copies what fits, invisible until `commit`; returns the number of bytes taken.
+    fn append(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
+        self.builder.with(py, |builder| {
+            builder
+                .append(data)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// Publishes what was appended.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.builder.with(py, |builder| {
+            builder.commit();
+            Ok(())
+        })
+    }
+
+    /// Appends and publishes; returns the number of bytes taken.
+    fn append_and_commit(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
+        self.builder.with(py, |builder| {
+            builder
+                .append_and_commit(data)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// Publishes everything and closes for writing; returns the bytes written in all.
+    fn finish(&self, py: Python<'_>) -> PyResult<usize> {
+        self.builder.with(py, |builder| Ok(builder.finish()))
+    }
+
+    /// Limits the bytes to `size`, but not below what is written nor beyond the segment.
+    fn trim(&self, py: Python<'_>, size: i64) -> PyResult<()> {
+        self.builder.with(py, |builder| {
+            builder.trim(usize::try_from(size).unwrap_or(0));
+            Ok(())
+        })
+    }
+
+    /// Makes the reading end, starting where the writer stands now.
+    fn create_buffer_consumer(&self, py: Python<'_>) -> PyResult<BufferConsumer> {
+        self.builder.with(py, |builder| {
+            builder
+                .create_buffer_consumer()
+                .map(BufferConsumer::make)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// Makes the reading end, starting at the first byte.
+    fn create_buffer_consumer_from_beginning(&self, py: Python<'_>) -> PyResult<BufferConsumer> {
+        self.builder.with(py, |builder| {
+            builder
+                .create_buffer_consumer_from_beginning()
+                .map(BufferConsumer::make)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// Drops the builder's handle; a second call does nothing.
+    fn close(&self, py: Python<'_>) {
+        self.builder.release(py);
+    }
+}
+
+/// The reading end of a buffer that is read while it is written.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct BufferConsumer {
+    held: Held<BufferConsumerWithPartialRecordLength>,
+}
+
+impl BufferConsumer {
+    fn make(consumer: memory::BufferConsumer) -> Self {
+        Self::with_partial_record(consumer, 0)
+    }
+
+    fn with_partial_record(consumer: memory::BufferConsumer, length: usize) -> Self {
+        Self {
+            held: Held::new(BufferConsumerWithPartialRecordLength::new(consumer, length)),
+        }
+    }
+}
+
+#[pymethods]
+impl BufferConsumer {
+    /// Makes the finished consumer of an event.
+    #[staticmethod]
+    fn of_event(event: Vec<u8>, data_type: u8) -> PyResult<Self> {
+        match DataType::from_ordinal(data_type).filter(|kind| kind.is_event()) {
+            Some(kind) => Ok(Self::make(memory::BufferConsumer::finished(
+                memory::Buffer::from_bytes(event, kind),
+            ))),
+            None => Err(PyValueError::new_err(format!(
+                "{data_type} is not the type of an event"
+            ))),
+        }
+    }
+
+    /// Leading bytes that belong to a record begun in an earlier buffer.
+    #[getter]
+    fn partial_record_length(&self, py: Python<'_>) -> PyResult<usize> {
+        self.held.with(py, |held| Ok(held.partial_record_length))
+    }
+
+    #[setter]
+    fn set_partial_record_length(&self, py: Python<'_>, length: usize) -> PyResult<()> {
+        self.held.with(py, |held| {
+            held.partial_record_length = length;
+            Ok(())
+        })
+    }
+
+    /// Whether the writer had finished when `build` was last called.
+    #[getter]
+    fn is_finished(&self, py: Python<'_>) -> PyResult<bool> {
+        self.held.with(py, |held| Ok(held.consumer.is_finished()))
+    }
+
+    /// Whether published bytes wait to be built.
+    #[getter]
+    fn is_data_available(&self, py: Python<'_>) -> PyResult<bool> {
+        self.held
+            .with(py, |held| Ok(held.consumer.is_data_available()))
+    }
+
+    /// Bytes published so far.
+    #[getter]
+    fn written_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.held.with(py, |held| Ok(held.consumer.written_bytes()))
+    }
+
+    /// The ordinal of the data type.
+    #[getter]
+    fn data_type(&self, py: Python<'_>) -> PyResult<u8> {
+        self.held
+            .with(py, |held| Ok(held.consumer.data_type() as u8))
+    }
+
+    /// Returns a handle on what was published since the last call, perhaps nothing.
+    fn build(&self, py: Python<'_>) -> PyResult<Buffer> {
+        self.held
+            .with(py, |held| Ok(Buffer::shared(held.consumer.build())))
+    }
+
+    /// Passes over up to `count` published bytes; returns how many that were.
+    fn skip(&self, py: Python<'_>, count: i64) -> PyResult<usize> {
+        let count = position(count)?;
+        self.held.with(py, |held| Ok(held.consumer.skip(count)))
+    }
+
+    /// Skips the leading partial record; False if it goes on in the next buffer.
+    fn skip_partial_record(&self, py: Python<'_>) -> PyResult<bool> {
+        self.held.with(py, |held| Ok(held.skip_partial_record()))
+    }
+
+    /// Returns a consumer of the same bytes from the same position.
+    fn copy(&self, py: Python<'_>) -> PyResult<Self> {
+        self.held.with(py, |held| {
+            let length = held.partial_record_length;
+            Ok(Self::with_partial_record(held.consumer.copy(), length))
+        })
+    }
+
+    /// Returns a consumer of the same bytes from another position of the segment.
+    fn copy_with_reader_position(&self, py: Python<'_>, position: usize) -> PyResult<Self> {
+        self.held.with(py, |held| {
+            let copy = held.consumer.copy_with_reader_position(position);
+            Ok(Self::with_partial_record(copy, held.partial_record_length))
+        })
+    }
+
+    /// Drops the consumer's handle; a second call does nothing.
+    fn close(&self, py: Python<'_>) {
+        self.held.release(py);
+    }
+}

@@ -1,0 +1,559 @@
+"""The global pool, its redistribution, and local pools of both runtimes (SEMANTICS A4, A5)."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.errors import CancelTaskError, IllegalStateError, InsufficientBuffersError
+
+from contract.plane import NATIVE_IS_BUILT, Background, Plane, eventually
+
+SEGMENT_BYTES = 128
+KINDS = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
+
+
+@pytest.fixture
+def pool_of(plane):
+    """What makes a network pool of so many segments."""
+
+    def make(count, **settings):
+        return plane.memory("NetworkBufferPool")(count, SEGMENT_BYTES, **settings)
+
+    return make
+
+
+def sizes(*pools):
+    return [pool.num_buffers for pool in pools]
+
+
+def take(local, count=1):
+    """That many buffers, all of which the pool must have."""
+    buffers = [local.request_buffer() for _ in range(count)]
+    assert None not in buffers
+    return buffers
+
+
+def take_all(local):
+    return list(iter(local.request_buffer, None))
+
+
+def give(buffers):
+    while buffers:
+        buffers.pop().recycle()
+
+
+class TestRedistribution:
+    """A-14, A-15, A-17: the worked scenarios."""
+
+    def test_fixed_then_growing(self, pool_of):
+        """A-15."""
+        pool = pool_of(1024)
+        assert sizes(pool.create_buffer_pool(1, 1), pool.create_buffer_pool(1, 2)) == [1, 2]
+
+    def test_lone_unbounded(self, pool_of):
+        """A-14."""
+        local = pool_of(1024).create_buffer_pool(1)
+        assert sizes(local) == [1024]
+
+    def test_fixed_and_unbounded(self, pool_of):
+        """A-14, A-15."""
+        pool = pool_of(1024)
+        assert sizes(pool.create_buffer_pool(24, 24), pool.create_buffer_pool(1)) == [24, 1000]
+
+    @pytest.mark.parametrize(("limits", "each"), [([1], 512), ([512], 512), ([1, 10], 10)])
+    def test_two_alike(self, pool_of, limits, each):
+        """A-14, A-17."""
+        pool = pool_of(1024)
+        both = [pool.create_buffer_pool(*limits) for _ in range(2)]
+        assert sizes(*both) == [each, each]
+
+    def test_uneven(self, pool_of):
+        """A-17: what does not divide goes to some, and nothing is lost."""
+        pool = pool_of(3)
+        one = pool.create_buffer_pool(1)
+        assert sizes(one) == [3]
+        two = pool.create_buffer_pool(1)
+        assert sum(sizes(one, two)) == 3
+        assert 3 not in sizes(one, two)
+        three = pool.create_buffer_pool(1)
+        assert sizes(one, two, three) == [1, 1, 1]
+
+    def test_exclusive_segments_shrink_the_pools(self, pool_of):
+        """A-14: what is taken for good is shared no more, until it comes back."""
+        pool = pool_of(10)
+        first = pool.create_buffer_pool(1, 10)
+        assert sizes(first) == [10]
+        taken = [pool.request_unpooled_segments(2)]
+        assert sizes(first) == [8]
+        second = pool.create_buffer_pool(1, 10)
+        assert sizes(first, second) == [4, 4]
+        for expected in (3, 2):
+            taken.append(pool.request_unpooled_segments(2))
+            assert sizes(first, second) == [expected, expected]
+        for expected in (3, 4, 5):
+            pool.recycle_unpooled_segments(taken.pop())
+            assert sizes(first, second) == [expected, expected]
+        first.lazy_destroy()
+        assert sizes(second) == [10]
+
+    def test_over_provisioned(self, pool_of):
+        """A-15: what one pool holds too much goes to the other when it is recycled."""
+        pool = pool_of(1024)
+        first = pool.create_buffer_pool(511, 1024)
+        held = take(first, 513)
+        second = pool.create_buffer_pool(513, 1024)
+        assert sizes(first, second) == [511, 513]
+        assert first.request_buffer() is None
+        others = take_all(second)
+        assert (second.requested, second.is_available) == (511, False)
+        held.pop().recycle()
+        assert second.is_available
+        give(held)
+        give(others)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @given(
+        total=st.integers(1, 60),
+        limits=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), max_size=8),
+    )
+    def test_any_pools(self, kind, total, limits):
+        """A-14, A-15, A-16, A-17: sizes fill what is there, in proportion and within limits."""
+        pool = Plane(kind).memory("NetworkBufferPool")(total, SEGMENT_BYTES)
+        made = {}
+        for low, extra in limits:
+            try:
+                made[pool.create_buffer_pool(low, low + extra)] = (low, low + extra)
+            except InsufficientBuffersError:
+                assert sum(low for low, _ in made.values()) + low > total
+        assert all(low <= p.num_buffers <= high for p, (low, high) in made.items())
+        assert sum(sizes(*made)) == min(total, sum(high for _, high in made.values()))
+        free = total - sum(low for low, _ in made.values())
+        wanted = [min(free, high - low) for low, high in made.values()]
+        for local, want in zip(made, wanted, strict=True):
+            if sum(wanted) and free:
+                exact = min(free, sum(wanted)) * want / sum(wanted)
+                assert abs(local.num_buffers - made[local][0] - exact) < 1
+        for each in made:
+            each.lazy_destroy()
+        assert pool.available_segments == total
+
+
+class TestNetworkBufferPool:
+    def test_arguments(self, pool_of):
+        """A4: what cannot be meant is refused, and nothing is promised by the attempt."""
+        for settings in ({"request_timeout_ms": 0}, {"count": -1}):
+            with pytest.raises(ValueError, match=r"timeout|-1"):
+                pool_of(**{"count": 1, **settings})
+        pool = pool_of(4)
+        with pytest.raises(ValueError, match="-1"):
+            pool.request_unpooled_segments(-1)
+        assert pool.request_unpooled_segments(0) == []
+        for limits in ((2, 1), (0, 0), (-1, 2), (1, 2, 2, 0), (1, 2, 2, 1, -1)):
+            with pytest.raises(ValueError, match=r"-1|segment|buffers"):
+                pool.create_buffer_pool(*limits)
+        assert (pool.required_segments, pool.owed_segments, pool.num_pools) == (0, 0, 0)
+
+    def test_insufficient(self, pool_of):
+        """A4: the refusal names what is required, what is there, and how to get more."""
+        pool = pool_of(10)
+        local = pool.create_buffer_pool(4)
+        for request in (pool.create_buffer_pool, pool.request_unpooled_segments):
+            with pytest.raises(InsufficientBuffersError) as caught:
+                request(7)
+            text = str(caught.value)
+            assert text.startswith("Insufficient number of network buffers: required 7, but only 6")
+            for part in ("10 of 128 bytes", ".fraction", ".min", ".max"):
+                assert part in text
+        assert pool.required_segments == 4
+        local.lazy_destroy()
+
+    def test_timeout_returns_what_was_collected(self, pool_of):
+        """A-16: a request that runs out of time keeps nothing and names its setting."""
+        pool = pool_of(4, request_timeout_ms=20)
+        hog = pool.create_buffer_pool(1, 4)
+        held = take(hog, 3)
+        with pytest.raises(InsufficientBuffersError, match=r"20 ms.*buffers-request-timeout"):
+            pool.request_unpooled_segments(3)
+        assert (pool.required_segments, pool.owed_segments) == (1, 0)
+        assert sizes(hog) == [4]
+        give(held)
+        hog.lazy_destroy()
+        assert pool.available_segments == 4
+
+    def test_blocked_request_is_served(self, pool_of):
+        """A-20: a request for what others still hold waits until they return it."""
+        pool = pool_of(4)
+        hog = pool.create_buffer_pool(1, 4)
+        held = take(hog, 4)
+        blocked = Background(lambda: pool.request_unpooled_segments(3))
+        give(held)
+        segments = blocked.result()
+        assert len(segments) == 3
+        pool.recycle_unpooled_segments(segments)
+        hog.lazy_destroy()
+        assert pool.available_segments == 4
+
+    def test_destroy(self, pool_of):
+        """A-16, A-22: a destroyed pool has nothing, promises nothing and frees what comes back."""
+        pool = pool_of(4)
+        local = pool.create_buffer_pool(1)
+        held = take(local, 2)
+        pool.destroy_all_buffer_pools()
+        assert (local.is_destroyed, pool.num_pools, pool.available_segments) == (True, 0, 2)
+        pool.destroy()
+        assert (pool.is_destroyed, pool.total_segments) == (True, 0)
+        for request in (pool.create_buffer_pool, pool.request_unpooled_segments):
+            with pytest.raises(IllegalStateError, match="destroyed"):
+                request(1)
+        give(held)
+        assert pool.available_segments == 0
+
+    def test_destroy_wakes_a_blocked_request(self, pool_of):
+        """A-22: who waits for segments learns that there are none any more."""
+        pool = pool_of(2)
+        hog = pool.create_buffer_pool(1, 2)
+        held = take(hog, 2)
+        blocked = Background(lambda: pool.request_unpooled_segments(1))
+        eventually(lambda: pool.required_segments == 2, "the request is not promised")
+        pool.destroy()
+        with pytest.raises(IllegalStateError, match="destroyed"):
+            blocked.result()
+        give(held)
+
+    def test_availability(self, pool_of):
+        """A-19: the last segment taken begins a new future, the first one back completes it."""
+        pool = pool_of(2)
+        assert pool.available_future.is_done
+        taken = pool.request_unpooled_segments(2)
+        waiting = pool.available_future
+        called = []
+        waiting.add_callback(lambda: called.append("first"))
+        assert not waiting.is_done
+        assert not waiting.wait(0)
+        pool.recycle_unpooled_segments([taken.pop()])
+        assert waiting.is_done
+        assert waiting.wait(0)
+        waiting.add_callback(lambda: called.append("late"))
+        assert called == ["first", "late"]
+        assert pool.available_future.is_done
+        pool.recycle_unpooled_segments(taken)
+
+    def test_usage(self, pool_of):
+        """A4: wishes beyond 100 % are told once, and once more when they are back to normal."""
+        pool = pool_of(10)
+        assert pool.usage_message() is None
+        greedy = pool.create_buffer_pool(1, 12)
+        assert "120%" in pool.usage_message()
+        assert pool.usage_message() is None
+        greedy.lazy_destroy()
+        unbounded = pool.create_buffer_pool(2)
+        assert "[20%] of network buffers is back to normal" in pool.usage_message()
+        assert pool.usage_message() is None
+        unbounded.lazy_destroy()
+
+
+class Listener:
+    """Takes buffers as long as it wants some."""
+
+    def __init__(self, wants=1):
+        self.wants = wants
+        self.buffers = []
+        self.destroyed = False
+
+    def notify_buffer_available(self, buffer):
+        if self.wants <= len(self.buffers):
+            return False
+        self.buffers.append(buffer)
+        return True
+
+    def notify_buffer_destroyed(self):
+        self.destroyed = True
+
+
+class TestLocalBufferPool:
+    def test_holds_one_segment_from_the_start(self, pool_of):
+        """A-19: a new pool has fetched one segment, so it is available."""
+        local = pool_of(10).create_buffer_pool(2, 4)
+        assert (local.requested, local.available_segments, local.is_available) == (1, 1, True)
+
+    def test_request_more_than_available(self, pool_of):
+        """A-18: a pool gives its size and no more."""
+        local = pool_of(10).create_buffer_pool(2, 4)
+        held = take_all(local)
+        assert len(held) == 4
+        assert not local.is_available
+        assert (local.requested, local.used_segments) == (4, 4)
+        give(held)
+        assert (local.requested, local.used_segments) == (4, 0)
+
+    def test_bounded_pool_changes_its_size(self, pool_of):
+        """A-18: sizes above the maximum mean the maximum; what lies beyond goes back at once."""
+        pool = pool_of(1024)
+        local = pool.create_buffer_pool(1, 2)
+        local.set_num_buffers(1)
+        held = take_all(local)
+        assert (len(held), local.available_segments) == (1, 0)
+        local.set_num_buffers(2)
+        held += take_all(local)
+        assert len(held) == 2
+        give(held)
+        assert local.available_segments == 2
+        local.set_num_buffers(3)
+        assert (local.available_segments, local.num_buffers) == (2, 2)
+        local.set_num_buffers(1)
+        assert (local.available_segments, local.requested) == (1, 1)
+
+    def test_recycle_after_destroy(self, pool_of):
+        """A-16, A-22: a destroyed pool refuses requests and passes on what comes back."""
+        pool = pool_of(10)
+        local = pool.create_buffer_pool(2, 4)
+        held = take(local, 4)
+        local.lazy_destroy()
+        local.lazy_destroy()
+        assert local.available_future.is_done
+        for request in (local.request_buffer, local.request_builder):
+            with pytest.raises(CancelTaskError, match="already been destroyed"):
+                request()
+        local.set_num_buffers(4)
+        assert local.requested == 4
+        give(held)
+        assert (local.requested, pool.available_segments) == (0, 10)
+
+    def test_shrinking(self, pool_of):
+        """A-18: what is at hand returns at once, what is in use when it is recycled."""
+        pool = pool_of(10)
+        local = pool.create_buffer_pool(1, 6)
+        held = take(local, 6)
+        held.pop().recycle()
+        local.set_num_buffers(3)
+        assert (local.requested, local.available_segments) == (5, 0)
+        held.pop().recycle()
+        assert local.requested == 4
+        for size in (0, -1):
+            with pytest.raises(ValueError, match=str(size)):
+                local.set_num_buffers(size)
+        local.set_num_buffers(100)
+        assert local.num_buffers == 6
+        give(held)
+
+    def test_availability_while_resizing(self, pool_of):
+        """A-19: available means a segment is at hand, whatever the size becomes."""
+        local = pool_of(10).create_buffer_pool(1, 10)
+        local.set_num_buffers(5)
+        held = take(local, 3)
+        states = []
+        for size in (5, 2, 1):
+            local.set_num_buffers(size)
+            states.append(local.is_available)
+        assert states == [True, False, False]
+        waiting = local.available_future
+        held.pop().recycle()
+        held.pop().recycle()
+        assert not waiting.is_done
+        held.pop().recycle()
+        assert waiting.is_done
+        assert local.is_available
+
+    def test_quota_makes_unavailable_and_refuses_nothing(self, pool_of):
+        """A-19: the pool is available iff a segment is there and no channel is at its quota."""
+        local = pool_of(20).create_buffer_pool(4, 10, 3, max_buffers_per_channel=2)
+        builders = {channel: [] for channel in range(3)}
+
+        def take_for(channel):
+            builders[channel].append(local.request_builder(channel))
+            assert builders[channel][-1] is not None
+            return local.is_available
+
+        def give_from(channel):
+            builders[channel].pop().close()
+            return local.is_available
+
+        assert [take_for(0), take_for(1)] == [True, True]
+        assert not take_for(0)
+        waiting = local.available_future
+        assert not take_for(0), "a third one on channel 0 is granted nevertheless"
+        assert not take_for(1)
+        assert not give_from(1)
+        assert not give_from(0)
+        assert not waiting.is_done
+        assert give_from(0)
+        assert waiting.is_done
+        for channel in (0, 1):
+            assert give_from(channel)
+
+    @pytest.mark.parametrize("size", [1, 5, 10])
+    @pytest.mark.parametrize("overdraft", [0, 1, 5])
+    def test_overdraft(self, pool_of, size, overdraft):
+        """A-18, A-21: overdraft is granted beyond the size and goes straight back."""
+        pool = pool_of(30)
+        local = pool.create_buffer_pool(size, size, max_overdraft=overdraft)
+        held = take_all(local)
+        assert len(held) == size + overdraft
+        for left in range(overdraft, 0, -1):
+            assert pool.available_segments == 30 - size - left
+            assert not local.is_available
+            held.pop().recycle()
+        assert pool.available_segments == 30 - size
+        held.pop().recycle()
+        assert local.is_available
+        give(held)
+
+    def test_overdraft_leaves_the_minimum_of_others(self, pool_of):
+        """A-15: neither overdraft nor growth takes what others were promised."""
+        pool = pool_of(10)
+        greedy = pool.create_buffer_pool(1, 3, max_overdraft=20)
+        late, third = pool.create_buffer_pool(3, 5), pool.create_buffer_pool(2, 2)
+        held = take_all(greedy)
+        assert len(held) == 5
+        assert pool.available_segments == pool.owed_segments
+        others = take_all(late)
+        assert len(others) == 3
+        assert not late.is_available
+        others += take_all(third)
+        assert (len(others), pool.owed_segments) == (5, 0)
+        give(held)
+        assert late.is_available
+        give(others)
+
+    def test_end_of_a_promise_serves_those_who_wait(self, pool_of):
+        """A-15, A-19: what was promised to a pool that ends goes to those who wait."""
+        pool = pool_of(4)
+        growing, promised = pool.create_buffer_pool(1, 4), pool.create_buffer_pool(2, 2)
+        held = take_all(growing)
+        assert len(held) == 2
+        assert not growing.is_available
+        promised.lazy_destroy()
+        assert growing.is_available
+        assert pool.owed_segments == 0
+        give(held)
+
+    def test_blocked_request_wakes_on_recycle(self, pool_of):
+        """A-19: a request that waits gets the next buffer that comes back."""
+        local = pool_of(4).create_buffer_pool(1, 2)
+        held = take(local, 2)
+        blocked = Background(local.request_builder_blocking)
+        held.pop().recycle()
+        blocked.result().close()
+        give(held)
+
+    def test_blocked_request_wakes_on_destroy(self, pool_of):
+        """A-22: the waiter gets the cancel error."""
+        local = pool_of(4).create_buffer_pool(1, 1)
+        held = take(local)
+        blocked = Background(local.request_builder_blocking)
+        local.lazy_destroy()
+        with pytest.raises(CancelTaskError):
+            blocked.result()
+        give(held)
+
+    def test_global_shortage_ends(self, pool_of):
+        """A-19: a pool that waits for the global one is served when another returns a segment."""
+        pool = pool_of(4)
+        hog = pool.create_buffer_pool(1, 3)
+        held = take(hog, 3)
+        poor = pool.create_buffer_pool(1, 2)
+        taken = take(poor)
+        waiting = poor.available_future
+        assert not waiting.is_done
+        held.pop().recycle()
+        held.pop().recycle()
+        assert waiting.is_done
+        assert poor.is_available
+        give(held)
+        give(taken)
+
+    def test_listener(self, pool_of):
+        """C-10: listeners are FIFO, one buffer each; one that refuses passes it on."""
+        local = pool_of(4).create_buffer_pool(1, 2)
+        assert not local.add_buffer_listener(Listener()), "a segment is at hand"
+        held = take(local, 2)
+        first, refusing, last = Listener(), Listener(0), Listener()
+        for listener in (first, refusing, last):
+            assert local.add_buffer_listener(listener)
+        held.pop().recycle()
+        assert (len(first.buffers), len(last.buffers)) == (1, 0)
+        held.pop().recycle()
+        assert len(last.buffers) == 1
+        waiting = Listener()
+        assert local.add_buffer_listener(waiting)
+        local.lazy_destroy()
+        assert waiting.destroyed
+        assert not local.add_buffer_listener(Listener())
+        give(first.buffers)
+        give(last.buffers)
+
+    def test_listener_is_served_from_the_network_pool(self, pool_of):
+        """C-10: who waits at a pool without segments gets what another pool returns."""
+        pool = pool_of(2)
+        hog = pool.create_buffer_pool(0, 2)
+        held = take(hog, 2)
+        poor = pool.create_buffer_pool(1, 1)
+        listener = Listener()
+        assert poor.add_buffer_listener(listener)
+        give(held)
+        assert len(listener.buffers) == 1
+        give(listener.buffers)
+        assert poor.available_segments == 1
+
+    def test_reserve(self, pool_of):
+        """A-18: what was promised can be had beforehand, and no more than that."""
+        pool = pool_of(10)
+        local = pool.create_buffer_pool(3, 5)
+        local.reserve_segments(3)
+        assert (local.requested, local.available_segments) == (3, 3)
+        with pytest.raises(ValueError, match="requires 3"):
+            local.reserve_segments(4)
+        local.lazy_destroy()
+        assert pool.available_segments == 10
+        with pytest.raises(CancelTaskError):
+            local.reserve_segments(1)
+
+    def test_many_blocking_pools(self, pool_of):
+        """A-20: pools whose threads all block and recycle neither deadlock nor lose a segment."""
+        pool = pool_of(12)
+        locals_ = [pool.create_buffer_pool(1, 12) for _ in range(6)]
+
+        def work(local):
+            for _ in range(200):
+                builders = [local.request_builder_blocking()]
+                if (extra := local.request_builder()) is not None:
+                    builders.append(extra)
+                for builder in builders:
+                    builder.close()
+
+        threads = [Background(lambda local=local: work(local)) for local in locals_]
+        for thread in threads:
+            thread.result()
+        for local in locals_:
+            local.lazy_destroy()
+        assert pool.available_segments == 12
+
+    def test_concurrent_resizing_and_end(self, pool_of):
+        """A-20: requests, returns, resizing and the end at once lose and double nothing."""
+        pool = pool_of(8)
+        for _ in range(20):
+            local = pool.create_buffer_pool(1, 8)
+            started = threading.Barrier(3)
+
+            def work(local=local, started=started):
+                started.wait()
+                for _ in range(50):
+                    try:
+                        builder = local.request_builder_blocking()
+                    except CancelTaskError:
+                        return
+                    builder.close()
+
+            def resize(local=local, started=started):
+                started.wait()
+                for size in range(1, 9):
+                    local.set_num_buffers(size)
+
+            threads = [Background(work), Background(resize)]
+            started.wait()
+            local.lazy_destroy()
+            for thread in threads:
+                thread.result()
+            assert pool.available_segments == 8
+        assert (pool.required_segments, pool.num_pools) == (0, 0)
