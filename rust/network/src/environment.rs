@@ -263,8 +263,13 @@ impl NetworkEnvironment {
         };
         let options = LocalPoolOptions::new(min, max)
             .with_quota(num_subpartitions, MAX_BUFFERS_PER_CHANNEL)
-            .with_overdraft(MAX_OVERDRAFT_BUFFERS);
+            .with_overdraft(if file.is_some() {
+                0
+            } else {
+                MAX_OVERDRAFT_BUFFERS
+            });
         let pool = self.pool.create_buffer_pool(options)?;
+        self.warn_of_usage();
         let shared = Arc::new(PartitionShared::new(
             partition_id,
             num_subpartitions,
@@ -319,6 +324,7 @@ impl NetworkEnvironment {
         let floating = self
             .pool
             .create_buffer_pool(LocalPoolOptions::new(1, max_floating))?;
+        self.warn_of_usage();
         floating.reserve_segments(1)?;
         let remote = channels
             .iter()
@@ -420,6 +426,13 @@ impl NetworkEnvironment {
             ));
         }
         Ok(())
+    }
+
+    /// Says so when the users of the pool would like to have more than there is, or no longer so.
+    fn warn_of_usage(&self) {
+        if let Some(text) = self.pool.usage_message() {
+            log::warn!("{text}");
+        }
     }
 
     fn new_receiver_id(&self) -> ReceiverId {

@@ -186,8 +186,9 @@ class NetworkEnvironment:
             max(minimum, size) if bounded else UNBOUNDED,
             num_subpartitions,
             MAX_BUFFERS_PER_CHANNEL,
-            MAX_OVERDRAFT_BUFFERS,
+            0 if file is not None else MAX_OVERDRAFT_BUFFERS,
         )
+        self._warn_of_usage()
         partition = ResultPartition(
             partition_id,
             num_subpartitions,
@@ -222,6 +223,7 @@ class NetworkEnvironment:
             _check_partition_id(partition_id)
         has_remote = any(address is not None for _, _, address in channels)
         pool = self._pool.create_buffer_pool(1, self._floating) if has_remote else None
+        self._warn_of_usage()
         gate = SingleInputGate(
             len(channels),
             pool,
@@ -318,6 +320,11 @@ class NetworkEnvironment:
     def _check_open(self) -> None:
         if self._closed:
             raise IllegalStateError(f"the network environment of {self.executor_id} is closed")
+
+    def _warn_of_usage(self) -> None:
+        """Say so when the users of the pool would like more than there is, or no longer so."""
+        if (text := self._pool.usage_message()) is not None:
+            logger.warning(text)
 
 
 def _check_compression(codec: str) -> None:
