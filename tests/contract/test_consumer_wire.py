@@ -110,6 +110,32 @@ def test_credit_follows_the_backlog(consumer, producer):
     assert_all_returned(consumer)
 
 
+def test_exclusive_buffers_stay(plane, producer):
+    """C-9: a channel has its exclusive buffers to receive, however much another one takes."""
+    consumer = plane.environment(exclusive_buffers_per_channel=2, floating_buffers_per_gate=1)
+    gate = gate_on(consumer, producer, 2)
+    with producer.accept() as peer:
+        requests = requests_on(peer, 2)
+        greedy, modest = (requests[partition_id(n)].receiver for n in range(2))
+        peer.send_buffer(greedy, 0, b"\0\0\0\1x", backlog=100)
+        assert peer.receive() == wire.AddCredit(1, greedy), "the floating one"
+        for number in range(20):
+            peer.send_buffer(modest, 2 * number, b"\0\0\0\1y", backlog=100)
+            peer.send_buffer(modest, 2 * number + 1, b"\0\0\0\1z", backlog=100)
+            taken = 0
+            while taken < 2:
+                channel, _, _ = gate.next_buffer(PATIENCE_MS)
+                taken += channel == 1
+            granted = []
+            while sum(granted) < 2:
+                message = peer.receive()
+                if message.receiver == modest:
+                    granted.append(message.credit)
+            assert sum(granted) == 2
+        gate.close()
+    assert_all_returned(consumer)
+
+
 def test_end_of_partition_cancels(consumer, producer):
     """C9: a channel that has ended gives its buffers back at once and tells the producer."""
     gate = gate_on(consumer, producer)

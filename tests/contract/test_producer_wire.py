@@ -4,7 +4,12 @@ import socket
 
 import pytest
 from penstock.network.data_type import DataType
-from penstock.network.events import CheckpointBarrier, EndOfData, parse_event
+from penstock.network.events import (
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    EndOfData,
+    parse_event,
+)
 from penstock.network.pure import wire
 
 from contract.plane import (
@@ -81,6 +86,50 @@ def test_backlog_is_announced_without_credit(plane, producer, partition):
             pass
         headers = [first[0], consumer.receive()[0], consumer.receive()[0]]
         assert [header.sequence_number for header in headers] == [0, 1, 2]
+
+
+def test_reader_is_told_once(plane, producer, partition):
+    """C-4: what is added before the reader has found nothing brings no further notification."""
+    writing = plane.writing(partition, "GLOBAL")
+    value = plane.value_of_framed_size(1024)
+    writing.event(CancelCheckpointMarker(1))
+    with RawConsumer(producer.address) as consumer:
+        consumer.request(PID, credit=0)
+        assert consumer.receive()[0].data_type == DataType.EVENT_BUFFER
+        # The second buffer shows that the first one is complete.
+        writing.write(value, value)
+        assert consumer.receive() == wire.BacklogAnnouncement(1, RECEIVER)
+        writing.write(*[value] * 6)
+        consumer.send(wire.AddCredit(7, RECEIVER))
+        numbers, announced = [], 0
+        while len(numbers) < 7:
+            message = consumer.receive()
+            if isinstance(message, wire.BacklogAnnouncement):
+                announced += 1
+            else:
+                numbers.append(message[0].sequence_number)
+        assert numbers == list(range(1, 8))
+        # A sender that looks for more just when it is told of more announces that twice.
+        assert announced <= 1
+
+
+def test_only_the_last_buffer_is_open(plane, producer, partition):
+    """C-1: what begins a buffer ends the one before, so all but the last can be read unflushed."""
+    writing = plane.writing(partition, "GLOBAL")
+    values = [b"x" * size for size in (1, 5000, 3)]
+    for n, value in enumerate(values):
+        writing.write(value)
+        writing.event(CancelCheckpointMarker(n))
+    writing.write(b"last")
+    seen = []
+    with RawConsumer(producer.address) as consumer:
+        consumer.request(PID, credit=20)
+        while sum(header.data_type == DataType.EVENT_BUFFER for header, _ in seen) < 3:
+            seen.append(consumer.receive())
+        data = [payload for header, payload in seen if header.data_type == DataType.DATA_BUFFER]
+        assert raw_frames(data) == [b"\1" + plane.codec.encode(value) for value in values]
+        writing.flush()
+        assert raw_frames([consumer.receive()[1]]) == [b"\1" + plane.codec.encode(b"last")]
 
 
 def test_events_do_not_count_in_backlog(plane, producer, partition):
