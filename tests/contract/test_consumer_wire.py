@@ -8,6 +8,7 @@ from penstock.errors import (
     AuthenticationError,
     CancelTaskError,
     CorruptStreamError,
+    IllegalStateError,
     NetworkError,
     PartitionConnectionError,
     PartitionNotFoundError,
@@ -368,6 +369,27 @@ def test_error_response_fails_one_channel(consumer, producer):
         assert other.next_buffer(PATIENCE_MS)[2] == b"\0\0\0\0"
         gate.close()
         other.close()
+    assert_all_returned(consumer)
+
+
+@pytest.mark.parametrize(
+    ("sent", "raised"),
+    [
+        (CancelTaskError, CancelTaskError),
+        (CorruptStreamError, CorruptStreamError),
+        (ProducerFailedError, ProducerFailedError),
+        (IllegalStateError, PartitionConnectionError),
+    ],
+)
+def test_error_classes(consumer, producer, sent, raised):
+    """C3, C10: an error keeps its class where that means something here, and names the peer."""
+    gate = gate_on(consumer, producer)
+    with producer.accept() as peer:
+        error = wire.RemoteError(f"penstock.errors.{sent.__name__}", "boom")
+        peer.send(wire.ErrorResponse(error, peer.receive().receiver))
+        with pytest.raises(raised, match=r"boom \(at remote task manager '127\.0\.0\.1:\d+'\)"):
+            gate.next_buffer(PATIENCE_MS)
+        gate.close()
     assert_all_returned(consumer)
 
 

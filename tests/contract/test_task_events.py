@@ -6,7 +6,7 @@ from penstock.errors import (
     CorruptStreamError,
     IllegalStateError,
     NetworkError,
-    PenstockError,
+    PartitionConnectionError,
 )
 from penstock.network.events import EndOfSuperstep, TaskEvent, serialize_event
 from penstock.network.pure import wire
@@ -128,7 +128,8 @@ def test_too_many_wait(plane, pair):
     event = serialize_event(TaskEvent("x", bytes(300_000)))
     for _ in range(4):
         gate.send_task_event(event)
-    with pytest.raises(PenstockError, match="wait for the producing task"):
+    refused = IllegalStateError if local else PartitionConnectionError
+    with pytest.raises(refused, match="wait for the producing task"):
         gate.next_buffer(PATIENCE_MS)
     gate.close()
     partition.release()

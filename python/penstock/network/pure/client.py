@@ -10,10 +10,12 @@ import socket
 from typing import TYPE_CHECKING
 
 from penstock.errors import (
+    CancelTaskError,
     CorruptStreamError,
     NetworkError,
     PartitionConnectionError,
     PartitionNotFoundError,
+    PenstockError,
     ProducerFailedError,
 )
 from penstock.network.data_type import DataType
@@ -31,11 +33,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_ERROR_CLASSES: dict[str, type[NetworkError]] = {
+_ERROR_CLASSES: dict[str, type[PenstockError]] = {
     kind.__name__: kind
     for kind in (
+        CancelTaskError,
         CorruptStreamError,
-        PartitionConnectionError,
         PartitionNotFoundError,
         ProducerFailedError,
     )
@@ -298,7 +300,8 @@ class PartitionRequestClient:
 
     def _on_error(self, message: wire.ErrorResponse) -> None:
         error = message.error
-        kind = _ERROR_CLASSES.get(error.class_name.rpartition(".")[2], ProducerFailedError)
+        # In any other case neither the producer nor the connection is at fault, but the exchange.
+        kind = _ERROR_CLASSES.get(error.class_name.rpartition(".")[2], PartitionConnectionError)
         text = f"{error.message} (at remote task manager '{self._peer}')"
         if message.receiver is None:
             self._fail_all(PartitionConnectionError(text))

@@ -289,14 +289,13 @@ fn data_type(response: &BufferResponse) -> Result<DataType> {
 /// Turns an error of the producer into one of this side.
 fn remote_error(body: &ErrorBody, peer: Peer) -> Error {
     let error = &body.error;
-    let text = error.message.clone();
+    let text = format!("{} (at remote task manager '{peer}')", error.message);
     match error.class.rsplit('.').next().unwrap_or_default() {
-        "ProducerFailedError" => Error::ProducerFailed(text),
-        "PartitionNotFoundError" => Error::PartitionNotFound(text),
         "CancelTaskError" => Error::CancelTask(text),
-        _ => Error::PartitionConnection(format!(
-            "Error at remote executor {peer}: {}: {text}",
-            error.class
-        )),
+        "CorruptStreamError" => Error::CorruptStream(text),
+        "PartitionNotFoundError" => Error::PartitionNotFound(text),
+        "ProducerFailedError" => Error::ProducerFailed(text),
+        // Neither the producer nor the connection is at fault; what remains is the exchange.
+        _ => Error::PartitionConnection(text),
     }
 }
