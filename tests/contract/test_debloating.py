@@ -7,6 +7,8 @@ pace is a matter of arithmetic, which the unit tests hold.
 import pytest
 from penstock.errors import ConfigurationError
 from penstock.network.data_type import DataType
+from penstock.network.events import CancelCheckpointMarker
+from penstock.network.pure import wire
 
 from contract.plane import (
     PATIENCE_MS,
@@ -16,6 +18,7 @@ from contract.plane import (
     eventually,
     partition_id,
 )
+from contract.raw_peer import RECEIVER, RawConsumer
 
 PID = partition_id()
 SEGMENT = 1024
@@ -75,6 +78,32 @@ def test_no_time_makes_buffers_small(plane, environments):
     gate.close()
     partition.release()
     assert_all_returned(producer, consumer)
+
+
+def test_size_holds_for_the_next_buffer(plane):
+    """A6: the buffer that is requested next after the size has come has it already."""
+    producer = plane.environment()
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    writing = plane.writing(partition, "GLOBAL")
+    value = plane.value_of_framed_size(SMALLEST)
+    with RawConsumer(producer.address) as consumer:
+        consumer.request(PID, credit=20)
+        writing.write(value)
+        writing.flush()
+        assert consumer.receive()[0].size == SMALLEST
+        consumer.send(wire.NewBufferSize(SMALLEST, RECEIVER))
+        # Messages are read in order, so the answer to the second one follows the first.
+        consumer.request(PID, receiver=b"2" * 16, credit=1)
+        assert isinstance(consumer.receive(), wire.ErrorResponse)
+        # The open buffer ends with the event; those behind it hold one record each.
+        writing.event(CancelCheckpointMarker(1))
+        assert consumer.receive()[0].data_type == DataType.EVENT_BUFFER
+        writing.write(value, value, plane.value_of_framed_size(SMALLEST + 9), value)
+        writing.flush()
+        sizes = [consumer.receive()[0].size for _ in range(4)]
+        assert sizes == [SMALLEST, SMALLEST, SMALLEST + 9, SMALLEST]
+    partition.release()
+    assert_all_returned(producer)
 
 
 def test_records_over_small_buffers(plane, environments):

@@ -85,7 +85,7 @@ def test_spill_directory_that_fails(tmp_path):
         assert good.records_of(part) == []
         good.clear()
     bad = RecordDeserializer([str(tmp_path / "absent")], THRESHOLD)
-    with pytest.raises(NetworkError, match="absent .*: No such file"):
+    with pytest.raises(NetworkError, match=r"absent .*: No such file"):
         bad.records_of(part)
 
 

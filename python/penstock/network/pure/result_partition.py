@@ -78,7 +78,6 @@ class ResultPartition:
         ]
         self._unicast: list[BufferBuilder | None] = [None] * num_subpartitions
         self._broadcast: BufferBuilder | None = None
-        self._wanted_size = [2**31 - 1] * num_subpartitions
         self._flusher = flusher if flush_timeout_ms > 0 and file is None else None
         self._flush_is_due = False
         self._on_release = on_release
@@ -121,20 +120,20 @@ class ResultPartition:
         if not len(view):
             return
         if builder is None:
-            builder = self._request_builder(subpartition, len(view))
-            self._add_builder(subpartition, builder, 0)
+            builder = self._request_builder(subpartition)
+            self._add_builder(subpartition, builder, 0, needed=len(view))
         elif builder.writable_bytes < len(view) and not self.pool.is_available:
             # A debloated buffer grows while there is no other one to go on in.
             builder.trim(builder.written_bytes + len(view))
         written = builder.append_and_commit(view)
         while written < len(view):
             self._finish_builder(subpartition)
-            builder = self._request_builder(subpartition, len(view) - written)
+            builder = self._request_builder(subpartition)
             count = builder.append_and_commit(view[written:])
             written += count
             # Added after the append, so that the consumer never shows a continuation without
             # knowing how much of it belongs to the earlier record.
-            self._add_builder(subpartition, builder, count)
+            self._add_builder(subpartition, builder, count, needed=count)
         if builder.is_full:
             self._finish_builder(subpartition)
         self._check_written()
@@ -356,7 +355,7 @@ class ResultPartition:
         why = f" ({self._failure_cause})" if self._failure_cause else ""
         return CancelTaskError(f"{self} has been released{why}")
 
-    def _request_builder(self, subpartition: int, needed: int) -> BufferBuilder:
+    def _request_builder(self, subpartition: int) -> BufferBuilder:
         """Finish what the other mode left open, then take a builder, waiting for one."""
         if subpartition == BROADCAST:
             for index in range(self.num_subpartitions):
@@ -366,28 +365,26 @@ class ResultPartition:
         builder = self.pool.request_builder_blocking(subpartition)
         if subpartition == BROADCAST:
             self._broadcast = builder
-            wanted = min(self._wanted_size)
         else:
             self._unicast[subpartition] = builder
-            wanted = self._wanted_size[subpartition]
-        builder.trim(max(needed, wanted))
         return builder
 
-    def _add_builder(self, subpartition: int, builder: BufferBuilder, partial: int) -> None:
+    def _add_builder(
+        self, subpartition: int, builder: BufferBuilder, partial: int, *, needed: int
+    ) -> None:
+        """Show the builder to its readers, and make it as large as they want, or as is needed."""
         consumer = builder.create_buffer_consumer_from_beginning()
         if subpartition != BROADCAST:
-            self._note_size(subpartition, self.subpartitions[subpartition].add(consumer, partial))
-            return
-        try:
-            for index, target in enumerate(self.subpartitions):
-                self._note_size(index, target.add(consumer.copy(), partial))
-        finally:
-            consumer.close()
-
-    def _note_size(self, index: int, size: int) -> None:
+            wanted = [self.subpartitions[subpartition].add(consumer, partial)]
+        else:
+            try:
+                wanted = [each.add(consumer.copy(), partial) for each in self.subpartitions]
+            finally:
+                consumer.close()
         # A refusal means that the reader went away; what is written for it is dropped.
-        if size != REFUSED:
-            self._wanted_size[index] = size
+        sizes = [size for size in wanted if size != REFUSED]
+        if sizes:
+            builder.trim(max(needed, min(sizes)))
 
     def _finish_builder(self, subpartition: int) -> None:
         if subpartition == BROADCAST:
