@@ -12,6 +12,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.time import Duration
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
+from penstock.datastream.collection_elements import encoded_elements
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, execute_job
@@ -313,14 +314,8 @@ class StreamExecutionEnvironment:
             InvalidProgramError: The collection is none.
             SerializationError: An element does not fit the type.
         """
-        from penstock.network.codec import codec_for
-
-        given: Any = collection
-        if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
-            raise InvalidProgramError(f"from_collection takes a list of elements, got {given!r}")
         declared = type_argument(type_info, "from_collection")
-        encode = codec_for(declared).encode
-        elements = [encode(element) for element in collection]
+        elements = encoded_elements(collection, declared)
         return self._source(
             SourceTransformation(
                 "Collection Source",

@@ -81,6 +81,7 @@ class OperatorConfig:
         network_outputs: Outputs that leave it.
         buffer_timeout_ms: Flush interval of its network outputs; -1 and 0 as in Flink.
         output_selectors: Selectors of a split; an element's names are those of all of them.
+        location: The line of the user's program that made it, or None.
     """
 
     id: bytes
@@ -95,6 +96,7 @@ class OperatorConfig:
     network_outputs: tuple[NetworkOutput, ...] = ()
     buffer_timeout_ms: int = 100
     output_selectors: tuple[object, ...] = ()
+    location: str | None = None
 
 
 @dataclass(frozen=True)

@@ -296,6 +296,7 @@ class JobGraphGenerator:
             network_outputs=tuple(network),
             buffer_timeout_ms=node.buffer_timeout_ms,
             output_selectors=tuple(node.output_selectors),
+            location=node.location,
         )
 
     def _edge_type(self, edge: StreamEdge) -> object | None:

@@ -75,6 +75,7 @@ class StreamNode:
     key_type: object | None = None
     resources: Mapping[str, float] = field(default_factory=dict)
     description: str = ""
+    location: str | None = None
     is_source: bool = False
     is_legacy_source: bool = False
     is_sink: bool = False

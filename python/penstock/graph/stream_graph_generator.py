@@ -181,6 +181,7 @@ class StreamGraphGenerator:
                 uid_hash=transformation.uid_hash,
                 resources=transformation.resources,
                 description=transformation.description or name,
+                location=transformation.location,
                 is_source=isinstance(transformation, t.SourceTransformation),
                 is_legacy_source=isinstance(transformation, t.LegacySourceTransformation),
                 is_sink=isinstance(transformation, t.SinkTransformation),

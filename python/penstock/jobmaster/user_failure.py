@@ -58,6 +58,8 @@ def exception_of(failure: Failure) -> BaseException:
     if not isinstance(payload, TaskFailure):
         return JobExecutionError(str(failure))
     where = f"in operator {payload.operator!r}, task {failure.task_name}"
+    if payload.location is not None:
+        where += f", made at {payload.location}"
     error = _rebuild(payload)
     if error is None:
         name = f"{payload.module}.{payload.qualname}"

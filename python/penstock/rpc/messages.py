@@ -85,8 +85,9 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
 class TaskFailure(msgspec.Struct, frozen=True):
     """What is known of an exception that ended a task, without the exception itself.
 
-    ``pickled`` is the exception by cloudpickle where that is possible; only the driver that
-    shipped the job may unpickle it.
+    ``location`` is the line of the user's program that made the operator.  ``pickled`` is the
+    exception by cloudpickle where that is possible; only the driver that shipped the job may
+    unpickle it.
     """
 
     module: str
@@ -95,6 +96,7 @@ class TaskFailure(msgspec.Struct, frozen=True):
     traceback: str
     operator: str
     subtask: int
+    location: str | None = None
     pickled: bytes | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import traceback
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -193,13 +194,28 @@ class OperatorChain:
                 first = first or error
         return first
 
-    def failed_operator(self, error: BaseException) -> str | None:
-        """The name of the operator whose user function raised ``error``."""
+    def failed_operator(self, error: BaseException) -> OperatorConfig | None:
+        """The operator whose user function raised ``error``."""
         for operator, context in zip(
             reversed(self.operators), reversed(self.contexts), strict=True
         ):
             if operator.failed_with is error:
-                return context.name
+                return context.config
+        return None
+
+    def failed_selector(self, error: BaseException) -> str | None:
+        """What it was that raised ``error``, if that chooses the receivers of elements."""
+        codes = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+        for config in (context.config for context in self.contexts):
+            for spec in (leaving.partitioner for leaving in config.network_outputs):
+                for what, function, method in (
+                    ("key selector", spec.key_selector, "get_key"),
+                    ("partitioner", spec.function, "partition"),
+                ):
+                    if function is not None:
+                        code = getattr(bound_function(function, method), "__code__", None)
+                        if code in codes:
+                            return what
         return None
 
     def _create_output(

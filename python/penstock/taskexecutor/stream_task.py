@@ -28,7 +28,7 @@ from penstock.taskexecutor.mailbox import Mailbox, MailboxClosedError
 from penstock.taskexecutor.operator_chain import OperatorChain
 from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.processing_time import ProcessingTimeService
-from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
+from penstock.taskexecutor.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task_input import TaskInput
 from penstock.taskexecutor.time_slice import shorten_time_slices, wants_short_slices
 
@@ -298,6 +298,10 @@ class StreamTask:
 
     def _name_operator(self, error: BaseException) -> None:
         """Notes on an exception of user code which operator it came from."""
-        name = None if self._chain is None else self._chain.failed_operator(error)
-        if name is not None:
-            setattr(error, OPERATOR_ATTRIBUTE, name)
+        if self._chain is None or (config := self._chain.failed_operator(error)) is None:
+            return
+        setattr(error, OPERATOR_ATTRIBUTE, config.name)
+        setattr(error, LOCATION_ATTRIBUTE, config.location)
+        selector = self._chain.failed_selector(error)
+        if selector is not None:
+            error.add_note(f"raised by the {selector} of the elements that the operator emits")

@@ -18,7 +18,10 @@ MAX_TRACEBACK_CHARACTERS = 64 * 1024
 MAX_PICKLED_BYTES = 1024 * 1024
 
 OPERATOR_ATTRIBUTE = "__penstock_operator__"
-"""Set on an exception by the operator that was running user code: the operator's name."""
+"""Set on an exception of user code: the name of the operator that was running it."""
+
+LOCATION_ATTRIBUTE = "__penstock_location__"
+"""Set beside it: the line of the user's program that made the operator, or None."""
 
 _PACKAGE_DIRECTORY = penstock.__path__[0] + os.sep
 
@@ -33,6 +36,7 @@ def describe_failure(error: BaseException, task_name: str, subtask: int) -> Task
         traceback=user_traceback(error)[-MAX_TRACEBACK_CHARACTERS:],
         operator=str(operator),
         subtask=subtask,
+        location=getattr(error, LOCATION_ATTRIBUTE, None),
         pickled=_pickle(error),
     )
 

@@ -4,9 +4,15 @@ import pickle
 import sys
 
 import pytest
-from penstock.common import Configuration, Types
-from penstock.datastream import StreamExecutionEnvironment
-from penstock.errors import InvalidProgramError
+from penstock.common import Configuration, Time, Types
+from penstock.datastream import (
+    BroadcastProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.window import EventTimeSessionWindows, EventTimeTrigger
+from penstock.errors import InvalidProgramError, SerializationError
 
 
 @pytest.fixture
@@ -54,3 +60,116 @@ def test_a_notebook_shows_a_picture(env):
     assert plan.startswith("Job ")
     # Looking at a program does not use it up.
     assert env._repr_svg_() == picture
+
+
+def test_an_element_that_does_not_fit_is_named(env):
+    with pytest.raises(SerializationError) as raised:
+        line = line_here() + 1
+        env.from_collection([1, "two"], Types.INT())
+    message = str(raised.value)
+    assert message.startswith("from_collection: element 1: 'two' (str) is no INT")
+    assert f"\n  at {__file__}:{line}: " in message
+
+
+class KeyedFunction(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+class PlainFunction(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+class Rules(BroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+    def process_broadcast_element(self, value, ctx):
+        pass
+
+
+class Unmergeable(EventTimeTrigger):
+    def can_merge(self):
+        return False
+
+
+PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
+SESSIONS = EventTimeSessionWindows.with_gap(Time.seconds(1))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (
+            lambda s: s.process(KeyedFunction()),
+            "process takes a ProcessFunction, got KeyedFunction, a KeyedProcessFunction; "
+            "call key_by() before it",
+        ),
+        (
+            lambda s: s.key_by(lambda v: v[0]).process(PlainFunction()),
+            "KeyedStream.process takes a KeyedProcessFunction, got PlainFunction, a "
+            "ProcessFunction; make it a KeyedProcessFunction",
+        ),
+        (
+            lambda s: s.connect(s.broadcast()).process(Rules()),
+            "ConnectedStreams.process takes a CoProcessFunction, got Rules, a "
+            "BroadcastProcessFunction; connect with stream.broadcast(state_descriptor)",
+        ),
+        (
+            lambda s: s.map(PlainFunction()),
+            "map takes a MapFunction or a callable, got PlainFunction, a ProcessFunction",
+        ),
+        (
+            lambda s: s.key_by(lambda v: v[0]).sum("count"),
+            "sum: the fields of TupleTypeInfo(String, Integer) have no names, so there is no "
+            "'count': give the position, from 0, or declare a Types.ROW_NAMED",
+        ),
+        (
+            lambda s: s.key_by(lambda v: v[0]).window(SESSIONS).trigger(Unmergeable()),
+            "EventTimeSessionWindows merges windows, Unmergeable does not support that: its "
+            "can_merge() must be true, and on_merge do what follows",
+        ),
+    ],
+)
+def test_mistakes_say_how_to_mend_them(env, mistake, message):
+    stream = env.from_collection([("a", 1)], PAIR)
+    with pytest.raises(InvalidProgramError) as raised:
+        mistake(stream)
+    assert raised.value.args == (message,)
+    assert raised.value.location is not None
+    assert __file__ in raised.value.location
+
+
+def notes_of(stream):
+    """What is noted on the exception that a job ends with."""
+    with pytest.raises((ArithmeticError, IndexError)) as raised:
+        stream.get_execution_environment().execute()
+    return raised.value.__notes__
+
+
+@pytest.fixture
+def running_env():
+    configuration = Configuration.from_dict({"execution.target": "in-process"})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    return env
+
+
+def test_a_failure_at_run_time_names_the_line_that_made_the_operator(running_env):
+    stream = running_env.from_collection([("a", 0)], PAIR)
+    line = line_here() + 1
+    inverted = stream.map(lambda v: 1 / v[1])
+    inverted.print()
+    (note,) = notes_of(inverted)
+    assert note.startswith("in operator 'Map', task ")
+    assert f", made at {__file__}:{line}: inverted = stream.map(" in note
+
+
+def test_a_failure_of_a_key_selector_is_told_from_one_of_the_operator(running_env):
+    stream = running_env.from_collection([("a", 0)], PAIR)
+    keyed = stream.key_by(lambda v: v[2]).reduce(lambda a, b: a)
+    keyed.print()
+    notes = notes_of(keyed)
+    assert notes[0] == "raised by the key selector of the elements that the operator emits"
+    assert notes[1].startswith("in operator 'Source: Collection Source', task ")

@@ -137,6 +137,11 @@ class KeyedStream(DataStream[T], Generic[T]):
             and position >= len(row.get_field_types())
         ):
             raise InvalidProgramError(f"{operation}: {row} has no field {position}")
+        if isinstance(row, TupleTypeInfo) and isinstance(position, str):
+            raise InvalidProgramError(
+                f"{operation}: the fields of {row} have no names, so there is no {position!r}: "
+                "give the position, from 0, or declare a Types.ROW_NAMED"
+            )
         return position
 
     def _reduction(self, descriptor: OperatorDescriptor) -> DataStream[T]:

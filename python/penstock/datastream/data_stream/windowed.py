@@ -75,11 +75,16 @@ class _AnyWindowedStream(Generic[T]):
         """Sets when windows are evaluated.
 
         Raises:
-            InvalidProgramError: It is no Trigger.
+            InvalidProgramError: It is no Trigger, or cannot merge although the windows do.
         """
         given: Any = trigger
         if not isinstance(given, Trigger):
             raise InvalidProgramError(f"trigger takes a Trigger, got {given!r}")
+        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+            raise InvalidProgramError(
+                f"{type(self._assigner).__name__} merges windows, {type(trigger).__name__} does "
+                "not support that: its can_merge() must be true, and on_merge do what follows"
+            )
         self._trigger = trigger
         return self
 
@@ -259,18 +264,3 @@ class AllWindowedStream(_AnyWindowedStream[T]):
     ) -> None:
         """Puts a stream's elements into windows; use `DataStream.window_all`."""
         super().__init__(data_stream._null_keyed(), window_assigner)
-
-    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
-        """Sets when windows are evaluated.
-
-        Raises:
-            InvalidProgramError: It is no Trigger, or cannot merge although the windows do.
-        """
-        super().trigger(trigger)
-        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
-            self._trigger = None
-            raise InvalidProgramError(
-                f"{type(self._assigner).__name__} merges windows, "
-                f"{type(trigger).__name__} does not support that"
-            )
-        return self

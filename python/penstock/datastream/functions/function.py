@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InvalidProgramError
 
@@ -36,10 +36,34 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
     if isinstance(func, function_class) or (or_callable and _plain_callable(func)):
         return
     wanted = f"a {function_class.__name__}" + (" or a callable" if or_callable else "")
-    hint = ""
+    given, hint = repr(func), ""
     if isinstance(func, type) and issubclass(func, function_class):
         hint = f"; the class itself was given, pass an instance: {func.__name__}()"
-    raise InvalidProgramError(f"{where} takes {wanted}, got {func!r}{hint}")
+    elif isinstance(func, Function):
+        kind = _kind(func)
+        given = f"{type(func).__name__}, a {kind}"
+        hint = _HINTS.get((function_class.__name__, kind), "")
+    raise InvalidProgramError(f"{where} takes {wanted}, got {given}{hint}")
+
+
+#: What to do when the function in the second place is given where the first is wanted.
+_HINTS: Final = {
+    ("ProcessFunction", "KeyedProcessFunction"): "; call key_by() before it",
+    ("KeyedProcessFunction", "ProcessFunction"): "; make it a KeyedProcessFunction",
+    ("CoProcessFunction", "KeyedCoProcessFunction"): "; key both streams by key_by()",
+    ("KeyedCoProcessFunction", "CoProcessFunction"): "; make it a KeyedCoProcessFunction",
+    **{
+        (wanted, kind): "; connect with stream.broadcast(state_descriptor)"
+        for wanted in ("CoProcessFunction", "KeyedCoProcessFunction")
+        for kind in ("BroadcastProcessFunction", "KeyedBroadcastProcessFunction")
+    },
+    ("BroadcastProcessFunction", "KeyedBroadcastProcessFunction"): "; key the stream by key_by()",
+}
+
+
+def _kind(func: Function) -> str:
+    """The class of penstock's that a function is of."""
+    return next(c.__name__ for c in type(func).__mro__ if c.__module__.startswith("penstock."))
 
 
 def _plain_callable(func: Any) -> bool:
