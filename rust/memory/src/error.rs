@@ -81,6 +81,8 @@ pub enum PoolError {
         /// MiB that are missing.
         missing_mib: usize,
     },
+    /// The system refuses memory that other processes can read; the text is its own.
+    NotShared(String),
     /// Local pools that should have been gone are still registered.
     PoolsRemain(usize),
 }
@@ -122,6 +124,7 @@ impl fmt::Display for PoolError {
                 "Could not allocate the memory for network buffers: required {required_mib} MiB, \
                  allocated {allocated_mib} MiB, missing {missing_mib} MiB."
             ),
+            Self::NotShared(text) => write!(f, "no memory to share with other processes: {text}"),
             Self::PoolsRemain(count) => {
                 write!(f, "{count} local buffer pools are still registered")
             }

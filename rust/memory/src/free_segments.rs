@@ -2,6 +2,7 @@
 
 use crate::availability::{AvailabilityHelper, Signal};
 use crate::region::SegmentRegion;
+use crate::shared_memory::SharedMemory;
 use crate::slot::SlotRef;
 use crate::sync::Arc;
 
@@ -78,6 +79,11 @@ impl FreeSegments {
         }
         let (available, surplus) = (!self.segments.is_empty(), self.segments.len() > self.owed);
         [self.availability.set(available), self.surplus.set(surplus)]
+    }
+
+    /// The memory of the segments, if other processes can read it.
+    pub(crate) fn shared_memory(&self) -> Option<Arc<SharedMemory>> {
+        self.region.as_ref()?.shared().map(Arc::clone)
     }
 
     /// Counts segments that come back to a destroyed pool; gives out the region with the last.

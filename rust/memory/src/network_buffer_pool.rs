@@ -29,6 +29,7 @@ use crate::local_pool_options::LocalPoolOptions;
 use crate::pooled_segment::PooledSegment;
 use crate::redistribution::{PoolBounds, redistribute};
 use crate::region::SegmentRegion;
+use crate::shared_memory::SharedMemory;
 use crate::short_lock::ShortLock;
 use crate::slot::{Recycler, SegmentSlot, SlotArray, SlotRef};
 use crate::sync::{Arc, Deadline, Mutex, lock};
@@ -71,6 +72,34 @@ impl NetworkBufferPool {
         segment_size: usize,
         request_timeout: Duration,
     ) -> Result<Arc<Self>, PoolError> {
+        Self::with_memory(number_of_segments, segment_size, request_timeout, |size| {
+            let region = SegmentRegion::allocate(number_of_segments, size);
+            region.ok_or_else(|| out_of_memory(number_of_segments, size))
+        })
+    }
+
+    /// As [`new`](Self::new), in memory that other processes of this host can be let read.
+    ///
+    /// # Errors
+    ///
+    /// As of [`new`](Self::new); [`PoolError::NotShared`] if the system refuses such memory.
+    pub fn new_shared(
+        number_of_segments: usize,
+        segment_size: usize,
+        request_timeout: Duration,
+    ) -> Result<Arc<Self>, PoolError> {
+        Self::with_memory(number_of_segments, segment_size, request_timeout, |size| {
+            SegmentRegion::share(number_of_segments, size)
+                .map_err(|error| PoolError::NotShared(error.to_string()))
+        })
+    }
+
+    fn with_memory(
+        number_of_segments: usize,
+        segment_size: usize,
+        request_timeout: Duration,
+        allocate: impl FnOnce(u32) -> Result<SegmentRegion, PoolError>,
+    ) -> Result<Arc<Self>, PoolError> {
         if request_timeout.is_zero() {
             return Err(PoolError::InvalidArgument(
                 "the timeout for requesting network buffers must be positive".to_owned(),
@@ -84,7 +113,8 @@ impl NetworkBufferPool {
                     "a segment of {segment_size} bytes is not between 1 and 2147483647 bytes"
                 ))
             })?;
-        let (region, slots) = allocate_slots(number_of_segments, size)?;
+        let region = allocate(size)?;
+        let slots = slots_of(&region, number_of_segments, size)?;
         let segments: Vec<SlotRef> = slots.refs().rev().collect();
         Ok(Arc::new(Self {
             slots,
@@ -104,6 +134,13 @@ impl NetworkBufferPool {
     #[must_use]
     pub fn segment_size(&self) -> usize {
         self.segment_size
+    }
+
+    /// The memory of all segments, if it was asked for as memory that others can read and the pool
+    /// has it still.
+    #[must_use]
+    pub fn shared_memory(&self) -> Option<Arc<SharedMemory>> {
+        self.free.lock().shared_memory()
     }
 
     /// Segments of the pool; 0 once it is destroyed.
@@ -451,18 +488,20 @@ impl fmt::Debug for NetworkBufferPool {
     }
 }
 
-fn allocate_slots(count: usize, size: u32) -> Result<(SegmentRegion, SlotArray), PoolError> {
-    let failed = || {
-        let mib = count.saturating_mul(size as usize) >> 20;
-        PoolError::OutOfMemory {
-            required_mib: mib,
-            allocated_mib: 0,
-            missing_mib: mib,
-        }
-    };
-    let region = SegmentRegion::allocate(count, size).ok_or_else(failed)?;
+fn out_of_memory(count: usize, size: u32) -> PoolError {
+    let mib = count.saturating_mul(size as usize) >> 20;
+    PoolError::OutOfMemory {
+        required_mib: mib,
+        allocated_mib: 0,
+        missing_mib: mib,
+    }
+}
+
+fn slots_of(region: &SegmentRegion, count: usize, size: u32) -> Result<SlotArray, PoolError> {
     let mut slots = Vec::new();
-    slots.try_reserve_exact(count).map_err(|_| failed())?;
+    slots
+        .try_reserve_exact(count)
+        .map_err(|_| out_of_memory(count, size))?;
     slots.extend((0..count).map(|index| SegmentSlot::pooled(region.segment(index), size)));
-    Ok((region, SlotArray::new(slots)))
+    Ok(SlotArray::new(slots))
 }

@@ -7,6 +7,9 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::shared_memory::SharedMemory;
+use crate::sync::Arc;
+
 /// Alignment of segments: one cache line, so that neighbours do not share one.
 const SEGMENT_ALIGNMENT: usize = 64;
 /// Alignment of the first segment, and of all whose size is a multiple of it: copies between
@@ -15,10 +18,22 @@ const PAGE_BYTES: usize = 4 << 10;
 /// Alignment asked of the allocator.  More than this makes it write the zeros itself.
 const ALLOCATOR_ALIGNMENT: usize = 16;
 
+/// Where the bytes are.
+enum Memory {
+    /// From the allocator.
+    Private {
+        allocation: NonNull<u8>,
+        layout: Layout,
+    },
+    /// Where other processes can read them.
+    Shared(Arc<SharedMemory>),
+}
+
 /// Zeroed memory for a number of segments of one size.
 pub(crate) struct SegmentRegion {
-    allocation: NonNull<u8>,
-    layout: Layout,
+    memory: Memory,
+    /// The first segment.
+    first: NonNull<u8>,
     /// Bytes from the start of one segment to that of the next.
     stride: usize,
 }
@@ -28,41 +43,77 @@ unsafe impl Send for SegmentRegion {}
 // SAFETY: as above; who may access which bytes is decided by the slots.
 unsafe impl Sync for SegmentRegion {}
 
+/// Bytes from the start of one segment of `size` bytes to that of the next.
+fn stride(size: u32) -> usize {
+    (size as usize).next_multiple_of(SEGMENT_ALIGNMENT)
+}
+
 impl SegmentRegion {
     /// Allocates `count` segments of `size` bytes; `None` if there is no such memory.
     pub(crate) fn allocate(count: usize, size: u32) -> Option<Self> {
-        let stride = (size as usize).next_multiple_of(SEGMENT_ALIGNMENT);
+        let stride = stride(size);
         let bytes = stride.checked_mul(count)?.checked_add(PAGE_BYTES)?;
         let layout = Layout::from_size_align(bytes, ALLOCATOR_ALIGNMENT).ok()?;
         // SAFETY: the layout is at least one page large.
         let allocation = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        // SAFETY: the allocation is one page larger than its segments.
+        let first = unsafe { allocation.add(allocation.align_offset(PAGE_BYTES)) };
         Some(Self {
-            allocation,
-            layout,
+            memory: Memory::Private { allocation, layout },
+            first,
+            stride,
+        })
+    }
+
+    /// Allocates `count` segments of `size` bytes that other processes can read.
+    ///
+    /// # Errors
+    /// Whatever the system says that refuses it.
+    pub(crate) fn share(count: usize, size: u32) -> std::io::Result<Self> {
+        let stride = stride(size);
+        let bytes = stride
+            .checked_mul(count)
+            .ok_or(std::io::ErrorKind::OutOfMemory)?;
+        let memory = SharedMemory::create(bytes)?;
+        Ok(Self {
+            first: memory.data(),
+            memory: Memory::Shared(Arc::new(memory)),
             stride,
         })
     }
 
     /// First byte of segment `index`.
     pub(crate) fn segment(&self, index: usize) -> NonNull<u8> {
-        let start = self.allocation.align_offset(PAGE_BYTES) + index * self.stride;
-        debug_assert!(start + self.stride <= self.layout.size());
-        // SAFETY: the allocation is one page larger than its segments.
-        unsafe { self.allocation.add(start) }
+        // SAFETY: the memory was made for as many segments.
+        unsafe { self.first.add(index * self.stride) }
+    }
+
+    /// The memory, if other processes can read it.
+    pub(crate) fn shared(&self) -> Option<&Arc<SharedMemory>> {
+        match &self.memory {
+            Memory::Private { .. } => None,
+            Memory::Shared(memory) => Some(memory),
+        }
     }
 }
 
 impl Drop for SegmentRegion {
     fn drop(&mut self) {
-        // SAFETY: the memory was allocated with this layout and is freed once.
-        unsafe { dealloc(self.allocation.as_ptr(), self.layout) };
+        if let Memory::Private { allocation, layout } = self.memory {
+            // SAFETY: the memory was allocated with this layout and is freed once.
+            unsafe { dealloc(allocation.as_ptr(), layout) };
+        }
     }
 }
 
 impl fmt::Debug for SegmentRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = match &self.memory {
+            Memory::Private { layout, .. } => layout.size(),
+            Memory::Shared(memory) => memory.bytes(),
+        };
         f.debug_struct("SegmentRegion")
-            .field("bytes", &self.layout.size())
+            .field("bytes", &bytes)
             .finish_non_exhaustive()
     }
 }

@@ -72,7 +72,9 @@ impl From<PoolError> for Error {
             PoolError::Insufficient { .. } | PoolError::Timeout { .. } => {
                 Self::InsufficientBuffers(text)
             }
-            PoolError::OutOfMemory { .. } => Self::InsufficientBuffers(text),
+            PoolError::OutOfMemory { .. } | PoolError::NotShared(_) => {
+                Self::InsufficientBuffers(text)
+            }
             PoolError::InvalidArgument(_) | PoolError::PoolsRemain(_) => Self::IllegalState(text),
         }
     }

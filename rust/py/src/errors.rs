@@ -43,7 +43,7 @@ pub(crate) fn pool_error(py: Python<'_>, error: &PoolError) -> PyErr {
             exception(py, "InsufficientBuffersError", &message)
         }
         PoolError::InvalidArgument(_) => PyValueError::new_err(message),
-        PoolError::OutOfMemory { .. } => PyMemoryError::new_err(message),
+        PoolError::OutOfMemory { .. } | PoolError::NotShared(_) => PyMemoryError::new_err(message),
         PoolError::NetworkPoolDestroyed | PoolError::PoolsRemain(_) => {
             exception(py, "IllegalStateError", &message)
         }

@@ -1,0 +1,224 @@
+//! Memory that other processes of this host can map.
+//!
+//! It is a file without a name, sealed against changes of its size and against writers other than
+//! its owner: whoever has mapped it can read all of it for as long as he likes, also when the owner
+//! is gone.  A process gets the descriptor from the owner, by ways that this crate does not know.
+
+use std::fmt;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+// Not those of `sync`: the other side of the flag is no thread of a model.
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// The size of a file is a multiple of this.
+const PAGE_BYTES: usize = 4 << 10;
+/// What `statfs` calls the file system of sealed files; those of huge pages have another one, and
+/// may have no page where they are read.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// A mapped file.
+struct Mapping {
+    data: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping belongs to no thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; who may access which bytes is decided by those who have it.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(file: BorrowedFd<'_>, bytes: usize, protection: ProtFlags) -> Result<Self> {
+        // SAFETY: the kernel chooses an address at which nothing lies.
+        let data = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                protection,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        }?;
+        let data = NonNull::new(data.cast()).ok_or(ErrorKind::OutOfMemory)?;
+        Ok(Self { data, bytes })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this size, and whoever has a pointer into it has the mapping.
+        let unmapped = unsafe { rustix::mm::munmap(self.data.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok());
+    }
+}
+
+/// Zeroed memory of this process that others may map; pages are resident once they are touched.
+pub struct SharedMemory {
+    file: OwnedFd,
+    mapping: Mapping,
+}
+
+impl SharedMemory {
+    /// Makes at least `bytes` bytes of it.
+    ///
+    /// # Errors
+    /// Whatever the system says that refuses it.
+    pub fn create(bytes: usize) -> Result<Self> {
+        let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = rustix::fs::memfd_create("penstock", flags)?;
+        rustix::fs::ftruncate(&file, bytes as u64)?;
+        let mapping = Mapping::new(file.as_fd(), bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        // Behind the mapping: from here on nobody gets another one that he can write to.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&file, seals)?;
+        Ok(Self { file, mapping })
+    }
+
+    /// What [`ForeignMemory::map`] asks for.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The first byte, at the start of a page.
+    pub(crate) fn data(&self) -> NonNull<u8> {
+        self.mapping.data
+    }
+
+    /// Bytes in all.
+    pub(crate) fn bytes(&self) -> usize {
+        self.mapping.bytes
+    }
+
+    /// Where in this memory these bytes lie; `None` when they lie elsewhere.
+    #[must_use]
+    pub fn offset_of(&self, bytes: &[u8]) -> Option<usize> {
+        let offset = bytes
+            .as_ptr()
+            .addr()
+            .checked_sub(self.data().addr().get())?;
+        let end = offset.checked_add(bytes.len())?;
+        (end <= self.bytes()).then_some(offset)
+    }
+}
+
+impl fmt::Debug for SharedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedMemory")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The [`SharedMemory`] of another process, to be read.
+pub struct ForeignMemory(Mapping);
+
+impl ForeignMemory {
+    /// Maps it, if it can never have fewer bytes than now.
+    ///
+    /// # Errors
+    /// `InvalidData` when the file is no such memory; else what the system says that cannot map it.
+    pub fn map(file: BorrowedFd<'_>) -> Result<Self> {
+        let refused = |why: &str| Error::new(ErrorKind::InvalidData, why.to_owned());
+        let seals = rustix::fs::fcntl_get_seals(file)
+            .map_err(|error| refused(&format!("memory without seals: {error}")))?;
+        if !seals.contains(SealFlags::SHRINK) {
+            return Err(refused("memory that may shrink"));
+        }
+        if rustix::fs::fstatfs(file)?.f_type as u64 != TMPFS_MAGIC {
+            return Err(refused("memory of another kind than pages"));
+        }
+        let bytes = usize::try_from(rustix::fs::fstat(file)?.st_size)
+            .ok()
+            .filter(|&bytes| bytes >= PAGE_BYTES)
+            .ok_or_else(|| refused("memory smaller than a page"))?;
+        Ok(Self(Mapping::new(file, bytes, ProtFlags::READ)?))
+    }
+
+    /// Fills `into` with the bytes from `offset` on; false when there are not as many.
+    ///
+    /// Bytes that their owner changes meanwhile may come as they were or as they are.
+    #[must_use]
+    pub fn copy_to(&self, offset: u64, into: &mut [u8]) -> bool {
+        let Ok(offset) = usize::try_from(offset) else {
+            return false;
+        };
+        match offset.checked_add(into.len()) {
+            Some(end) if end <= self.0.bytes => {}
+            _ => return false,
+        }
+        // SAFETY: the offset lies in the mapping.
+        let from = unsafe { self.0.data.add(offset) };
+        // SAFETY: the range lies in the mapping, whose size is sealed; `into` is memory of this
+        // process alone.  Any bytes are valid ones, so their owner can spoil only what he sends.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), into.len()) };
+        true
+    }
+}
+
+impl fmt::Debug for ForeignMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignMemory")
+            .field("bytes", &self.0.bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A flag that another process sees: once it is raised, bytes that were lent are not what they
+/// were any more.
+#[derive(Debug)]
+pub struct SharedFlag(SharedMemory);
+
+impl SharedFlag {
+    /// Makes a flag that is down.
+    ///
+    /// # Errors
+    /// As of [`SharedMemory::create`].
+    pub fn create() -> Result<Self> {
+        SharedMemory::create(size_of::<AtomicU32>()).map(Self)
+    }
+
+    /// What [`ForeignFlag::map`] asks for.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.0.descriptor()
+    }
+
+    /// Raises it before anything that this thread writes later.
+    pub fn raise(&self) {
+        // SAFETY: a page holds a word, aligned, which is accessed as an atomic only.
+        let word = unsafe { self.0.data().cast::<AtomicU32>().as_ref() };
+        word.store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The [`SharedFlag`] of another process.
+#[derive(Debug)]
+pub struct ForeignFlag(ForeignMemory);
+
+impl ForeignFlag {
+    /// Maps it.
+    ///
+    /// # Errors
+    /// As of [`ForeignMemory::map`].
+    pub fn map(file: BorrowedFd<'_>) -> Result<Self> {
+        ForeignMemory::map(file).map(Self)
+    }
+
+    /// Whether it was raised before something that this thread has read.
+    #[must_use]
+    pub fn is_raised(&self) -> bool {
+        fence(Ordering::SeqCst);
+        // SAFETY: a page holds a word, aligned, which is accessed as an atomic only.
+        let word = unsafe { self.0.0.data.cast::<AtomicU32>().as_ref() };
+        // Relaxed: the only kind of load that memory mapped to be read allows.
+        word.load(Ordering::Relaxed) != 0
+    }
+}
