@@ -126,3 +126,63 @@ class RawProducer:
     def accept_silently(self) -> RawPeer:
         """Accept without a word."""
         return RawPeer(self._socket.accept()[0])
+
+
+def _same_host_name(address) -> str:
+    return f"\0penstock-data/{address[0]}/{address[1]}"
+
+
+class SameHostConsumer(RawConsumer):
+    """Connects to the Unix socket beside a data port and keeps the descriptors that it is shown."""
+
+    def __init__(self, address, token: bytes = TOKEN) -> None:
+        self.descriptors: list[int] = []
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(_same_host_name(address))
+            RawPeer.__init__(self, sock)
+            self._prove_token(token)
+        except BaseException:
+            sock.close()
+            raise
+
+    def exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            piece, descriptors, _, _ = socket.recv_fds(self.socket, count - len(data), 8)
+            self.descriptors += descriptors
+            if not piece:
+                raise EOFError(f"{len(data)} of {count} bytes")
+            data += piece
+        return data
+
+    def __exit__(self, *_):
+        super().__exit__()
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+
+class SameHostProducer(RawProducer):
+    """Listens on the Unix socket beside a data port and shows descriptors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._beside = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._beside.settimeout(PATIENCE_MS / 1000)
+        self._beside.bind(_same_host_name(self.address))
+        self._beside.listen()
+
+    def __exit__(self, *_):
+        super().__exit__()
+        self._beside.close()
+
+    def accept(self, descriptors=(), token: bytes = TOKEN) -> RawPeer:
+        peer = RawPeer(self._beside.accept()[0])
+        nonce = os.urandom(32)
+        peer.socket.sendall(nonce)
+        proof = _prove(token, peer.exactly(64)[:32], b"server")
+        if descriptors:
+            assert socket.send_fds(peer.socket, [proof], list(descriptors)) == len(proof)
+        else:
+            peer.socket.sendall(proof)
+        return peer

@@ -13,7 +13,8 @@ use std::time::Duration;
 use hmac::{Hmac, Mac};
 use penstock_network::framing::{FramingLimits, RecordDeserializer};
 use penstock_network::wire::{
-    BUFFER_RESPONSE, BufferResponse, FrameHeader, HEADER_BYTES, decode_body, decompress, encode,
+    BUFFER_REFERENCE, BUFFER_RESPONSE, BufferReference, BufferResponse, FrameHeader, HEADER_BYTES,
+    decode_body, decompress, encode,
 };
 use penstock_network::{EnvironmentConfig, NetworkEnvironment, event};
 use sha2::Sha256;
@@ -36,6 +37,10 @@ pub(crate) fn frames(mut input: &[u8]) {
                 && let Ok(response) = BufferResponse::decode(fields, decoded.body_bytes)
             {
                 assert_eq!(response.encode()[HEADER_BYTES..], fields[..]);
+            }
+        } else if decoded.id == BUFFER_REFERENCE {
+            if let Ok(reference) = BufferReference::decode(body) {
+                assert_eq!(reference.encode()[HEADER_BYTES..], *body);
             }
         } else if let Ok(message) = decode_body(decoded.id, body) {
             let mut again = Vec::new();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use penstock_memory::debloat::DebloatOptions;
-use penstock_memory::{LocalPoolOptions, NetworkBufferPool};
+use penstock_memory::{LocalPoolOptions, NetworkBufferPool, PoolError};
 
 use crate::error::{Error, Result};
 use crate::framing::{FramingLimits, SpillDirectories, random_bytes};
@@ -51,7 +51,8 @@ pub struct EnvironmentConfig {
     pub connect_timeout: Duration,
     /// How long a peer may take to prove itself once it is connected, TLS included.
     pub handshake_timeout: Duration,
-    /// Whether executors of the same host are reached by Unix sockets instead of TCP.
+    /// Whether executors of the same host are reached by Unix sockets and shared memory instead of
+    /// TCP.
     pub same_host_path: bool,
     /// What is shown on connections to other hosts, which are then encrypted.
     pub tls: Option<TlsIdentity>,
@@ -175,14 +176,10 @@ impl NetworkEnvironment {
     /// a thread cannot start, `Authentication` when the TLS identity cannot be used.
     pub fn new(config: EnvironmentConfig) -> Result<Self> {
         let config = Arc::new(config);
-        let pool = NetworkBufferPool::new(
-            config.num_segments,
-            config.segment_bytes,
-            config.request_timeout,
-        )?;
+        let pool = make_pool(&config)?;
         let manager = Arc::new(PartitionManager::default());
         let receiver_prefix = random_bytes()?;
-        let transport = Transport::start(&config, &manager)?;
+        let transport = Transport::start(&config, &manager, pool.shared_memory())?;
         let flusher = match OutputFlusher::start() {
             Ok(flusher) => flusher,
             Err(error) => {
@@ -442,6 +439,27 @@ impl NetworkEnvironment {
         id[8..].copy_from_slice(&number.to_be_bytes());
         id
     }
+}
+
+/// The buffers: where consumers of this host can read them, if any may come.
+fn make_pool(config: &EnvironmentConfig) -> Result<Arc<NetworkBufferPool>> {
+    let EnvironmentConfig {
+        num_segments,
+        segment_bytes,
+        request_timeout,
+        ..
+    } = *config;
+    if config.same_host_path {
+        match NetworkBufferPool::new_shared(num_segments, segment_bytes, request_timeout) {
+            Err(error @ PoolError::NotShared(_)) => log::warn!(
+                "buffers of {} go to executors of this host by sockets: {error}",
+                config.executor_id
+            ),
+            made => return Ok(made?),
+        }
+    }
+    let pool = NetworkBufferPool::new(num_segments, segment_bytes, request_timeout)?;
+    Ok(pool)
 }
 
 impl Drop for NetworkEnvironment {

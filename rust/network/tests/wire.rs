@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use penstock_network::Error;
 use penstock_network::wire::{
-    BUFFER_RESPONSE_BYTES, BufferResponse, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES,
-    Message, PartitionRequest, decode_body, encode,
+    BUFFER_REFERENCE_BYTES, BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse, ErrorBody,
+    ErrorTexts, FrameHeader, HEADER_BYTES, Message, PartitionRequest, decode_body, encode,
 };
 
 fn frame(message: &Message) -> Vec<u8> {
@@ -85,6 +85,47 @@ fn buffer_responses_have_a_header_of_43_bytes() {
 }
 
 #[test]
+fn references_have_51_bytes() {
+    let response = BufferResponse {
+        receiver: [9; 16],
+        subpartition: 1,
+        sequence_number: 2,
+        backlog: 3,
+        data_type: 1,
+        compressed: false,
+        size: 5,
+    };
+    let offset = 0x0102_0304_0506_0708;
+    let reference = BufferReference { response, offset };
+    let bytes = reference.encode();
+    assert_eq!(bytes.len(), 51);
+    assert_eq!(bytes[..9], [0, 0, 0, 51, 0xBA, 0xDC, 0x0F, 0xFE, 13]);
+    assert_eq!(bytes[9..43], response.encode()[9..]);
+    assert_eq!(bytes[43..], [1, 2, 3, 4, 5, 6, 7, 8]);
+    let header = FrameHeader::decode(bytes.first_chunk().unwrap(), 0).unwrap();
+    assert_eq!(header.body_bytes, BUFFER_REFERENCE_BYTES - HEADER_BYTES);
+    let body = &bytes[HEADER_BYTES..];
+    assert_eq!(BufferReference::decode(body), Ok(reference));
+    assert!(BufferReference::decode(&body[..41]).is_err());
+    assert!(BufferReference::decode(&[body, &[0]].concat()).is_err());
+    assert!(BufferReference::decode(&[]).is_err());
+    for (compressed, size) in [(true, 5), (false, 0), (false, 1 << 31)] {
+        let response = BufferResponse {
+            compressed,
+            size,
+            ..response
+        };
+        let wrong = BufferReference { response, offset }.encode();
+        assert!(BufferReference::decode(&wrong[HEADER_BYTES..]).is_err());
+    }
+    // A reference is not a control message, and has one length.
+    assert!(decode_body(13, body).is_err());
+    let mut longer = *bytes.first_chunk().unwrap();
+    longer[3] += 1;
+    assert!(FrameHeader::decode(&longer, 100).is_err());
+}
+
+#[test]
 fn every_message_survives_the_round_trip() {
     let receiver = [7; 16];
     let texts = |name: &str| ErrorTexts {
@@ -138,6 +179,8 @@ fn every_message_survives_the_round_trip() {
             segment: 2,
             receiver,
         },
+        Message::UseSharedMemory,
+        Message::ReturnReferences { count: 4 },
     ];
     for message in messages {
         let bytes = frame(&message);
@@ -177,7 +220,7 @@ fn long_errors_are_cut() {
 #[test]
 fn wrong_headers_are_refused() {
     let good = frame(&Message::CloseRequest);
-    for (at, value) in [(4, 0), (8, 12), (0, 0x80), (0, 0x7F), (3, 8)] {
+    for (at, value) in [(4, 0), (8, 15), (0, 0x80), (0, 0x7F), (3, 8)] {
         let mut bad = good.clone();
         bad[at] = value;
         let header = FrameHeader::decode(bad.first_chunk().unwrap(), 100);
@@ -191,11 +234,25 @@ fn wrong_headers_are_refused() {
 proptest! {
     /// Random bodies are refused or decoded, and what decodes encodes to the same bytes.
     #[test]
-    fn random_bodies_do_no_harm(id in 0_u8..14, body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bodies_do_no_harm(id in 0_u8..17, body in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(message) = decode_body(id, &body)
             && !matches!(message, Message::ErrorResponse { .. })
         {
             prop_assert_eq!(&frame(&message)[HEADER_BYTES..], &body[..]);
+        }
+    }
+
+    /// What decodes as a reference encodes to the same bytes.
+    #[test]
+    fn random_references_do_no_harm(body in prop::collection::vec(any::<u8>(), 38..46)) {
+        // Half of them with types and flags that are known.
+        let mut body = body;
+        if body[0] % 2 == 0 {
+            body[28] %= 12;
+            body[29] = 0;
+        }
+        if let Ok(reference) = BufferReference::decode(&body) {
+            prop_assert_eq!(&reference.encode()[HEADER_BYTES..], &body[..]);
         }
     }
 }

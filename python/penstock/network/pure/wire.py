@@ -23,6 +23,8 @@ id    message                sent by  body
 11    SegmentId              client   i32 subpartition, i32 segment, receiver 16
 ====  =====================  =======  ====================================================
 
+Ids 12 to 14 are between native executors of one host only: ``docs/formats/same-host.md``.
+
 An error is ``i32 length`` and UTF-8 for each of: class name, message, traceback; then ``i32``
 number of causes and the same three strings for each.
 """

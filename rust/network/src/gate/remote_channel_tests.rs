@@ -22,7 +22,8 @@ impl Fixture {
             .create_buffer_pool(LocalPoolOptions::new(floating, floating))
             .unwrap();
         let config = Arc::new(EnvironmentConfig::new("executor", b"token"));
-        let transport = Transport::start(&config, &Arc::new(PartitionManager::default())).unwrap();
+        let transport =
+            Transport::start(&config, &Arc::new(PartitionManager::default()), None).unwrap();
         // Its thread would take credits under the tests' hands.
         transport.close();
         let config = RemoteChannelConfig {

@@ -6,6 +6,7 @@ use penstock_memory::{Buffer, DataType};
 
 use super::connection::exceeds_staging;
 use super::inbound::{Inbound, Payload, PayloadKind, Target};
+use super::lending::Borrower;
 use super::outbound::Outbound;
 use super::receivers::ReceiverMap;
 use super::socket::Peer;
@@ -14,8 +15,8 @@ use crate::event::MAX_EVENT_BYTES;
 use crate::gate::{RemoteInputChannel, SingleInputGate};
 use crate::sync::Arc;
 use crate::wire::{
-    BUFFER_RESPONSE, BUFFER_RESPONSE_BYTES, BufferResponse, ErrorBody, FrameHeader, HEADER_BYTES,
-    Message, ReceiverId, decode_body, decompress,
+    BUFFER_REFERENCE, BUFFER_RESPONSE, BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse,
+    ErrorBody, FrameHeader, HEADER_BYTES, Message, ReceiverId, decode_body, decompress,
 };
 
 /// Frames that readers may wait for while the socket has more.
@@ -34,6 +35,8 @@ pub(super) struct ClientChannels {
     held: Vec<Arc<SingleInputGate>>,
     held_frames: usize,
     held_bytes: usize,
+    /// Reads what the producer sends references to.
+    borrower: Option<Borrower>,
 }
 
 impl ClientChannels {
@@ -62,29 +65,36 @@ impl ClientChannels {
         }
     }
 
-    /// Handles every whole frame that has been read.
+    /// From now on references may come.
+    pub(super) fn borrow_by(&mut self, borrower: Borrower) {
+        self.borrower = Some(borrower);
+    }
+
+    /// Handles every whole frame that has been read; returns how many bytes were copied from where
+    /// the producer has them.
     pub(super) fn handle_frames(
         &mut self,
         inbound: &mut Inbound,
         outbound: &mut Outbound,
         peer: Peer,
-    ) -> Result<()> {
+    ) -> Result<usize> {
+        let mut copied = 0;
         loop {
             if inbound.in_payload() {
                 match inbound.take_payload() {
                     Some(payload) => self.on_payload(payload, outbound, peer)?,
-                    None => return Ok(()),
+                    None => return Ok(copied),
                 }
                 continue;
             }
             let staged = inbound.staged();
             let Some((header, rest)) = staged.split_first_chunk::<HEADER_BYTES>() else {
-                return Ok(());
+                return Ok(copied);
             };
             let header = FrameHeader::decode(header, MAX_EVENT_BYTES)?;
             if header.id == BUFFER_RESPONSE {
                 let Some(fields) = rest.first_chunk() else {
-                    return Ok(());
+                    return Ok(copied);
                 };
                 let response = BufferResponse::decode(fields, header.body_bytes)?;
                 let size = response.size as usize;
@@ -100,6 +110,13 @@ impl ClientChannels {
                 let target = self.target(&response)?;
                 inbound.begin_payload(PayloadKind::Buffer(response), size, target);
             } else if let Some(body) = rest.get(..header.body_bytes) {
+                if header.id == BUFFER_REFERENCE {
+                    let reference = BufferReference::decode(body)?;
+                    inbound.consume(HEADER_BYTES + header.body_bytes);
+                    self.on_reference(&reference, outbound)?;
+                    copied += reference.response.size as usize;
+                    continue;
+                }
                 let message = decode_body(header.id, body)?;
                 inbound.consume(HEADER_BYTES + header.body_bytes);
                 self.on_message(message, outbound, peer)?;
@@ -108,8 +125,16 @@ impl ClientChannels {
                 let target = Target::Heap(vec![0; header.body_bytes]);
                 inbound.begin_payload(PayloadKind::Control(header.id), header.body_bytes, target);
             } else {
-                return Ok(());
+                return Ok(copied);
             }
+        }
+    }
+
+    /// Tells the producer which of its buffers it may use again.
+    pub(super) fn return_references(&mut self, outbound: &mut Outbound) {
+        let count = self.borrower.as_mut().map_or(0, Borrower::take_owed);
+        if count > 0 {
+            outbound.push_message(&Message::ReturnReferences { count });
         }
     }
 
@@ -143,13 +168,41 @@ impl ClientChannels {
             return Ok(Target::Heap(vec![0; size]));
         }
         match channel.take_buffer()? {
-            Some(buffer) if buffer.capacity() < size => Err(Error::CorruptStream(format!(
-                "a buffer of {size} bytes for segments of {}",
-                buffer.capacity()
-            ))),
+            Some(buffer) if buffer.capacity() < size => Err(too_large(size, buffer.capacity())),
             Some(buffer) => Ok(Target::Pooled(buffer)),
             None => Ok(Target::Skip),
         }
+    }
+
+    /// Copies what a reference refers to into a buffer of its channel.
+    fn on_reference(&mut self, reference: &BufferReference, outbound: &mut Outbound) -> Result<()> {
+        let response = &reference.response;
+        let Some(borrower) = &mut self.borrower else {
+            return Err(Error::CorruptStream(
+                "a reference to memory not shown".into(),
+            ));
+        };
+        borrower.borrow();
+        let data_type = data_type(response)?;
+        if !data_type.is_buffer() {
+            return Err(Error::CorruptStream("a reference to an event".into()));
+        }
+        let Some(channel) = self.channels.get(&response.receiver) else {
+            return Ok(());
+        };
+        let Some(mut buffer) = channel.take_buffer()? else {
+            return Ok(());
+        };
+        let (size, capacity) = (response.size as usize, buffer.capacity());
+        let Some(into) = buffer.as_mut_slice().get_mut(..size) else {
+            return Err(too_large(size, capacity));
+        };
+        borrower.copy(reference.offset, into)?;
+        buffer.set_size(size)?;
+        let buffer = Some(buffer.into_buffer(data_type));
+        let arrived = channel.on_buffer(buffer, response.sequence_number, response.backlog);
+        self.on_arrived(response, arrived, outbound);
+        Ok(())
     }
 
     fn on_event(
@@ -278,6 +331,12 @@ fn announce(receiver: ReceiverId, credit: i32, outbound: &mut Outbound) {
     if credit > 0 {
         outbound.push_message(&Message::AddCredit { credit, receiver });
     }
+}
+
+fn too_large(size: usize, capacity: usize) -> Error {
+    Error::CorruptStream(format!(
+        "a buffer of {size} bytes for segments of {capacity}"
+    ))
 }
 
 fn data_type(response: &BufferResponse) -> Result<DataType> {

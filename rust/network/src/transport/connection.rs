@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use super::auth::{self, ANSWER_BYTES, NONCE_BYTES, PROOF_BYTES, Role};
 use super::client::ClientChannels;
 use super::inbound::{Inbound, STAGING_BYTES};
+use super::io_thread::Context;
+use super::lending::{Borrower, Lender};
 use super::news::News;
 use super::outbound::Outbound;
 use super::server::ServerReaders;
@@ -13,6 +15,7 @@ use super::socket::{Peer, Socket};
 use crate::error::{Error, Result};
 use crate::framing::random_bytes;
 use crate::gate::RemoteInputChannel;
+use crate::sync::Arc;
 use crate::wire::Message;
 
 /// Bytes read or written in one turn before other connections have theirs.
@@ -153,7 +156,8 @@ impl Connection {
     }
 
     /// Goes on with the handshake as far as the staged bytes allow.
-    pub(super) fn shake_hands(&mut self, token: &[u8]) -> Result<()> {
+    fn shake_hands(&mut self, context: &Context) -> Result<()> {
+        let token = &context.config.token;
         loop {
             let staged = self.inbound.staged();
             match &self.phase {
@@ -168,7 +172,7 @@ impl Connection {
                     nonce.copy_from_slice(theirs);
                     let proof = auth::prove(token, &nonce, Role::Server)?;
                     self.inbound.consume(ANSWER_BYTES);
-                    self.outbound.push_bytes(&proof);
+                    self.show_memory(context, &proof);
                     self.open();
                 }
                 Phase::AwaitNonce => {
@@ -188,10 +192,69 @@ impl Connection {
                     };
                     auth::verify(token, nonce, Role::Server, proof)?;
                     self.inbound.consume(PROOF_BYTES);
+                    self.map_memory()?;
                     self.open();
                 }
             }
         }
+    }
+
+    /// Sends the server's proof, and with it, on the same host, the memory where buffers lie.
+    fn show_memory(&mut self, context: &Context, proof: &[u8]) {
+        let mut sent = 0;
+        if let (Socket::SameHost(stream), Some(memory)) = (&self.socket, &context.memory)
+            // The descriptors belong to the proof, so nothing may wait before it.
+            && self.outbound.is_empty()
+        {
+            let shown = Lender::new(Arc::clone(memory)).and_then(|lender| {
+                let sent = stream.send_with_descriptors(proof, &lender.descriptors())?;
+                Ok((sent, lender))
+            });
+            match shown {
+                Ok((count, lender)) => {
+                    sent = count;
+                    self.outbound.lender = Some(lender);
+                }
+                Err(error) => log::warn!(
+                    "buffers go to {} by the socket, for memory cannot be shown to it: {error}",
+                    self.peer
+                ),
+            }
+        }
+        if sent < proof.len() {
+            self.outbound.push_bytes(&proof[sent..]);
+        }
+    }
+
+    /// Maps the memory that the server has shown, if it has, and accepts it.
+    fn map_memory(&mut self) -> Result<()> {
+        let (Socket::SameHost(stream), Side::Client(channels)) = (&mut self.socket, &mut self.side)
+        else {
+            return Ok(());
+        };
+        let descriptors = stream.take_descriptors();
+        if descriptors.is_empty() {
+            return Ok(());
+        }
+        // Reading has stopped behind the descriptors.
+        self.readable = true;
+        match Borrower::map(&descriptors) {
+            Ok(borrower) => {
+                channels.borrow_by(borrower);
+                self.outbound.push_message(&Message::UseSharedMemory);
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(Error::CorruptStream(format!(
+                    "what {} shows is not to be mapped: {error}",
+                    self.peer
+                )));
+            }
+            Err(error) => log::warn!(
+                "buffers of {} come by the socket, for its memory cannot be mapped: {error}",
+                self.peer
+            ),
+        }
+        Ok(())
     }
 
     fn open(&mut self) {
@@ -205,16 +268,17 @@ impl Connection {
     ///
     /// # Errors
     /// What ends the connection; `PartitionConnection` when the peer closed it.
-    pub(super) fn receive(&mut self, context: &super::io_thread::Context) -> Result<()> {
+    pub(super) fn receive(&mut self, context: &Context) -> Result<()> {
         let received = self.read_turn(context);
         // Also when that was the end: some channel may have come to its own end before.
         if let Side::Client(channels) = &mut self.side {
             channels.announce_gates();
+            channels.return_references(&mut self.outbound);
         }
         received
     }
 
-    fn read_turn(&mut self, context: &super::io_thread::Context) -> Result<()> {
+    fn read_turn(&mut self, context: &Context) -> Result<()> {
         let mut turn = 0;
         while self.readable && turn < TURN_BYTES {
             match self.inbound.read(&mut self.socket) {
@@ -225,10 +289,10 @@ impl Connection {
                     // A short read has emptied the socket; only its end is not announced again.
                     self.readable = filled || self.ending;
                     if !matches!(self.phase, Phase::Open) {
-                        self.shake_hands(&context.config.token)?;
+                        self.shake_hands(context)?;
                     }
                     if matches!(self.phase, Phase::Open) {
-                        self.handle_frames(context)?;
+                        turn += self.handle_frames(context)?;
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -238,13 +302,15 @@ impl Connection {
         Ok(())
     }
 
-    fn handle_frames(&mut self, context: &super::io_thread::Context) -> Result<()> {
+    /// Handles what has been read; returns how many bytes were copied past the socket.
+    fn handle_frames(&mut self, context: &Context) -> Result<usize> {
         match &mut self.side {
             Side::Client(channels) => {
                 channels.handle_frames(&mut self.inbound, &mut self.outbound, self.peer)
             }
             Side::Server(readers) => {
-                readers.handle_frames(&mut self.inbound, &mut self.outbound, context)
+                readers.handle_frames(&mut self.inbound, &mut self.outbound, context)?;
+                Ok(0)
             }
         }
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use penstock_memory::SharedMemory;
 
 use super::connection::{Connection, Phase, Side};
 use super::link::Link;
@@ -44,6 +45,8 @@ pub(super) struct Context {
     pub(super) config: Arc<EnvironmentConfig>,
     /// How connections between hosts are encrypted, if they are.
     pub(super) tls: Option<Tls>,
+    /// Where the pool's buffers lie, if consumers of this host may read them there.
+    pub(super) memory: Option<Arc<SharedMemory>>,
 }
 
 /// The state of the I/O thread.
@@ -68,6 +71,7 @@ impl IoThread {
         manager: Arc<PartitionManager>,
         config: Arc<EnvironmentConfig>,
         tls: Option<Tls>,
+        memory: Option<Arc<SharedMemory>>,
     ) -> Self {
         Self {
             poll,
@@ -77,6 +81,7 @@ impl IoThread {
                 manager,
                 config,
                 tls,
+                memory,
             },
             connections: HashMap::new(),
             clients: HashMap::new(),
@@ -322,7 +327,7 @@ impl IoThread {
             None
         };
         let mut socket = match same_host {
-            Some(stream) => Socket::SameHost(SameHostStream::new(stream)),
+            Some(stream) => Socket::SameHost(SameHostStream::connecting(stream)),
             None => {
                 let stream = TcpStream::connect(address).map_err(failed)?;
                 match &self.context.tls {

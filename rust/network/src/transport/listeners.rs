@@ -76,7 +76,7 @@ impl Listeners {
             same_host::prepare(&accepted.0)?;
             Ok(accepted)
         })?;
-        let stream = SameHostStream::new(stream);
+        let stream = SameHostStream::accepted(stream);
         Some((Socket::SameHost(stream), Peer::SameHost))
     }
 }

@@ -17,6 +17,7 @@ mod client;
 mod connection;
 mod inbound;
 mod io_thread;
+mod lending;
 mod link;
 mod listeners;
 mod news;
@@ -34,6 +35,7 @@ use std::thread::JoinHandle;
 #[cfg(not(loom))]
 use mio::Waker;
 use mio::{Poll, Token};
+use penstock_memory::SharedMemory;
 
 pub(crate) use self::link::Link;
 use self::listeners::Listeners;
@@ -92,10 +94,12 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Binds the data port and starts the I/O thread.
+    /// Binds the data port and starts the I/O thread, which shows `memory`, where buffers lie, to
+    /// consumers of this host.
     pub(crate) fn start(
         config: &Arc<EnvironmentConfig>,
         manager: &Arc<PartitionManager>,
+        memory: Option<Arc<SharedMemory>>,
     ) -> Result<Arc<Self>> {
         let tls = config.tls.as_ref().map(Tls::new).transpose()?;
         let bind = || {
@@ -122,6 +126,7 @@ impl Transport {
             Arc::clone(manager),
             Arc::clone(config),
             tls,
+            memory,
         );
         let thread = std::thread::Builder::new()
             .name("penstock-io".into())

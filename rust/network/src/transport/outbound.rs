@@ -8,7 +8,8 @@ use std::io::{ErrorKind, IoSlice, Write};
 
 use penstock_memory::Buffer;
 
-use crate::wire::{BUFFER_RESPONSE_BYTES, Message, encode};
+use super::lending::Lender;
+use crate::wire::{BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse, Message, encode};
 
 /// Slices handed to one write: a header and a payload for 64 buffers.
 const MAX_SLICES: usize = 128;
@@ -43,6 +44,8 @@ pub(super) struct Outbound {
     offset: usize,
     /// Bytes of all frames that are not written yet.
     bytes: usize,
+    /// Takes buffers that the peer copies from where they lie.
+    pub(super) lender: Option<Lender>,
 }
 
 impl Outbound {
@@ -77,8 +80,16 @@ impl Outbound {
         }
     }
 
-    /// Queues a buffer behind its header.
-    pub(super) fn push_buffer(&mut self, header: [u8; BUFFER_RESPONSE_BYTES], buffer: Buffer) {
+    /// Queues a buffer behind its header, or a reference to where it lies.
+    pub(super) fn push_buffer(&mut self, response: BufferResponse, buffer: Buffer) {
+        if let Some(lender) = &mut self.lender
+            && let Some(offset) = lender.offset_of(&buffer)
+        {
+            lender.lend(buffer);
+            self.push_bytes(&BufferReference { response, offset }.encode());
+            return;
+        }
+        let header = response.encode();
         if buffer.size() <= COPIED_BYTES {
             self.push_bytes(&header);
             self.push_bytes(buffer.as_slice());

@@ -3,12 +3,23 @@
 //! A Unix socket announces room with every piece that its reader takes, also when nobody has waited
 //! for it, and would wake the I/O thread each time.  So room is asked for after a write that did
 //! not get through, and not any more after one that did.
+//!
+//! Descriptors come with the bytes of the handshake, when whoever has connected waits for them;
+//! later ones are closed by the kernel.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use mio::event::Source;
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use super::lending::DESCRIPTORS;
 
 /// The stream and where it is registered.
 pub(super) struct SameHostStream {
@@ -16,15 +27,66 @@ pub(super) struct SameHostStream {
     registration: Option<(Registry, Token)>,
     /// Whether the poll reports room.
     awaits_room: bool,
+    /// Descriptors that came, while it is time for them.
+    descriptors: Option<Vec<OwnedFd>>,
 }
 
 impl SameHostStream {
-    pub(super) fn new(stream: UnixStream) -> Self {
+    /// A stream that was accepted.
+    pub(super) fn accepted(stream: UnixStream) -> Self {
         Self {
             stream,
             registration: None,
             awaits_room: false,
+            descriptors: None,
         }
+    }
+
+    /// A stream to somebody who may send descriptors before the first frame.
+    pub(super) fn connecting(stream: UnixStream) -> Self {
+        Self {
+            descriptors: Some(Vec::new()),
+            ..Self::accepted(stream)
+        }
+    }
+
+    /// The descriptors that came; from now on there are none.
+    pub(super) fn take_descriptors(&mut self) -> Vec<OwnedFd> {
+        self.descriptors.take().unwrap_or_default()
+    }
+
+    /// Writes bytes, with descriptors at the first of them.
+    pub(super) fn send_with_descriptors(
+        &self,
+        bytes: &[u8],
+        descriptors: &[BorrowedFd<'_>; DESCRIPTORS],
+    ) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let fits = ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        debug_assert!(fits);
+        let flags = SendFlags::NOSIGNAL;
+        let sent = sendmsg(&self.stream, &[IoSlice::new(bytes)], &mut ancillary, flags)?;
+        Ok(sent)
+    }
+
+    /// Reads, and keeps the descriptors that come along.
+    fn receive(
+        stream: &UnixStream,
+        into: &mut [IoSliceMut<'_>],
+        descriptors: &mut Vec<OwnedFd>,
+    ) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = recvmsg(stream, into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                // Too many are still too many; none is worth keeping then.
+                let free = (DESCRIPTORS + 1).saturating_sub(descriptors.len());
+                descriptors.extend(rights.take(free));
+            }
+        }
+        Ok(received.bytes)
     }
 
     pub(super) fn stream(&self) -> &UnixStream {
@@ -55,11 +117,17 @@ impl SameHostStream {
 
 impl Read for SameHostStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.stream.read(into)
+        match &mut self.descriptors {
+            None => self.stream.read(into),
+            Some(found) => Self::receive(&self.stream, &mut [IoSliceMut::new(into)], found),
+        }
     }
 
     fn read_vectored(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.stream.read_vectored(into)
+        match &mut self.descriptors {
+            None => self.stream.read_vectored(into),
+            Some(found) => Self::receive(&self.stream, into, found),
+        }
     }
 }
 
@@ -116,7 +184,7 @@ mod tests {
     fn room_is_announced_to_those_who_wait_for_it() {
         let mut poll = Poll::new().unwrap();
         let (stream, mut peer) = UnixStream::pair().unwrap();
-        let mut stream = SameHostStream::new(stream);
+        let mut stream = SameHostStream::accepted(stream);
         let on = Interest::READABLE | Interest::WRITABLE;
         stream.register(poll.registry(), Token(0), on).unwrap();
         assert_eq!(announced(&mut poll), 1);

@@ -198,6 +198,16 @@ impl ServerReaders {
                     self.fail_reader(number, &error, outbound);
                 }
             }
+            Message::UseSharedMemory => match &mut outbound.lender {
+                Some(lender) => lender.accept()?,
+                None => {
+                    return Err(Error::CorruptStream("memory that was not shown".into()));
+                }
+            },
+            Message::ReturnReferences { count } => match &mut outbound.lender {
+                Some(lender) => lender.take_back(count)?,
+                None => return Err(Error::CorruptStream("buffers that were not lent".into())),
+            },
             Message::SegmentId { .. } => {
                 log::warn!("nothing here keeps segments; message ignored");
             }
@@ -405,7 +415,7 @@ impl ServerReaders {
                 buffer = Buffer::from_bytes(block, buffer.data_type());
                 buffer.set_compressed(true);
             }
-            let header = BufferResponse {
+            let response = BufferResponse {
                 receiver: reader.receiver,
                 subpartition: reader.subpartition as i32,
                 sequence_number: next.sequence_number,
@@ -414,7 +424,7 @@ impl ServerReaders {
                 compressed: buffer.is_compressed(),
                 size: buffer.size() as u32,
             };
-            outbound.push_buffer(header.encode(), buffer);
+            outbound.push_buffer(response, buffer);
             let more = match next.next_type {
                 DataType::None => false,
                 next_type => next_type.is_event() || reader.credits > 0,

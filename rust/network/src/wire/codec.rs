@@ -90,6 +90,11 @@ fn encode_body(message: &Message, out: &mut Vec<u8>) -> u8 {
             put_int_and_receiver(out, *segment, receiver);
             11
         }
+        Message::UseSharedMemory => 12,
+        Message::ReturnReferences { count } => {
+            out.extend_from_slice(&count.to_be_bytes());
+            14
+        }
     }
 }
 
@@ -172,6 +177,10 @@ pub fn decode_body(id: u8, body: &[u8]) -> Result<Message> {
             subpartition: input.int()?,
             segment: input.int()?,
             receiver: input.receiver()?,
+        },
+        12 => Message::UseSharedMemory,
+        14 => Message::ReturnReferences {
+            count: input.int()?,
         },
         _ => {
             return Err(Error::CorruptStream(format!(

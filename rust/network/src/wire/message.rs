@@ -1,9 +1,9 @@
 //! The messages of the protocol as values; `BufferResponse` is apart because its payload never
-//! passes through a message.
+//! passes through a message, and `BufferReference` because it is so like it.
 
 use super::{PartitionId, ReceiverId};
 
-/// Every message except `BufferResponse`.
+/// Every message except `BufferResponse` and `BufferReference`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// A channel failed, or, without a receiver, the whole connection.
@@ -70,6 +70,13 @@ pub enum Message {
         segment: i32,
         /// The channel.
         receiver: ReceiverId,
+    },
+    /// The consumer has mapped the producer's memory: buffers may come as references.
+    UseSharedMemory,
+    /// The consumer has what the oldest references referred to.
+    ReturnReferences {
+        /// How many; positive.
+        count: i32,
     },
 }
 

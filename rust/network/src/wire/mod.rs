@@ -17,10 +17,15 @@
 //! 9   BacklogAnnouncement   P->C  i32 backlog, receiver 16
 //! 10  NewBufferSize         C->P  i32 size, receiver 16
 //! 11  SegmentId             C->P  i32 subpartition, i32 segment, receiver 16
+//! 12  UseSharedMemory       C->P  -
+//! 13  BufferReference       P->C  the fields of a BufferResponse, i64 offset; no payload
+//! 14  ReturnReferences      C->P  i32 count
 //!
 //! error   three texts (class, message, traceback), each i32 length + UTF-8;
 //!         i32 number of causes, the same three texts for each
 //! ```
+//!
+//! The last three are of the same-host path only: see `docs/formats/same-host.md`.
 //!
 //! Decoding never trusts a length: every frame kind has a limit, and a body must be consumed to
 //! its last byte.
@@ -45,6 +50,12 @@ pub const BUFFER_RESPONSE_BYTES: usize = HEADER_BYTES + 34;
 pub const MAX_CONTROL_FRAME_BYTES: usize = 1 << 20;
 /// Message id of `BufferResponse`.
 pub const BUFFER_RESPONSE: u8 = 0;
+/// Bytes of a `BufferReference`, frame header included.
+pub const BUFFER_REFERENCE_BYTES: usize = BUFFER_RESPONSE_BYTES + 8;
+/// Message id of `BufferReference`.
+pub const BUFFER_REFERENCE: u8 = 13;
+/// The largest message id.
+const LAST_ID: u8 = 14;
 
 /// Identifies one input channel on its connection.
 pub type ReceiverId = [u8; 16];
@@ -73,14 +84,14 @@ impl FrameHeader {
                 "wrong frame magic 0x{magic:08X}"
             )));
         }
-        if id > 11 {
+        if id > LAST_ID {
             return Err(Error::CorruptStream(format!("unknown message id {id}")));
         }
         let length = i32::from_be_bytes([l0, l1, l2, l3]);
-        let limit = if id == BUFFER_RESPONSE {
-            BUFFER_RESPONSE_BYTES + max_payload_bytes
-        } else {
-            MAX_CONTROL_FRAME_BYTES
+        let limit = match id {
+            BUFFER_RESPONSE => BUFFER_RESPONSE_BYTES + max_payload_bytes,
+            BUFFER_REFERENCE => BUFFER_REFERENCE_BYTES,
+            _ => MAX_CONTROL_FRAME_BYTES,
         };
         match usize::try_from(length) {
             Ok(length) if (HEADER_BYTES..=limit).contains(&length) => Ok(Self {
@@ -93,6 +104,9 @@ impl FrameHeader {
         }
     }
 }
+
+/// The fields of a `BufferResponse` as they lie behind its frame header.
+type BufferFields = [u8; BUFFER_RESPONSE_BYTES - HEADER_BYTES];
 
 /// The fields of a `BufferResponse`, payload excepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,35 +136,45 @@ impl BufferResponse {
         bytes[0..4].copy_from_slice(&total.to_be_bytes());
         bytes[4..8].copy_from_slice(&MAGIC.to_be_bytes());
         bytes[8] = BUFFER_RESPONSE;
-        bytes[9..25].copy_from_slice(&self.receiver);
-        bytes[25..29].copy_from_slice(&self.subpartition.to_be_bytes());
-        bytes[29..33].copy_from_slice(&self.sequence_number.to_be_bytes());
-        bytes[33..37].copy_from_slice(&self.backlog.to_be_bytes());
-        bytes[37] = self.data_type;
-        bytes[38] = u8::from(self.compressed);
-        bytes[39..43].copy_from_slice(&self.size.to_be_bytes());
+        self.put_fields(&mut bytes[HEADER_BYTES..]);
         bytes
+    }
+
+    fn put_fields(&self, fields: &mut [u8]) {
+        fields[0..16].copy_from_slice(&self.receiver);
+        fields[16..20].copy_from_slice(&self.subpartition.to_be_bytes());
+        fields[20..24].copy_from_slice(&self.sequence_number.to_be_bytes());
+        fields[24..28].copy_from_slice(&self.backlog.to_be_bytes());
+        fields[28] = self.data_type;
+        fields[29] = u8::from(self.compressed);
+        fields[30..34].copy_from_slice(&self.size.to_be_bytes());
     }
 
     /// Reads the fields that follow the frame header and checks `size` against the frame length.
     ///
     /// # Errors
     /// `CorruptStream` when the size disagrees with the frame or the data type is unknown.
-    pub fn decode(
-        fields: &[u8; BUFFER_RESPONSE_BYTES - HEADER_BYTES],
-        body_bytes: usize,
-    ) -> Result<Self> {
+    pub fn decode(fields: &BufferFields, body_bytes: usize) -> Result<Self> {
+        let response = Self::decode_fields(fields)?;
+        if Some(response.size as usize) != body_bytes.checked_sub(fields.len()) {
+            return Err(Error::CorruptStream(format!(
+                "buffer size {} disagrees with a frame body of {body_bytes} bytes",
+                response.size
+            )));
+        }
+        Ok(response)
+    }
+
+    fn decode_fields(fields: &BufferFields) -> Result<Self> {
         let word = |at: usize| {
             i32::from_be_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]])
         };
         let mut receiver = [0; 16];
         receiver.copy_from_slice(&fields[..16]);
         let size = word(30);
-        if usize::try_from(size).ok() != body_bytes.checked_sub(fields.len()) {
-            return Err(Error::CorruptStream(format!(
-                "buffer size {size} disagrees with a frame body of {body_bytes} bytes"
-            )));
-        }
+        let Ok(size) = u32::try_from(size) else {
+            return Err(Error::CorruptStream(format!("a buffer of {size} bytes")));
+        };
         if fields[28] > 11 {
             return Err(Error::CorruptStream(format!(
                 "unknown data type {}",
@@ -170,7 +194,57 @@ impl BufferResponse {
             backlog: word(24),
             data_type: fields[28],
             compressed: fields[29] == 1,
-            size: size.unsigned_abs(),
+            size,
         })
+    }
+}
+
+/// A buffer that lies in memory which the consumer has mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BufferReference {
+    /// The fields of the buffer, whose payload does not follow.
+    pub response: BufferResponse,
+    /// Where in that memory the payload begins.
+    pub offset: u64,
+}
+
+impl BufferReference {
+    /// Writes the whole frame.
+    #[must_use]
+    pub fn encode(&self) -> [u8; BUFFER_REFERENCE_BYTES] {
+        let mut bytes = [0; BUFFER_REFERENCE_BYTES];
+        bytes[0..4].copy_from_slice(&(BUFFER_REFERENCE_BYTES as u32).to_be_bytes());
+        bytes[4..8].copy_from_slice(&MAGIC.to_be_bytes());
+        bytes[8] = BUFFER_REFERENCE;
+        let (fields, offset) = bytes[HEADER_BYTES..].split_at_mut(size_of::<BufferFields>());
+        self.response.put_fields(fields);
+        offset.copy_from_slice(&self.offset.to_be_bytes());
+        bytes
+    }
+
+    /// Reads the body of the frame.
+    ///
+    /// # Errors
+    /// `CorruptStream` when the body has another length, or is not that of a buffer of records as
+    /// they are: nothing else is referred to.
+    pub fn decode(body: &[u8]) -> Result<Self> {
+        let Some((fields, offset)) = body.split_first_chunk() else {
+            return Err(Error::CorruptStream(
+                "a reference ends within the fields of its buffer".into(),
+            ));
+        };
+        let Ok(offset) = offset.try_into().map(u64::from_be_bytes) else {
+            return Err(Error::CorruptStream(format!(
+                "a reference of {} bytes",
+                body.len()
+            )));
+        };
+        let response = BufferResponse::decode_fields(fields)?;
+        if response.compressed || response.size == 0 {
+            return Err(Error::CorruptStream(
+                "a reference to a compressed or empty buffer".into(),
+            ));
+        }
+        Ok(Self { response, offset })
     }
 }

@@ -1,0 +1,159 @@
+//! Buffers that a consumer on the same host copies from where they lie.
+//!
+//! The producer shows the consumer the memory of its pool, and sends references to buffers in it
+//! instead of their bytes.  It keeps what it has lent until the consumer has returned it.  When the
+//! connection ends before that, a flag is raised and the buffers go back to their pool at once: a
+//! consumer looks at the flag after it has copied, so what was written there since is never taken
+//! for what was sent.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use penstock_memory::{Buffer, ForeignFlag, ForeignMemory, SharedFlag, SharedMemory};
+
+use crate::error::{Error, Result};
+use crate::sync::Arc;
+
+/// Descriptors that a producer shows: the memory and the flag.
+pub(super) const DESCRIPTORS: usize = 2;
+
+/// Buffers smaller than this are sent as they are, in bytes: a reference must be returned.
+const MIN_LENT_BYTES: usize = 512;
+
+/// The producer's end.
+pub(super) struct Lender {
+    memory: Arc<SharedMemory>,
+    flag: SharedFlag,
+    /// Whether the consumer has said that it has mapped both.
+    accepted: bool,
+    /// What the consumer has not returned, oldest first.
+    lent: VecDeque<Buffer>,
+}
+
+impl Lender {
+    pub(super) fn new(memory: Arc<SharedMemory>) -> io::Result<Self> {
+        Ok(Self {
+            memory,
+            flag: SharedFlag::create()?,
+            accepted: false,
+            lent: VecDeque::new(),
+        })
+    }
+
+    /// What the consumer is shown.
+    pub(super) fn descriptors(&self) -> [BorrowedFd<'_>; DESCRIPTORS] {
+        [self.memory.descriptor(), self.flag.descriptor()]
+    }
+
+    /// The consumer has mapped the memory.
+    ///
+    /// # Errors
+    /// `CorruptStream` when it says so twice.
+    pub(super) fn accept(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.accepted, true) {
+            return Err(Error::CorruptStream("memory accepted twice".into()));
+        }
+        Ok(())
+    }
+
+    /// Where the consumer finds the bytes of `buffer`, if it is to be lent.
+    pub(super) fn offset_of(&self, buffer: &Buffer) -> Option<u64> {
+        let lends = self.accepted
+            && buffer.size() >= MIN_LENT_BYTES
+            && buffer.data_type().is_buffer()
+            && !buffer.is_compressed();
+        let offset = self.memory.offset_of(buffer).filter(|_| lends)?;
+        Some(offset as u64)
+    }
+
+    pub(super) fn lend(&mut self, buffer: Buffer) {
+        self.lent.push_back(buffer);
+    }
+
+    /// The consumer has what the oldest `count` references referred to.
+    ///
+    /// # Errors
+    /// `CorruptStream` when there are not as many.
+    pub(super) fn take_back(&mut self, count: i32) -> Result<()> {
+        match usize::try_from(count) {
+            Ok(returned @ 1..) if returned <= self.lent.len() => {
+                self.lent.drain(..returned);
+                Ok(())
+            }
+            _ => Err(Error::CorruptStream(format!(
+                "{count} buffers returned of {} lent",
+                self.lent.len()
+            ))),
+        }
+    }
+}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        if !self.lent.is_empty() {
+            self.flag.raise();
+        }
+    }
+}
+
+/// The consumer's end.
+pub(super) struct Borrower {
+    memory: ForeignMemory,
+    flag: ForeignFlag,
+    /// References that came and were not returned.
+    owed: i32,
+}
+
+impl Borrower {
+    /// Maps what the producer shows.
+    ///
+    /// # Errors
+    /// `InvalidData` when it is nothing that could be mapped without danger, else whatever the
+    /// system says.
+    pub(super) fn map(descriptors: &[OwnedFd]) -> io::Result<Self> {
+        let [memory, flag] = descriptors else {
+            return Err(io::Error::new(
+                ErrorKind::InvalidData,
+                format!("{} descriptors", descriptors.len()),
+            ));
+        };
+        Ok(Self {
+            memory: ForeignMemory::map(memory.as_fd())?,
+            flag: ForeignFlag::map(flag.as_fd())?,
+            owed: 0,
+        })
+    }
+
+    /// A reference has come, whatever becomes of it.
+    pub(super) fn borrow(&mut self) {
+        self.owed += 1;
+    }
+
+    /// Copies what a reference refers to.
+    ///
+    /// # Errors
+    /// `CorruptStream` when it refers to what is not there; `PartitionConnection` when the producer
+    /// has given up the connection.
+    pub(super) fn copy(&self, offset: u64, into: &mut [u8]) -> Result<()> {
+        if !self.memory.copy_to(offset, into) {
+            return Err(Error::CorruptStream(format!(
+                "a reference to {} bytes at {offset}, outside of the shared memory",
+                into.len()
+            )));
+        }
+        if self.flag.is_raised() {
+            return Err(Error::PartitionConnection(
+                "The remote executor has closed the connection with buffers under way. This might \
+                 indicate that the remote executor was lost."
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// How many references to return now.
+    pub(super) fn take_owed(&mut self) -> i32 {
+        std::mem::take(&mut self.owed)
+    }
+}
