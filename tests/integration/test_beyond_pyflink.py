@@ -10,6 +10,9 @@ from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.common.watermark_generator import WatermarkGenerator
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import (
+    KeyedMultipleInputProcessFunction,
+    MultipleConnectedStreams,
+    MultipleInputProcessFunction,
     ProcessFunction,
     SinkFunction,
     SourceFunction,
@@ -17,12 +20,14 @@ from penstock.datastream import (
     WindowFunction,
 )
 from penstock.datastream.functions import FlatJoinFunction, ProcessJoinFunction
+from penstock.datastream.state import ValueStateDescriptor
 from penstock.datastream.window import (
     CountEvictor,
     CountTrigger,
     GlobalWindows,
     TumblingEventTimeWindows,
 )
+from penstock.errors import InvalidProgramError
 
 LEFT = [("k", 1), ("k", 5), ("j", 12), ("j", 21)]
 RIGHT = [("k", 2), ("j", 13), ("j", 25), ("x", 26)]
@@ -196,3 +201,56 @@ def test_a_limit_ends_a_source_without_end(env):
         3,
         4,
     ]
+
+
+class Numbered(MultipleInputProcessFunction):
+    def process_element(self, input_number, value, ctx):
+        yield input_number, value
+
+
+class Latest(KeyedMultipleInputProcessFunction):
+    """Emits what a key has when event time ends: the sum of all streams."""
+
+    def open(self, runtime_context):
+        self.sum = runtime_context.get_state(ValueStateDescriptor("sum", Types.INT()))
+
+    def process_element(self, input_number, value, ctx):
+        self.sum.update((self.sum.value() or 0) + value[1])
+        ctx.timer_service().register_event_time_timer(1_000_000)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), self.sum.value()
+
+
+def test_several_streams_in_the_hands_of_one_function(env):
+    streams = [env.from_collection([number, number * 10]) for number in range(1, 4)]
+    # The first input is a union: both of its streams have its number.
+    joined = MultipleConnectedStreams(streams[0].union(env.from_collection([7])), *streams[1:])
+    found = results(joined.process(Numbered()))
+    assert found == [(0, 1), (0, 10), (0, 7), (1, 2), (1, 20), (2, 3), (2, 30)]
+
+
+@pytest.mark.parametrize("mode", ["STREAMING", "BATCH"])
+def test_several_keyed_streams_share_their_keys(mode):
+    env = StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict({"execution.target": "local", "execution.runtime-mode": mode})
+    )
+    env.set_parallelism(2)
+    keyed = [
+        env.from_collection([(f"k{i}", number) for i in range(5)]).key_by(
+            lambda v: v[0], Types.STRING()
+        )
+        for number in (1, 10, 100)
+    ]
+    found = results(MultipleConnectedStreams(*keyed).process(Latest()))
+    assert found == [(f"k{i}", 111) for i in range(5)]
+
+
+def test_keyed_and_unkeyed_streams_do_not_mix(env):
+    stream = env.from_collection([("a", 1)])
+    with pytest.raises(InvalidProgramError, match="keyed streams or streams without keys"):
+        MultipleConnectedStreams(stream, stream.key_by(lambda v: v[0]))
+    with pytest.raises(InvalidProgramError, match=r"takes a KeyedMultipleInputProcessFunction"):
+        MultipleConnectedStreams(stream.key_by(lambda v: v[0])).process(Numbered())
+    with pytest.raises(InvalidProgramError, match="takes DataStreams, got"):
+        MultipleConnectedStreams(stream, [1])

@@ -14,6 +14,8 @@ Sinks: `sink_function`, `print_sink`, `file_sink`, `collect_sink`, `sink_writer`
 
 Two inputs: `co_map`, `co_flat_map`, `co_process`, `keyed_co_process`, `broadcast_process`,
 `keyed_broadcast_process`, `interval_join`.
+
+Any number of inputs: `multiple_input_process`, `keyed_multiple_input_process`.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from penstock.taskexecutor.state.snapshot import OperatorSnapshot, redistribute
 from penstock.testing.operator_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
+    MultipleInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
     TwoInputStreamOperatorTestHarness,
 )
@@ -14,6 +15,7 @@ __all__ = [
     "CollectedRecord",
     "KeyedOneInputStreamOperatorTestHarness",
     "KeyedTwoInputStreamOperatorTestHarness",
+    "MultipleInputStreamOperatorTestHarness",
     "OneInputStreamOperatorTestHarness",
     "OperatorSnapshot",
     "ProcessFunctionTestHarnesses",

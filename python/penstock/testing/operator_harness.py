@@ -231,6 +231,22 @@ class KeyedOneInputStreamOperatorTestHarness(OneInputStreamOperatorTestHarness):
         super().__init__(descriptor, key_selectors=(key_selector,), **options)
 
 
+class MultipleInputStreamOperatorTestHarness(_OperatorTestHarness):
+    """Runs an operator with any number of inputs, counted from 0."""
+
+    def process_element(self, input_number: int, value: Any, timestamp: int | None = None) -> None:
+        """Gives an input an element; ``timestamp`` in ms, None for none."""
+        self._process(input_number, value, timestamp)
+
+    def process_watermark(self, input_number: int, timestamp: int) -> None:
+        """Moves event time of an input."""
+        self.operator.get_input(input_number).process_watermark(timestamp)
+
+    def process_watermark_status(self, input_number: int, *, idle: bool) -> None:
+        """Makes an input idle or active."""
+        self.operator.get_input(input_number).process_status(idle)
+
+
 class TwoInputStreamOperatorTestHarness(_OperatorTestHarness):
     """Runs an operator with two inputs."""
 

@@ -10,6 +10,7 @@ from penstock.datastream.functions import (
     AsyncRetryStrategy,
     BroadcastProcessFunction,
     KeyedCoProcessFunction,
+    KeyedMultipleInputProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
     ProcessJoinFunction,
@@ -26,6 +27,7 @@ from penstock.graph.operators import OperatorDescriptor
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
+    MultipleInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
     ProcessFunctionTestHarnesses,
 )
@@ -373,3 +375,48 @@ def test_batch_feeds_keyed_functions_key_by_key_in_time_order():
             (("b", 1), none),
             ("timer", "b"),
         ]
+
+
+class TotalOfAll(KeyedMultipleInputProcessFunction):
+    """Adds what all streams have of a key, and tells it a second of event time later."""
+
+    def open(self, runtime_context):
+        self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.INT()))
+
+    def process_element(self, input_number, value, ctx):
+        self.total.update((self.total.value() or 0) + value[1])
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() + 1000)
+        return [(input_number, ctx.get_current_key())]
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), self.total.value(), timestamp
+
+
+def three_keyed_inputs():
+    return MultipleInputStreamOperatorTestHarness(
+        OperatorDescriptor("keyed_multiple_input_process", TotalOfAll(), {"num_inputs": 3}),
+        key_selectors=(lambda v: v[0],) * 3,
+    )
+
+
+def test_an_operator_of_three_streams_shares_keys_and_waits_for_the_slowest():
+    with three_keyed_inputs() as old:
+        for number in range(3):
+            old.process_element(number, ("a", 10**number), number)
+        old.process_watermark(0, 5000)
+        old.process_watermark(1, 4000)
+        snapshot = old.snapshot(1)
+    assert old.values == [(0, "a"), (1, "a"), (2, "a")]
+    assert old.output.watermarks == []
+    new = three_keyed_inputs()
+    new.initialize_state(snapshot)
+    with new:
+        new.process_watermark(0, 5000)
+        new.process_watermark_status(1, idle=True)
+        new.process_watermark(2, 1001)
+        assert new.values == [("a", 111, 1000), ("a", 111, 1001)]
+        assert new.output.watermarks == [1001]
+        assert new.output.statuses == []
+        for number in (0, 2):
+            new.process_watermark_status(number, idle=True)
+        assert new.output.statuses == [True]

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from penstock.datastream.data_stream.keyed import (
         KeyedStream,
     )
+    from penstock.datastream.data_stream.multiple_connected import (
+        MultipleConnectedStreams,
+    )
     from penstock.datastream.data_stream.sink import (
         DataStreamSink,
     )
@@ -44,6 +47,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "KeyedStream",
+    "MultipleConnectedStreams",
     "WindowedStream",
 ]
 
@@ -56,6 +60,7 @@ __getattr__, __dir__ = lazy_exports(
         "CloseableIterator": "collect",
         "ConnectedStreams": "connected",
         "KeyedStream": "keyed",
+        "MultipleConnectedStreams": "multiple_connected",
         "DataStreamSink": "sink",
         "DataStream": "stream",
         "WINDOW_STATE_NAME": "windowed",

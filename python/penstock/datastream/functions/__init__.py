@@ -46,6 +46,10 @@ if TYPE_CHECKING:
         OutputSelector,
         ProcessJoinFunction,
     )
+    from penstock.datastream.functions.multiple_input import (
+        KeyedMultipleInputProcessFunction,
+        MultipleInputProcessFunction,
+    )
     from penstock.datastream.functions.process import (
         CoProcessFunction,
         KeyedCoProcessFunction,
@@ -98,9 +102,11 @@ __all__ = [
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
+    "KeyedMultipleInputProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateStore",
     "MapFunction",
+    "MultipleInputProcessFunction",
     "NullByteKeySelector",
     "OutputSelector",
     "ParallelSourceFunction",
@@ -153,6 +159,8 @@ __getattr__, __dir__ = lazy_exports(
         "ProcessJoinFunction": "join",
         "CoProcessFunction": "process",
         "KeyedCoProcessFunction": "process",
+        "KeyedMultipleInputProcessFunction": "multiple_input",
+        "MultipleInputProcessFunction": "multiple_input",
         "KeyedProcessFunction": "process",
         "ProcessFunction": "process",
         "KeyedStateStore": "runtime_context",

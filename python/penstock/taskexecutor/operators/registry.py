@@ -38,6 +38,8 @@ _FACTORIES: Final = {
     "co_flat_map": ("operators.two_input", "create_co_flat_map"),
     "co_process": ("operators.two_input", "create_co_process"),
     "keyed_co_process": ("operators.two_input", "create_keyed_co_process"),
+    "multiple_input_process": ("operators.two_input", "create_multiple_input_process"),
+    "keyed_multiple_input_process": ("operators.two_input", "create_multiple_input_process"),
     "broadcast_process": ("operators.broadcast", "create_broadcast_process"),
     "keyed_broadcast_process": ("operators.broadcast", "create_keyed_broadcast_process"),
     "interval_join": ("operators.interval_join", "create_interval_join"),

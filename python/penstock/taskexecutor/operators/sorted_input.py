@@ -27,6 +27,7 @@ SORTED_KINDS = frozenset(
         "window",
         "co_process",
         "keyed_co_process",
+        "keyed_multiple_input_process",
         "keyed_broadcast_process",
         "interval_join",
     }

@@ -1,7 +1,8 @@
-"""Operators with two inputs, and those of connected streams without broadcast state."""
+"""Operators with several inputs, and those of connected streams without broadcast state."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.output_tag import OutputTag
@@ -18,7 +19,7 @@ from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyServi
 from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.taskexecutor.operator_context import OperatorContext
 
@@ -53,14 +54,33 @@ def create_keyed_co_process(context: OperatorContext) -> StreamOperator:
     return create_co_process(context)
 
 
-class OperatorInput(Input):
-    """One of the two inputs of an operator."""
+def create_multiple_input_process(context: OperatorContext) -> StreamOperator:
+    """A MultipleInputProcessFunction, or the keyed one, of ``arguments["num_inputs"]`` streams.
 
-    def __init__(self, operator: TwoInputOperator, number: int) -> None:
-        """Creates input ``number``, counted from 0."""
+    Raises:
+        InvalidProgramError: An input of a keyed one is not keyed.
+    """
+    function: Any = context.descriptor.function
+    numbers = range(context.descriptor.arguments["num_inputs"])
+    is_keyed = context.descriptor.kind == "keyed_multiple_input_process"
+    if is_keyed and any(context.key_selector(number) is None for number in numbers):
+        msg = f"{context.name!r} is a keyed function of several streams, but one is not keyed"
+        raise InvalidProgramError(msg)
+    return CoProcessOperator(
+        context, [partial(function.process_element, number) for number in numbers]
+    )
+
+
+class OperatorInput(Input):
+    """One of the inputs of an operator."""
+
+    def __init__(
+        self, operator: MultipleInputOperator, number: int, take: Callable[[Any, int], None]
+    ) -> None:
+        """Creates input ``number``, counted from 0, whose elements ``take`` gets."""
         self.operator = operator
         self.number = number
-        self.take = operator.process1 if number == 0 else operator.process2
+        self.take = take
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
@@ -94,18 +114,31 @@ class OperatorInput(Input):
         )
 
 
-class TwoInputOperator(FunctionOperator):
-    """Base of the operators with two inputs; event time is the smaller of both."""
+class MultipleInputOperator(FunctionOperator):
+    """Base of the operators with several inputs; event time is the smallest of all."""
+
+    def __init__(self, user_function: Any, takes: Sequence[Callable[[Any, int], None]]) -> None:
+        """Creates the operator.
+
+        Args:
+            user_function: A function object, or None.
+            takes: For each input what is called with its elements and their timestamps.
+        """
+        super().__init__(user_function, None)
+        self.combined = CombinedWatermarkStatus(len(takes))
+        self.inputs = [OperatorInput(self, number, take) for number, take in enumerate(takes)]
+
+    def get_input(self, input_number: int) -> Input:
+        """The input of that number, counted from 0."""
+        return self.inputs[input_number]
+
+
+class TwoInputOperator(MultipleInputOperator):
+    """Base of the operators with two inputs of which each has its own method."""
 
     def __init__(self, user_function: Any) -> None:
         """Creates the operator around a function object, or None."""
-        super().__init__(user_function, None)
-        self.combined = CombinedWatermarkStatus(2)
-        self.inputs = (OperatorInput(self, 0), OperatorInput(self, 1))
-
-    def get_input(self, input_number: int) -> Input:
-        """The first or the second input."""
-        return self.inputs[input_number]
+        super().__init__(user_function, (self.process1, self.process2))
 
     def process1(self, value: Any, timestamp: int) -> None:
         """Takes an element of the first input."""
@@ -116,26 +149,17 @@ class TwoInputOperator(FunctionOperator):
         raise NotImplementedError(type(self).__name__ + ".process2")
 
 
-class _CoFunctionOperator(TwoInputOperator):
+class _CoFunctionOperator(MultipleInputOperator):
     """Sets the current key before the function, when the inputs are keyed."""
 
-    def __init__(
-        self,
-        context: OperatorContext,
-        functions: tuple[Callable[..., Any], Callable[..., Any]],
-    ) -> None:
+    def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
+        numbers = range(len(functions))
         self.functions = functions
         self.state = context.keyed_state if context.is_keyed else None
-        self.selectors = (context.key_selector(0), context.key_selector(1))
-        super().__init__(context.descriptor.function)
-
-    def process1(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the first input."""
-        self._process(0, value, timestamp)
-
-    def process2(self, value: Any, timestamp: int) -> None:
-        """Takes an element of the second input."""
-        self._process(1, value, timestamp)
+        self.selectors = [context.key_selector(number) for number in numbers]
+        super().__init__(
+            context.descriptor.function, [partial(self._process, number) for number in numbers]
+        )
 
     def _process(self, number: int, value: Any, timestamp: int) -> None:
         selector = self.selectors[number]
@@ -191,12 +215,8 @@ class ResultEmitter:
 class CoProcessOperator(_CoFunctionOperator):
     """Any number of elements and side outputs for each, and timers on keyed streams."""
 
-    def __init__(
-        self,
-        context: OperatorContext,
-        functions: tuple[Callable[..., Any], Callable[..., Any]],
-    ) -> None:
-        """Creates the operator."""
+    def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
+        """Creates the operator, with a function for each input."""
         super().__init__(context, functions)
         self.timers = context.timer_service(self) if context.is_keyed else None
         self.on_timer = getattr(context.descriptor.function, "on_timer", None)

@@ -1,0 +1,76 @@
+"""MultipleConnectedStreams: any number of streams in the hands of one function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.data_stream.connected import common_key_type
+from penstock.datastream.data_stream.keyed import KeyedStream
+from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
+from penstock.datastream.functions.function import check_function
+from penstock.datastream.functions.multiple_input import (
+    KeyedMultipleInputProcessFunction,
+    MultipleInputProcessFunction,
+)
+from penstock.datastream.shipping import shipped
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.graph.transformations import (
+    KeyedMultipleInputTransformation,
+    MultipleInputTransformation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class MultipleConnectedStreams:
+    """Several streams of any types, with or without keys (beyond PyFlink)."""
+
+    def __init__(self, *streams: DataStream[Any]) -> None:
+        """Connects streams; their numbers are their places, from 0.
+
+        Raises:
+            InvalidProgramError: There are none, some are no streams, or some have keys and others
+                have not.
+        """
+        given: Sequence[Any] = streams
+        if not given or not all(isinstance(stream, DataStream) for stream in given):
+            raise InvalidProgramError(f"MultipleConnectedStreams takes DataStreams, got {given!r}")
+        self.streams = streams
+        self._keyed = isinstance(streams[0], KeyedStream)
+        if any(isinstance(stream, KeyedStream) != self._keyed for stream in streams):
+            raise InvalidProgramError("connect keyed streams or streams without keys, not both")
+
+    def process(
+        self,
+        func: MultipleInputProcessFunction | KeyedMultipleInputProcessFunction,
+        output_type: TypeArgument = None,
+    ) -> DataStream[Any]:
+        """Makes any number of elements of each, with timestamps, and with keys also state."""
+        first, where = self.streams[0], "MultipleConnectedStreams.process"
+        parallelism = first.get_execution_environment().get_parallelism()
+        wanted = KeyedMultipleInputProcessFunction if self._keyed else MultipleInputProcessFunction
+        check_function(func, wanted, where, or_callable=False)
+        operator = OperatorDescriptor(
+            "keyed_multiple_input_process" if self._keyed else "multiple_input_process",
+            shipped(func, where),
+            {"num_inputs": len(self.streams)},
+        )
+        declared = type_argument(output_type, where)
+        if not self._keyed:
+            plain = MultipleInputTransformation(
+                "Multiple Input Process", operator, declared, parallelism
+            )
+            for stream in self.streams:
+                plain.add_input(stream.transformation)
+            return first._add(plain)
+        _, key_type = first._keys()
+        keyed = KeyedMultipleInputTransformation(
+            "Keyed Multiple Input Process", operator, declared, parallelism, key_type=key_type
+        )
+        for stream in self.streams:
+            selector, type_of_keys = stream._keys()
+            common_key_type(key_type, type_of_keys)
+            keyed.add_input(stream.transformation, selector)
+        return first._add(keyed)

@@ -1,0 +1,38 @@
+"""Functions of any number of streams (beyond PyFlink)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.functions.function import Function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.datastream.functions.process import KeyedProcessFunction, ProcessFunction
+
+
+class MultipleInputProcessFunction(Function):
+    """Makes any number of elements of those of several streams."""
+
+    @abstractmethod
+    def process_element(
+        self, input_number: int, value: Any, ctx: ProcessFunction.Context
+    ) -> Iterable[Any] | None:
+        """The elements to emit for one of the stream ``input_number``, counted from 0."""
+
+
+class KeyedMultipleInputProcessFunction(Function):
+    """Makes any number of elements of those of several streams that share their keys."""
+
+    @abstractmethod
+    def process_element(
+        self, input_number: int, value: Any, ctx: KeyedProcessFunction.Context
+    ) -> Iterable[Any] | None:
+        """The elements to emit for one of the stream ``input_number``, counted from 0."""
+
+    def on_timer(
+        self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext
+    ) -> Iterable[Any] | None:
+        """The elements to emit when a timer of the current key fires."""
