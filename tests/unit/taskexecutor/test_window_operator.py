@@ -24,6 +24,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
+    WindowStagger,
 )
 from penstock.graph.operators import OperatorDescriptor
 from penstock.taskexecutor.windowing.tumbling import TumblingWindowOperator
@@ -215,3 +216,59 @@ def test_processing_time_windows_fire_by_the_clock():
         assert test.values == [("a", 0, 10, [1])]
         assert test.num_processing_time_timers == 0
         assert test.num_keyed_state_entries == 0
+
+
+@pytest.mark.parametrize(
+    "windows",
+    [TumblingEventTimeWindows, TumblingProcessingTimeWindows],
+    ids=["event", "processing"],
+)
+def test_natural_windows_begin_where_the_clock_stands_at_the_first_element(windows):
+    """G: the shift is fixed with the first element; event time is shifted by the clock as well."""
+    assigner = windows.staggered(Time.milliseconds(10), WindowStagger.NATURAL)
+    with harness(assigner, Show()) as test:
+        for now in (23, 31, 33, 47):
+            test.set_processing_time(now)
+            test.process_element(("a", now), now)
+        test.process_watermark(100)
+        test.set_processing_time(100)
+        assert [value[1:] for value in test.values] == [
+            (23, 33, [23, 31]),
+            (33, 43, [33]),
+            (43, 53, [47]),
+        ]
+
+
+def test_random_windows_have_the_size_and_stay_where_they_are():
+    assigner = TumblingEventTimeWindows.staggered(
+        Time.milliseconds(10), WindowStagger.RANDOM, Time.milliseconds(3)
+    )
+    with harness(assigner, Show()) as test:
+        for time in range(100):
+            test.process_element(("a", time), time)
+        test.process_watermark(1000)
+        starts = [value[1] for value in test.values]
+        assert {end - start for _, start, end, _ in test.values} == {10}
+        assert {start % 10 for start in starts} == {starts[0] % 10}
+        assert sorted(v for value in test.values for v in value[3]) == list(range(100))
+
+
+def test_aligned_windows_are_those_without_stagger():
+    with harness(
+        TumblingEventTimeWindows.staggered(Time.milliseconds(10), WindowStagger.ALIGNED), Show()
+    ) as test:
+        assert isinstance(test.operator, TumblingWindowOperator)
+
+
+def test_a_global_window_may_be_evaluated_at_the_end_of_the_input():
+    with harness(
+        GlobalWindows.create_with_end_of_stream_trigger(),
+        lambda a, b: (a[0], a[1] + b[1]),
+        "reduce",
+    ) as test:
+        for number in range(4):
+            test.process_element(("a", number), number)
+        test.process_watermark(10**15)
+        assert test.values == []
+        test.process_watermark(2**63 - 1)
+        assert test.values == [("a", 6)]

@@ -43,8 +43,10 @@ if TYPE_CHECKING:
         ProcessingTimeSessionWindows,
         SessionWindowTimeGapExtractor,
     )
+    from penstock.datastream.window.stagger import WindowStagger
     from penstock.datastream.window.triggers import (
         CountTrigger,
+        EndOfStreamTrigger,
         EventTimeTrigger,
         NeverTrigger,
         ProcessingTimeTrigger,
@@ -79,6 +81,7 @@ __all__ = [
     "DeltaTrigger",
     "DynamicEventTimeSessionWindows",
     "DynamicProcessingTimeSessionWindows",
+    "EndOfStreamTrigger",
     "EventTimeSessionWindows",
     "EventTimeTrigger",
     "Evictor",
@@ -105,6 +108,7 @@ __all__ = [
     "Window",
     "WindowAssigner",
     "WindowOperationDescriptor",
+    "WindowStagger",
     "long_to_int_with_bit_mixing",
     "mod_inverse",
 ]
@@ -138,6 +142,8 @@ __getattr__, __dir__ = lazy_exports(
         "ContinuousProcessingTimeTrigger": "continuous_triggers",
         "CountTrigger": "triggers",
         "DeltaTrigger": "delta_trigger",
+        "EndOfStreamTrigger": "triggers",
+        "WindowStagger": "stagger",
         "EventTimeTrigger": "triggers",
         "Min": "continuous_triggers",
         "NeverTrigger": "triggers",

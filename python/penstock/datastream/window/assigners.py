@@ -10,8 +10,10 @@ from penstock.common.constants import MIN_LONG_VALUE
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.window.stagger import WindowStagger
 from penstock.datastream.window.triggers import (
     CountTrigger,
+    EndOfStreamTrigger,
     EventTimeTrigger,
     NeverTrigger,
     ProcessingTimeTrigger,
@@ -118,7 +120,9 @@ class _TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
 
 
 class _TumblingWindows(_TimeWindowAssigner):
-    def __init__(self, size: int, offset: int) -> None:
+    def __init__(
+        self, size: int, offset: int, stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> None:
         if size <= 0 or abs(offset) >= size:
             raise InvalidProgramError(
                 f"{type(self).__name__} needs size > 0 and |offset| < size, "
@@ -126,6 +130,8 @@ class _TumblingWindows(_TimeWindowAssigner):
             )
         self._size = size
         self._offset = offset
+        self._stagger = stagger
+        self._stagger_ms: int | None = None
 
     def assign_windows(
         self,
@@ -134,9 +140,12 @@ class _TumblingWindows(_TimeWindowAssigner):
         context: WindowAssigner.WindowAssignerContext,
     ) -> Collection[TimeWindow]:
         """The one window that holds the time."""
-        start = TimeWindow.get_window_start_with_offset(
-            self._time(timestamp, context), self._offset, self._size
-        )
+        time = self._time(timestamp, context)
+        if self._stagger_ms is None:
+            now_ms = context.get_current_processing_time()
+            self._stagger_ms = self._stagger.offset_ms(now_ms, self._size)
+        offset = (self._offset + self._stagger_ms) % self._size
+        start = TimeWindow.get_window_start_with_offset(time, offset, self._size)
         return [TimeWindow(start, start + self._size)]
 
     def __repr__(self) -> str:
@@ -148,14 +157,23 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
     _event_time = True
 
-    def __init__(self, size: int, offset: int) -> None:
-        """Makes an assigner; both in ms."""
-        super().__init__(size, offset)
+    def __init__(
+        self, size: int, offset: int, stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> None:
+        """Makes an assigner; size and offset in ms."""
+        super().__init__(size, offset, stagger)
 
     @staticmethod
     def of(size: Time, offset: Time | None = None) -> TumblingEventTimeWindows:
         """Makes an assigner."""
         return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset))
+
+    @staticmethod
+    def staggered(
+        size: Time, stagger: WindowStagger, offset: Time | None = None
+    ) -> TumblingEventTimeWindows:
+        """Makes an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
+        return TumblingEventTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
@@ -163,14 +181,23 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
 
     _event_time = False
 
-    def __init__(self, size: int, offset: int) -> None:
-        """Makes an assigner; both in ms."""
-        super().__init__(size, offset)
+    def __init__(
+        self, size: int, offset: int, stagger: WindowStagger = WindowStagger.ALIGNED
+    ) -> None:
+        """Makes an assigner; size and offset in ms."""
+        super().__init__(size, offset, stagger)
 
     @staticmethod
     def of(size: Time, offset: Time | None = None) -> TumblingProcessingTimeWindows:
         """Makes an assigner."""
         return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset))
+
+    @staticmethod
+    def staggered(
+        size: Time, stagger: WindowStagger, offset: Time | None = None
+    ) -> TumblingProcessingTimeWindows:
+        """Makes an assigner whose windows do not end at once in all subtasks (beyond PyFlink)."""
+        return TumblingProcessingTimeWindows(millis(size, "size"), millis_or_zero(offset), stagger)
 
 
 class _SlidingWindows(_TimeWindowAssigner):
@@ -239,13 +266,19 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
     """One window of all elements; never fires unless a trigger says so."""
 
-    def __init__(self) -> None:
-        """Makes an assigner."""
+    def __init__(self, trigger: Trigger[Any, Any] | None = None) -> None:
+        """Makes an assigner; the trigger is that of windows without one of their own."""
+        self._trigger = NeverTrigger() if trigger is None else trigger
 
     @staticmethod
     def create() -> GlobalWindows:
         """Makes an assigner."""
         return GlobalWindows()
+
+    @staticmethod
+    def create_with_end_of_stream_trigger() -> GlobalWindows:
+        """Makes an assigner whose window is evaluated when the input ends (beyond PyFlink)."""
+        return GlobalWindows(EndOfStreamTrigger())
 
     def assign_windows(
         self,
@@ -257,8 +290,8 @@ class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
-        """Never fires."""
-        return NeverTrigger()
+        """Never fires, or at the end of the input."""
+        return self._trigger
 
     def get_window_serializer(self) -> TypeSerializer[GlobalWindow]:
         """One byte."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.basic import ReduceFunction
 from penstock.datastream.state import ReducingStateDescriptor, StateDescriptor
 from penstock.datastream.window.windows import Window
+
+#: The watermark after which no element follows, in ms.
+_END_OF_TIME: Final = 2**63 - 1
 
 T = TypeVar("T")
 W = TypeVar("W", bound=Window)
@@ -278,6 +281,36 @@ class NeverTrigger(TimelessTrigger[Any, Window]):
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Does nothing."""
+
+
+class EndOfStreamTrigger(EventTimeTrigger):
+    """Fires when event time ends, which is when the input does (beyond PyFlink)."""
+
+    @staticmethod
+    def create() -> EndOfStreamTrigger:
+        """Makes a trigger."""
+        return EndOfStreamTrigger()
+
+    def on_element(
+        self, element: Any, timestamp: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Waits for the end."""
+        ctx.register_event_time_timer(_END_OF_TIME)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(
+        self, time: int, window: Window, ctx: Trigger.TriggerContext
+    ) -> TriggerResult:
+        """Fires at the end."""
+        return TriggerResult.FIRE if time == _END_OF_TIME else TriggerResult.CONTINUE
+
+    def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
+        """Waits for the end."""
+        ctx.register_event_time_timer(_END_OF_TIME)
+
+    def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
+        """Takes the timer back."""
+        ctx.delete_event_time_timer(_END_OF_TIME)
 
 
 class PurgingTrigger(Trigger[Any, Window]):

@@ -11,6 +11,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
 )
 from penstock.datastream.window.assigners import event_timestamp
+from penstock.datastream.window.stagger import WindowStagger
 from penstock.taskexecutor.loop import (
     KEEP_ACCUMULATOR,
     KEEP_FOLD,
@@ -42,6 +43,7 @@ def create_tumbling_operator(context: OperatorContext) -> StreamOperator | None:
     if (
         context.is_batch
         or type(arguments["assigner"]) is not TumblingEventTimeWindows
+        or arguments["assigner"]._stagger is not WindowStagger.ALIGNED
         or type(trigger) is not EventTimeTrigger
         or arguments.get("evictor") is not None
         or arguments.get("lateness")
