@@ -4,6 +4,7 @@
 mod blocking;
 mod flusher;
 mod manager;
+mod open_builders;
 mod result_partition;
 mod shared;
 mod subpartition;
@@ -14,7 +15,8 @@ mod wakeups;
 pub(crate) use blocking::PartitionFile;
 pub(crate) use flusher::OutputFlusher;
 pub(crate) use manager::{Listener, PartitionManager};
-pub use result_partition::{Cursor, PartitionType, ResultPartition};
+pub use open_builders::Cursor;
+pub use result_partition::{PartitionType, ResultPartition};
 pub(crate) use shared::PartitionShared;
 pub(crate) use subpartition::{AvailabilityListener, Released};
 pub(crate) use task_events::check_task_event;

@@ -3,21 +3,13 @@
 //! The task's thread is the only writer.  It fills the open buffer of a subpartition through a
 //! [`Cursor`], in place and without calls, and comes here only when the buffer is full, when a
 //! record does not fit, for events and to flush.
-//!
-//! Rules of cursors:
-//!
-//! 1. a cursor with capacity 0 is void: there is no open buffer behind it;
-//! 2. unicast data finishes an open broadcast buffer and broadcast data finishes every open
-//!    unicast buffer, so cursors of the other kind are void afterwards;
-//! 3. an event, `finish` and `release` finish all buffers: every cursor is void afterwards;
-//! 4. the writer publishes by a release store of the position into `marker`, then stores 1 into
-//!    `dirty`.
 
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use penstock_memory::{Buffer, BufferBuilder, BufferConsumer, DataType};
 
+use super::open_builders::{Cursor, OpenBuilders};
 use super::shared::{PartitionShared, Subpartition};
 use super::subpartition::Released;
 use super::wakeups::Wakeups;
@@ -25,36 +17,6 @@ use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
 use crate::sync::{Arc, Mutex, MutexGuard, Ordering};
-
-/// An open buffer that the writer may fill in place; the layout is that of `PsCursor`.
-#[derive(Debug)]
-#[repr(C)]
-pub struct Cursor {
-    /// First byte of the buffer.
-    pub data: *mut u8,
-    /// Bytes written; the writer's own count, published through `marker`.
-    pub position: u32,
-    /// Bytes that may be written; 0 means that there is no buffer.
-    pub capacity: u32,
-    /// The position marker, to be stored with release ordering.
-    pub marker: *mut i32,
-    /// To be set to 1 after publishing.
-    pub dirty: *mut u8,
-}
-
-impl Cursor {
-    /// A cursor without a buffer.
-    #[must_use]
-    pub const fn void() -> Self {
-        Self {
-            data: std::ptr::null_mut(),
-            position: 0,
-            capacity: 0,
-            marker: std::ptr::null_mut(),
-            dirty: std::ptr::null_mut(),
-        }
-    }
-}
 
 /// How a partition is consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +48,7 @@ impl PartitionType {
 
 #[derive(Debug)]
 struct Writer {
-    unicast: Vec<Option<BufferBuilder>>,
-    /// Indices of `unicast` that hold a builder, possibly stale.
-    open: Vec<u32>,
-    broadcast: Option<BufferBuilder>,
+    builders: OpenBuilders,
     finished: bool,
     /// Who holds cursors; its buffers must not be recycled under its hands.
     thread: Option<ThreadId>,
@@ -111,9 +70,7 @@ impl ResultPartition {
         flush_timeout_ms: i64,
     ) -> Self {
         let writer = Writer {
-            unicast: shared.subpartitions.iter().map(|_| None).collect(),
-            open: Vec::new(),
-            broadcast: None,
+            builders: OpenBuilders::new(shared.subpartitions.len()),
             finished: false,
             thread: None,
         };
@@ -145,13 +102,13 @@ impl ResultPartition {
     /// void then); `IllegalState` after `finish` or for a subpartition that does not exist.
     pub fn next_buffer(&self, subpartition: Option<usize>, cursor: &mut Cursor) -> Result<()> {
         let mut writer = self.enter(subpartition)?;
-        self.finish_for(&mut writer, subpartition, cursor);
+        writer.builders.finish_for(subpartition, cursor);
         let builder = match self.try_builder(subpartition) {
             Ok(None) => self.wait_for_builder(subpartition),
             Ok(Some(builder)) => Ok(builder),
             Err(error) => Err(error),
         };
-        let builder = builder.inspect_err(|_| Self::clear(&mut writer))?;
+        let builder = builder.inspect_err(|_| writer.builders.clear())?;
         self.open(&mut writer, subpartition, builder, cursor)
     }
 
@@ -166,10 +123,10 @@ impl ResultPartition {
         cursor: &mut Cursor,
     ) -> Result<bool> {
         let mut writer = self.enter(subpartition)?;
-        self.finish_for(&mut writer, subpartition, cursor);
+        writer.builders.finish_for(subpartition, cursor);
         let builder = self
             .try_builder(subpartition)
-            .inspect_err(|_| Self::clear(&mut writer))?;
+            .inspect_err(|_| writer.builders.clear())?;
         match builder {
             Some(builder) => self
                 .open(&mut writer, subpartition, builder, cursor)
@@ -197,15 +154,11 @@ impl ResultPartition {
                 self.next_buffer(subpartition, cursor)?;
             }
             let mut writer = self.enter(subpartition)?;
-            let builder = match subpartition {
-                Some(index) => writer.unicast[index].as_mut(),
-                None => writer.broadcast.as_mut(),
-            };
-            let Some(builder) = builder else {
+            let Some(builder) = writer.builders.get_mut(subpartition) else {
                 return Err(Error::IllegalState("append through a void cursor".into()));
             };
             // The cursor may be ahead of the builder by what its owner wrote in place.
-            Self::adopt(builder, cursor);
+            cursor.tell(builder);
             // A debloated buffer holds its first record as far as the segment does, and later
             // ones too while there is no other buffer to go on in.
             let needed = cursor.position as usize + rest.len();
@@ -255,7 +208,7 @@ impl ResultPartition {
         }
         check_event_size(event)?;
         let mut writer = self.enter(None)?;
-        self.finish_all(&mut writer);
+        writer.builders.finish_all();
         let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
         let mut wakeups = Wakeups::default();
         for subpartition in &self.shared.subpartitions {
@@ -279,7 +232,7 @@ impl ResultPartition {
         }
         check_event_size(event)?;
         let mut writer = self.enter(None)?;
-        self.finish_all(&mut writer);
+        writer.builders.finish_all();
         let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
         let mut wakeups = Wakeups::default();
         let mut overtaken = Vec::with_capacity(self.num_subpartitions());
@@ -304,7 +257,7 @@ impl ResultPartition {
     /// `IllegalState` when repeated.
     pub fn finish(&self) -> Result<()> {
         let mut writer = self.enter(None)?;
-        self.finish_all(&mut writer);
+        writer.builders.finish_all();
         writer.finished = true;
         let mut wakeups = Wakeups::default();
         for subpartition in &self.shared.subpartitions {
@@ -405,7 +358,7 @@ impl ResultPartition {
         let mut writer = self.writer.lock();
         let published = writer.finished && self.shared.is_blocking();
         if self.shared.pool.is_destroyed() && !published {
-            Self::clear(&mut writer);
+            writer.builders.clear();
             return Err(Error::CancelTask(
                 "the result partition was released".into(),
             ));
@@ -465,9 +418,6 @@ impl ResultPartition {
                 if let Some(size) = self.shared.subpartitions[index].add(consumer) {
                     builder.trim(size);
                 }
-                cursor.capacity = builder.max_capacity() as u32;
-                writer.unicast[index] = Some(builder);
-                writer.open.push(index as u32);
             }
             None => {
                 let mut wanted = usize::MAX;
@@ -478,10 +428,10 @@ impl ResultPartition {
                 }
                 wakeups.ring();
                 builder.trim(wanted.min(builder.max_capacity()));
-                cursor.capacity = builder.max_capacity() as u32;
-                writer.broadcast = Some(builder);
             }
         }
+        cursor.capacity = builder.max_capacity() as u32;
+        writer.builders.put(subpartition, builder);
         self.check_written(writer)
     }
 
@@ -491,72 +441,8 @@ impl ResultPartition {
             return Ok(());
         };
         self.shared.release(&Released::Failed(error.to_string()));
-        Self::clear(writer);
+        writer.builders.clear();
         Err(error)
-    }
-
-    /// Finishes the buffer behind `cursor` and those of the other kind.
-    fn finish_for(&self, writer: &mut Writer, subpartition: Option<usize>, cursor: &mut Cursor) {
-        if let Some(index) = subpartition {
-            if let Some(mut builder) = writer.unicast[index].take() {
-                Self::adopt(&mut builder, cursor);
-                builder.finish();
-                // The index about to be pushed again stands for this one.
-                if writer.open.last() == Some(&(index as u32)) {
-                    writer.open.pop();
-                }
-            }
-            self.finish_broadcast(writer);
-            if writer.open.len() > 2 * writer.unicast.len() {
-                let unicast = &writer.unicast;
-                writer.open = (0..unicast.len() as u32)
-                    .filter(|index| unicast[*index as usize].is_some())
-                    .collect();
-            }
-        } else {
-            if let Some(builder) = &mut writer.broadcast {
-                Self::adopt(builder, cursor);
-            }
-            self.finish_all(writer);
-        }
-        *cursor = Cursor::void();
-    }
-
-    /// Tells the builder what was written through the cursor, if the cursor is its own.
-    fn adopt(builder: &mut BufferBuilder, cursor: &Cursor) {
-        if cursor.capacity > 0 && std::ptr::eq(cursor.marker, builder.marker_ptr()) {
-            let position = penstock_memory::position_marker::Position::open(cursor.position);
-            builder.marker().publish(position);
-        }
-        builder.adopt_published();
-    }
-
-    fn finish_broadcast(&self, writer: &mut Writer) {
-        if let Some(mut builder) = writer.broadcast.take() {
-            builder.adopt_published();
-            builder.finish();
-        }
-    }
-
-    fn finish_all(&self, writer: &mut Writer) {
-        self.finish_broadcast(writer);
-        for index in std::mem::take(&mut writer.open) {
-            if let Some(mut builder) = writer.unicast[index as usize].take() {
-                builder.adopt_published();
-                builder.finish();
-            }
-        }
-    }
-
-    /// Recycles what the writer has open: its pool is gone, it is about to learn so, and it may
-    /// never come back.
-    fn clear(writer: &mut Writer) {
-        writer.broadcast = None;
-        writer.open.clear();
-        writer
-            .unicast
-            .iter_mut()
-            .for_each(|builder| *builder = None);
     }
 
     /// Recycles the open buffers unless another thread may be writing into them.
@@ -566,7 +452,7 @@ impl ResultPartition {
         };
         let here = std::thread::current().id();
         if writer.thread.is_none_or(|thread| thread == here) {
-            Self::clear(&mut writer);
+            writer.builders.clear();
         }
     }
 }
