@@ -10,11 +10,8 @@ from penstock.network.data_type import DataType
 from penstock.network.events import CheckpointBarrier, EndOfData, serialize_event
 from penstock.network.pure.buffer_builder import BufferBuilder, BufferConsumer
 from penstock.network.pure.memory_segment import MemorySegment
-from penstock.network.pure.subpartition import (
-    REFUSED,
-    PipelinedSubpartition,
-    next_sequence_number,
-)
+from penstock.network.pure.subpartition import REFUSED, PipelinedSubpartition
+from penstock.network.pure.subpartition_view import next_sequence_number
 
 SEGMENT_BYTES = 4096
 

@@ -23,10 +23,12 @@ from penstock.network.events import EndOfPartition, serialize_event
 from penstock.network.pure.buffer import FREEING_RECYCLER, Buffer
 from penstock.network.pure.buffer_builder import BufferConsumer
 from penstock.network.pure.memory_segment import MemorySegment
-from penstock.network.pure.subpartition import (
-    REFUSED,
+from penstock.network.pure.subpartition import REFUSED
+from penstock.network.pure.subpartition_view import (
     AvailabilityListener,
     BufferAndBacklog,
+    Subpartition,
+    SubpartitionView,
     next_sequence_number,
 )
 
@@ -120,22 +122,18 @@ class Extent(NamedTuple):
     data_type: DataType
 
 
-class BlockingSubpartition:
+class BlockingSubpartition(Subpartition):
     """An index into the partition's file, and what is not in the file yet."""
 
     def __init__(self, index: int, parent: ResultPartition, file: PartitionFile) -> None:
-        self.index = index
-        self._parent = parent
+        super().__init__(index, parent)
         self._file = file
         self._lock = threading.Lock()
         self._pending: deque[BufferConsumer] = deque()
         self._extents: list[Extent] = []
         self._published = False
         self._ended = False
-        self._released = False
         self._views: list[BlockingSubpartitionView] = []
-        self.total_buffers = 0
-        self.total_bytes = 0
 
     # -- the writing side -----------------------------------------------------------------
 
@@ -247,27 +245,15 @@ class BlockingSubpartition:
         """Elements that are not in the file yet."""
         return len(self._pending)
 
-    @property
-    def is_released(self) -> bool:
-        """Whether ``release`` was called."""
-        return self._released
 
-    @property
-    def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
-        return self._parent.failure_cause
-
-
-class BlockingSubpartitionView:
+class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
     """One reader's handle on a subpartition, and its place in it."""
 
     def __init__(self, subpartition: BlockingSubpartition, listener: AvailabilityListener) -> None:
-        self._subpartition = subpartition
-        self._listener = listener
+        super().__init__(subpartition, listener)
         self._next = 0
         self._sequence_number = 0
         self._blocked = False
-        self._released = False
 
     def get_next_buffer(self) -> BufferAndBacklog | None:
         """Read the next buffer, or None."""
@@ -293,10 +279,6 @@ class BlockingSubpartitionView:
         ahead = extents[self._next : self._next + _ENOUGH_BACKLOG]
         return sum(extent.data_type.is_buffer for extent in ahead)
 
-    def notify_data_available(self) -> None:
-        """Pass on to the reader."""
-        self._listener.notify_data_available()
-
     def resume_consumption(self) -> None:
         """Continue after a blocking event.
 
@@ -315,11 +297,6 @@ class BlockingSubpartitionView:
             available = extents[self._next].data_type.is_event
         return available, self._backlog(extents)
 
-    @property
-    def num_queued(self) -> int:
-        """Elements that are not in the file yet."""
-        return self._subpartition.num_queued
-
     def notify_new_buffer_size(self, size: int) -> None:
         """What lies in a file has its size already."""
 
@@ -327,13 +304,3 @@ class BlockingSubpartitionView:
         """The reader is done; the data stays for others."""
         self._released = True
         self._subpartition.forget(self)
-
-    @property
-    def is_released(self) -> bool:
-        """Whether either end has released it."""
-        return self._released or self._subpartition.is_released
-
-    @property
-    def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
-        return self._subpartition.failure_cause

@@ -22,7 +22,7 @@ from penstock.network.data_type import DataType
 from penstock.network.events import EventAnnouncement, parse_event, serialize_event
 from penstock.network.pure.buffer import AnyBuffer, Buffer, event_buffer
 from penstock.network.pure.channel_state_persister import ChannelStatePersister
-from penstock.network.pure.subpartition import next_sequence_number
+from penstock.network.pure.subpartition_view import next_sequence_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.buffer_manager import BufferManager
     from penstock.network.pure.client import PartitionRequestClient
     from penstock.network.pure.partition_manager import ResultPartitionManager
-    from penstock.network.pure.result_partition import ResultPartition, SubpartitionView
+    from penstock.network.pure.result_partition import AnySubpartitionView, ResultPartition
     from penstock.network.pure.wire import BufferHeader
 
 
@@ -146,7 +146,7 @@ class LocalInputChannel(InputChannel):
         super().__init__(gate, index, partition_id, subpartition)
         self._partitions = partitions
         self._call_later = call_later
-        self._view: SubpartitionView | None = None
+        self._view: AnySubpartitionView | None = None
         self._requested = False
         self._released = False
 
@@ -212,7 +212,7 @@ class LocalInputChannel(InputChannel):
             self._persister.on_arrival(result.buffer, ())
         return ChannelBuffer(result.buffer, result.next_data_type is not DataType.NONE)
 
-    def _raise_released(self, view: SubpartitionView) -> None:
+    def _raise_released(self, view: AnySubpartitionView) -> None:
         if view.failure_cause is not None:
             raise ProducerFailedError(view.failure_cause)
         raise CancelTaskError(f"partition {self.partition_id.hex()} has been released")

@@ -21,6 +21,7 @@ from penstock.network.pure.file_channel import (
     BlockChannelWriter,
     BufferFileReader,
     BufferFileWriter,
+    Submit,
 )
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ class IOManager:
         Raises:
             OSError: the file exists or cannot be made.
         """
-        writer = self._open()[channel.directory].writer
-        return BufferFileWriter(channel.path, None if synchronous else writer.submit)
+        return BufferFileWriter(channel.path, self._writes(channel, synchronous))
 
     def create_buffer_reader(
         self, channel: FileChannelId, *, synchronous: bool = False
@@ -144,8 +144,7 @@ class IOManager:
         Raises:
             OSError: the file cannot be opened.
         """
-        reader = self._open()[channel.directory].reader
-        return BufferFileReader(channel.path, None if synchronous else reader.submit)
+        return BufferFileReader(channel.path, self._reads(channel, synchronous))
 
     def create_block_writer(
         self, channel: FileChannelId, *, synchronous: bool = False
@@ -155,8 +154,7 @@ class IOManager:
         Raises:
             OSError: the file exists or cannot be made.
         """
-        writer = self._open()[channel.directory].writer
-        return BlockChannelWriter(channel.path, None if synchronous else writer.submit)
+        return BlockChannelWriter(channel.path, self._writes(channel, synchronous))
 
     def create_block_reader(
         self, channel: FileChannelId, *, synchronous: bool = False
@@ -166,8 +164,7 @@ class IOManager:
         Raises:
             OSError: the file cannot be opened.
         """
-        reader = self._open()[channel.directory].reader
-        return BlockChannelReader(channel.path, None if synchronous else reader.submit)
+        return BlockChannelReader(channel.path, self._reads(channel, synchronous))
 
     def read_bulk(
         self,
@@ -214,6 +211,16 @@ class IOManager:
         if self._closed:
             raise BrokenPipeError("the I/O manager is closed")
         return self._directories
+
+    def _writes(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
+        """Whom to give what is to be written; None to write it oneself."""
+        writer = self._open()[channel.directory].writer
+        return None if synchronous else writer.submit
+
+    def _reads(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
+        """Whom to give what is to be read; None to read it oneself."""
+        reader = self._open()[channel.directory].reader
+        return None if synchronous else reader.submit
 
     def _channel(self, directory: int, name: str) -> FileChannelId:
         return FileChannelId(str(self._open()[directory].path / name), directory)

@@ -22,7 +22,6 @@ from penstock.network.pure.blocking_subpartition import (
 from penstock.network.pure.buffer_builder import BufferBuilder, BufferConsumer
 from penstock.network.pure.subpartition import (
     REFUSED,
-    AvailabilityListener,
     PipelinedSubpartition,
     PipelinedSubpartitionView,
 )
@@ -33,8 +32,9 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
     from penstock.network.pure.output_flusher import OutputFlusher
+    from penstock.network.pure.subpartition_view import AvailabilityListener
 
-SubpartitionView = PipelinedSubpartitionView | BlockingSubpartitionView
+AnySubpartitionView = PipelinedSubpartitionView | BlockingSubpartitionView
 
 BROADCAST = -1
 """The subpartition index that means "all of them"."""
@@ -264,7 +264,7 @@ class ResultPartition:
 
     def create_subpartition_view(
         self, index: int, listener: AvailabilityListener
-    ) -> SubpartitionView:
+    ) -> AnySubpartitionView:
         """Make a view of a subpartition, the only one of a pipelined one.
 
         Raises:

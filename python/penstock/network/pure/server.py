@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.event_loop import EventLoop, Timer
     from penstock.network.pure.partition_manager import ResultPartitionManager
-    from penstock.network.pure.result_partition import ResultPartition, SubpartitionView
-    from penstock.network.pure.subpartition import BufferAndBacklog
+    from penstock.network.pure.result_partition import AnySubpartitionView, ResultPartition
+    from penstock.network.pure.subpartition_view import BufferAndBacklog
     from penstock.network.pure.tls import TlsContexts
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class SequenceViewReader:
         self.initial_credit = request.credit
         self.credits = request.credit
         self.is_queued = False
-        self.view: SubpartitionView | None = None
+        self.view: AnySubpartitionView | None = None
         self.cancel_request: Callable[[], None] | None = None
         self._queue = queue
 

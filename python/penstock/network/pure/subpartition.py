@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError, PartitionNotFoundError
 from penstock.network.data_type import DataType
 from penstock.network.events import EndOfPartition, serialize_event
 from penstock.network.pure.buffer_builder import BufferConsumer
+from penstock.network.pure.subpartition_view import (
+    AvailabilityListener,
+    BufferAndBacklog,
+    Subpartition,
+    SubpartitionView,
+    next_sequence_number,
+)
 
 if TYPE_CHECKING:
     from penstock.network.pure.buffer import BufferSlice
@@ -23,41 +29,12 @@ if TYPE_CHECKING:
 REFUSED = -1
 """What ``add`` returns when the subpartition is finished or released."""
 
-_MAX_SEQUENCE = 2**31
 
-
-def next_sequence_number(number: int) -> int:
-    """Return the successor; the numbers wrap as signed 32-bit integers do."""
-    number += 1
-    return number - 2 * _MAX_SEQUENCE if number == _MAX_SEQUENCE else number
-
-
-class AvailabilityListener(Protocol):
-    """Learns that a view has something to poll.  Called from any thread, under no lock."""
-
-    def notify_data_available(self) -> None:
-        """Poll the view."""
-
-    def notify_priority_event(self, sequence_number: int) -> None:
-        """Poll the view: a priority event waits at its head."""
-
-
-@dataclass(frozen=True, slots=True)
-class BufferAndBacklog:
-    """A polled buffer and what is known of those behind it."""
-
-    buffer: BufferSlice
-    backlog: int
-    next_data_type: DataType
-    sequence_number: int
-
-
-class PipelinedSubpartition:
+class PipelinedSubpartition(Subpartition):
     """A queue of buffer consumers that can be read once."""
 
     def __init__(self, index: int, parent: ResultPartition, exclusive_buffers: int = 2) -> None:
-        self.index = index
-        self._parent = parent
+        super().__init__(index, parent)
         self._exclusive_buffers = exclusive_buffers
         self._lock = threading.Lock()
         self._buffers: deque[BufferConsumer] = deque()
@@ -65,13 +42,10 @@ class PipelinedSubpartition:
         self._backlog = 0
         self._flush_requested = False
         self._finished = False
-        self._released = False
         self._blocked = False
         self._view: PipelinedSubpartitionView | None = None
         self._sequence_number = 0
         self._desired_size = 2**31 - 1
-        self.total_buffers = 0
-        self.total_bytes = 0
 
     # -- the writing side -----------------------------------------------------------------
 
@@ -154,7 +128,7 @@ class PipelinedSubpartition:
         for consumer in buffers:
             consumer.close()
         if view is not None:
-            view.mark_released()
+            view.notify_data_available()
 
     # -- the reading side -----------------------------------------------------------------
 
@@ -268,11 +242,6 @@ class PipelinedSubpartition:
     # -- state ----------------------------------------------------------------------------
 
     @property
-    def parent(self) -> ResultPartition:
-        """The partition that it is part of."""
-        return self._parent
-
-    @property
     def buffers_in_backlog(self) -> int:
         """Data buffers queued, the unfinished one included."""
         return self._backlog
@@ -281,16 +250,6 @@ class PipelinedSubpartition:
     def num_queued(self) -> int:
         """Elements queued."""
         return len(self._buffers)
-
-    @property
-    def is_released(self) -> bool:
-        """Whether ``release`` was called."""
-        return self._released
-
-    @property
-    def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
-        return self._parent.failure_cause
 
     # -- inside, under the lock -----------------------------------------------------------
 
@@ -339,24 +298,16 @@ def _unread(consumer: BufferConsumer) -> bytes:
         copy.close()
 
 
-class PipelinedSubpartitionView:
+class PipelinedSubpartitionView(SubpartitionView[PipelinedSubpartition]):
     """The reader's handle on a subpartition."""
 
-    __slots__ = ("_listener", "_lock", "_released", "_subpartition")
-
     def __init__(self, subpartition: PipelinedSubpartition, listener: AvailabilityListener) -> None:
-        self._subpartition = subpartition
-        self._listener = listener
+        super().__init__(subpartition, listener)
         self._lock = threading.Lock()
-        self._released = False
 
     def get_next_buffer(self) -> BufferAndBacklog | None:
         """Take the next slice, or None."""
         return self._subpartition.poll()
-
-    def notify_data_available(self) -> None:
-        """Pass on to the reader."""
-        self._listener.notify_data_available()
 
     def notify_priority_event(self, sequence_number: int) -> None:
         """Pass on to the reader."""
@@ -370,11 +321,6 @@ class PipelinedSubpartitionView:
         """Return whether something can be polled and the backlog."""
         return self._subpartition.availability_and_backlog(has_credit=has_credit)
 
-    @property
-    def num_queued(self) -> int:
-        """Elements queued."""
-        return self._subpartition.num_queued
-
     def notify_new_buffer_size(self, size: int) -> None:
         """Pass the receiver's wish on."""
         self._subpartition.notify_new_buffer_size(size)
@@ -386,17 +332,3 @@ class PipelinedSubpartitionView:
                 return
             self._released = True
         self._subpartition.release_view()
-
-    def mark_released(self) -> None:
-        """The producer is gone: the reader polls once more and sees it."""
-        self._listener.notify_data_available()
-
-    @property
-    def is_released(self) -> bool:
-        """Whether either end has released it."""
-        return self._released or self._subpartition.is_released
-
-    @property
-    def failure_cause(self) -> str | None:
-        """Why the producer failed, if it did."""
-        return self._subpartition.failure_cause
