@@ -17,14 +17,12 @@ models() {
 }
 
 miri() {
-    # Files, sockets and the threads behind them are beyond Miri, and races by the thousand take
-    # it too long (the models have them); what is left is memory.
+    # Files, sockets and the threads behind them are beyond Miri; what is left is memory.
     # Properties run a few cases each: Miri is a thousand times slower than the processor.
     export CARGO_TARGET_DIR="$proof/miri" PROPTEST_CASES=4
     export MIRIFLAGS="${MIRIFLAGS:--Zmiri-disable-isolation}"
     cargo +nightly miri test --locked -p penstock-memory --lib --test memory_segment --test buffer \
-        --test buffer_builder_and_consumer --test network_buffer_pool --test local_buffer_pool \
-        -- --skip concurrency --skip deadlock
+        --test buffer_builder_and_consumer --test network_buffer_pool --test local_buffer_pool
     cargo +nightly miri test --locked -p penstock-network --lib -- subpartition task_events event:: \
         --skip blocking
 }
