@@ -55,6 +55,7 @@ cdef class BroadcastOutput(Output):
 cdef class SideOutputs(Output):
     cdef Output main
     cdef BroadcastOutput rest
+    cdef object tag_class
 
 
 cdef class DiscardingOutput(Output):

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.datastream.output_tag import OutputTag
 from penstock.network.codec import codec_for
 from penstock.network.events import Event, data_type_of, serialize_event
 from penstock.network.type_schema import schema_of
@@ -242,7 +243,7 @@ class OperatorChain:
             main = _join([output for output, _ in mains])
         if not sides:
             return main
-        return SideOutputs(main, BroadcastOutput([main], sides, random.randrange))
+        return SideOutputs(main, BroadcastOutput([main], sides, random.randrange), OutputTag)
 
     @staticmethod
     def _add(

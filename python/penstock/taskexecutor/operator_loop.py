@@ -248,15 +248,30 @@ class BroadcastOutput(Output):
 
 
 class SideOutputs(Output):
-    """One main output, and side outputs by tag."""
+    """One main output, and side outputs by tag.
 
-    def __init__(self, main: Output, rest: BroadcastOutput) -> None:
-        """Joins ``main`` with the side outputs of ``rest``, whose ``outputs`` are ``[main]``."""
+    Every kind of function may emit to a side output: a pair of a tag and a value goes there.
+    """
+
+    def __init__(self, main: Output, rest: BroadcastOutput, tag_class: Any) -> None:
+        """Joins outputs.
+
+        Args:
+            main: Takes the elements without a tag.
+            rest: Has the side outputs; its ``outputs`` are ``[main]``.
+            tag_class: A pair that starts with an instance of it goes to a side output.
+        """
         self.main = main
         self.rest = rest
+        self.tag_class = tag_class
 
     def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
+        """Takes one element, with or without a tag."""
+        if type(value) is tuple and len(value) == 2:
+            pair: tuple[Any, ...] = value
+            if isinstance(pair[0], self.tag_class):
+                self.rest.collect_side(pair[0].tag_id, pair[1], timestamp)
+                return
         self.main.collect(value, timestamp)
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:

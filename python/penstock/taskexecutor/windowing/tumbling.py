@@ -157,10 +157,8 @@ class TumblingWindowOperator(TumblingWindowLoop):
             self.keyed_state.current_key = key
             single = kept if get_result is None else get_result(kept)
             elements = kept if is_list else [single]
-            results = evaluate(key, window, elements)
-            if results is not None:
-                for result in results:
-                    output.collect(result, timestamp)
+            for result in evaluate(key, window, elements):
+                output.collect(result, timestamp)
             if clear is not None:
                 self.window_context.current_window = window
                 clear(self.window_context)

@@ -14,7 +14,7 @@ from penstock.datastream.functions.window import (
 from penstock.errors import InvalidProgramError
 
 #: ``evaluate(key, window, elements)`` gives what the window emits.
-Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any] | None]
+Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any]]
 
 
 class WindowStateStore:

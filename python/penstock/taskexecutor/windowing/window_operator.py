@@ -170,10 +170,8 @@ class WindowOperator(StreamOperator):
         if elements is None:
             return
         output = self.output
-        results = self.evaluate(key, window, elements)
-        if results is not None:
-            for result in results:
-                output.collect(result, timestamp)
+        for result in self.evaluate(key, window, elements):
+            output.collect(result, timestamp)
 
     def _elements(self) -> list[Any] | None:
         """The contents of the current window for its function; None when there are none."""
@@ -327,10 +325,8 @@ class EvictingWindowOperator(WindowOperator):
         watermark = self.timers.current_watermark
         kept = self.evictor.evict_before(contents, window, watermark)
         output = self.output
-        results = self.evaluate(key, window, self._folded([value for value, _ in kept]))
-        if results is not None:
-            for result in results:
-                output.collect(result, timestamp)
+        for result in self.evaluate(key, window, self._folded([value for value, _ in kept])):
+            output.collect(result, timestamp)
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
     def _folded(self, elements: list[Any]) -> list[Any]:
