@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from penstock.common.time import Time
 from penstock.common.typeinfo import Types
+from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from penstock.datastream.functions import (
     AsyncFunction,
     AsyncRetryStrategy,
@@ -38,6 +39,11 @@ BATCH = {"execution.runtime-mode": "BATCH"}
 
 def first(value):
     return value[0]
+
+
+class TimestampOfValue(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value
 
 
 def test_map_flat_map_filter_keep_timestamps():
@@ -351,6 +357,24 @@ def test_async_timeout_gives_a_substitute_or_fails():
         test.process_element(1)
         with pytest.raises(TimeoutError, match="timed out"):
             test.set_processing_time(100)
+
+
+@pytest.mark.parametrize(
+    ("quiet_ms", "expected"), [(400, [9, 29, MAX_WATERMARK]), (0, [9, MAX_WATERMARK])]
+)
+def test_elements_further_apart_than_the_interval_all_move_event_time(quiet_ms, expected):
+    """The last one does so as well, though the end of the input follows it at once."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        TimestampOfValue()
+    )
+    descriptor = OperatorDescriptor("watermarks", strategy, {"strategy": strategy})
+    with OneInputStreamOperatorTestHarness(descriptor) as test:
+        test.process_element(10)
+        test.set_processing_time(200)
+        test.set_processing_time(200 + quiet_ms)
+        test.process_element(30)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.output.watermarks == expected
 
 
 def test_batch_feeds_keyed_functions_key_by_key_in_time_order():

@@ -75,6 +75,9 @@ class WatermarksOperator(TimestampsOperator):
 
     The generator is asked every auto-watermark interval and at the end of the input.  Watermarks
     of the input are ignored, except the last one, which says that the input has ended.
+
+    Elements that are further apart than the interval each move event time for a while.  That
+    holds for the last one as well, though the end of the input follows it at once.
     """
 
     def __init__(self, context: OperatorContext, strategy: Any) -> None:
@@ -93,6 +96,7 @@ class WatermarksOperator(TimestampsOperator):
         self.idle_timeout_ms = strategy.idle_timeout_ms
         self.tracks_maximum = type(self.generator) is BoundedOutOfOrdernessWatermarks
         self.quiet_since = 0.0
+        self.at_rest = False
         if self.tracks_maximum:
             self.max_timestamp = self.generator._max_timestamp
 
@@ -117,6 +121,8 @@ class WatermarksOperator(TimestampsOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         if timestamp == MAX_TIMESTAMP:
+            if self.at_rest:
+                self._emit_periodic()
             self.emitter.emit_watermark(timestamp)
 
     def process_status(self, idle: bool) -> None:
@@ -138,6 +144,7 @@ class WatermarksOperator(TimestampsOperator):
 
     def _on_interval(self, timestamp: int) -> None:
         del timestamp
+        before = self.emitter.watermark
         try:
             if self._is_quiet():
                 self.idle = True
@@ -147,6 +154,7 @@ class WatermarksOperator(TimestampsOperator):
         except BaseException as error:
             self.failed_with = error
             raise
+        self.at_rest = MIN_TIMESTAMP < before == self.emitter.watermark
         self._schedule()
 
     def _is_quiet(self) -> bool:
