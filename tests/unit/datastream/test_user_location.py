@@ -126,7 +126,7 @@ SESSIONS = EventTimeSessionWindows.with_gap(Time.seconds(1))
             "'count': give the position, from 0, or declare a Types.ROW_NAMED",
         ),
         (
-            lambda s: s.key_by(lambda v: v[0]).window(SESSIONS).trigger(Unmergeable()),
+            lambda s: s.window_all(SESSIONS).trigger(Unmergeable()),
             "EventTimeSessionWindows merges windows, Unmergeable does not support that: its "
             "can_merge() must be true, and on_merge do what follows",
         ),
@@ -139,6 +139,12 @@ def test_mistakes_say_how_to_mend_them(env, mistake, message):
     assert raised.value.args == (message,)
     assert raised.value.location is not None
     assert __file__ in raised.value.location
+
+
+def test_keyed_sessions_take_a_trigger_that_cannot_merge(env):
+    """They fail when windows merge for the first time, as PyFlink's do."""
+    windows = env.from_collection([("a", 1)], PAIR).key_by(lambda v: v[0]).window(SESSIONS)
+    assert windows.trigger(Unmergeable()) is windows
 
 
 def notes_of(stream):

@@ -75,12 +75,15 @@ class _AnyWindowedStream(Generic[T]):
         """Sets when windows are evaluated.
 
         Raises:
-            InvalidProgramError: It is no Trigger, or cannot merge although the windows do.
+            InvalidProgramError: It is no Trigger; or it cannot merge although the windows of
+                ``window_all`` do.
         """
         given: Any = trigger
         if not isinstance(given, Trigger):
             raise InvalidProgramError(f"trigger takes a Trigger, got {given!r}")
-        if isinstance(self._assigner, MergingWindowAssigner) and not trigger.can_merge():
+        # PyFlink lets windows of keyed streams pass: they fail when the first two merge.
+        merges = self._all_windows and isinstance(self._assigner, MergingWindowAssigner)
+        if merges and not trigger.can_merge():
             raise InvalidProgramError(
                 f"{type(self._assigner).__name__} merges windows, {type(trigger).__name__} does "
                 "not support that: its can_merge() must be true, and on_merge do what follows"
