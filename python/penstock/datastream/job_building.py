@@ -115,7 +115,7 @@ class JobBuilder:
 
         if sinks_only:
             self._operators = [o for o in self._operators if isinstance(o, SinkTransformation)]
-        stream_graph, configuration = self._stream_graph(job_name, parallelism, buffer_timeout_ms)
+        stream_graph, configuration = self.stream_graph(job_name, parallelism, buffer_timeout_ms)
         self.clear()
         return JobGraphGenerator(stream_graph).generate(), configuration
 
@@ -123,7 +123,7 @@ class JobBuilder:
         """The operators collected so far as JSON."""
         from penstock.graph.plan_json import plan_json
 
-        graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
+        graph, _ = self.stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
         return plan_json(graph)
 
     def explanation(self, parallelism: int, buffer_timeout_ms: int) -> str:
@@ -132,7 +132,7 @@ class JobBuilder:
         from penstock.graph.job_graph_generator import JobGraphGenerator
         from penstock.graph.plan_svg import plan_svg
 
-        graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
+        graph, _ = self.stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
         job = JobGraphGenerator(graph).generate()
         return PlanText(explain(graph, job), plan_svg(job))
 
@@ -143,12 +143,13 @@ class JobBuilder:
 
         if not self._operators:
             return None
-        graph, _ = self._stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
+        graph, _ = self.stream_graph(DEFAULT_JOB_NAME, parallelism, buffer_timeout_ms)
         return plan_svg(JobGraphGenerator(graph).generate())
 
-    def _stream_graph(
+    def stream_graph(
         self, job_name: str, parallelism: int, buffer_timeout_ms: int
     ) -> tuple[StreamGraph, Configuration]:
+        """The operators collected so far, and the configuration that they run with."""
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
         configuration.set_string(_RUNTIME_MODE, "BATCH" if batch else "STREAMING")

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.datastream.connectors.split_source import PythonSource
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.output_tag import OutputTag
+    from penstock.graph.stream_graph import StreamGraph
 
 __all__ = ["StreamExecutionEnvironment"]
 
@@ -485,6 +486,12 @@ class StreamExecutionEnvironment:
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Starts what was built since the last execution, and returns at once."""
         return self._start(job_name)
+
+    def get_stream_graph(self) -> StreamGraph:
+        """What was built since the last execution, before chaining (beyond PyFlink)."""
+        return self._job.stream_graph(
+            DEFAULT_JOB_NAME, self.get_parallelism(), self.get_buffer_timeout()
+        )[0]
 
     def get_execution_plan(self) -> str:
         """What was built since the last execution, as JSON that Flink's plan viewer reads."""

@@ -8,6 +8,7 @@ from penstock.testing.operator_harness import (
     OneInputStreamOperatorTestHarness,
     TwoInputStreamOperatorTestHarness,
 )
+from penstock.testing.pipeline_harness import PipelineTestHarness
 from penstock.testing.process_functions import ProcessFunctionTestHarnesses
 from penstock.testing.test_output import CollectedRecord, TestOutput
 
@@ -18,6 +19,7 @@ __all__ = [
     "MultipleInputStreamOperatorTestHarness",
     "OneInputStreamOperatorTestHarness",
     "OperatorSnapshot",
+    "PipelineTestHarness",
     "ProcessFunctionTestHarnesses",
     "TestOutput",
     "TwoInputStreamOperatorTestHarness",

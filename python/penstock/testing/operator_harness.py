@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import nullcontext
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from penstock.common.configuration import Configuration
-from penstock.common.execution_config import ExecutionConfig
 from penstock.graph.job_graph import OperatorConfig
 from penstock.taskexecutor.loop import MIN_TIMESTAMP
-from penstock.taskexecutor.mailbox import Mailbox
-from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.operators.registry import create_operator
-from penstock.taskexecutor.processing_time import ProcessingTimeService
 from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
 from penstock.testing.test_output import TestOutput
+from penstock.testing.virtual_task import VirtualTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +18,6 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.operators import OperatorDescriptor
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.task_environment import TaskEnvironment
     from penstock.testing.test_output import CollectedRecord
 
 
@@ -59,26 +52,15 @@ class _OperatorTestHarness:
             max_parallelism: Number of key groups.
             coordinator: Takes what a source sends to its part beside the JobMaster.
         """
-        self._now_ms = 0
-        self._temp_directory: tempfile.TemporaryDirectory[str] | None = None
-        self._processing_time = ProcessingTimeService(lambda: self._now_ms)
-        self._mailbox = Mailbox(lambda: None)
-        settings = dict(configuration or {})
-        environment = SimpleNamespace(
-            job_id=bytes(16),
-            attempt_id=bytes(40),
-            executor_id="harness",
-            temp_directory=self._make_temp_directory,
-            task_name=descriptor.kind,
+        self._task = VirtualTask(
+            descriptor.kind,
+            configuration,
             subtask=subtask,
             parallelism=parallelism,
             max_parallelism=max_parallelism,
-            attempt_number=0,
-            configuration=settings,
-            metrics={},
-            send_to_coordinator=coordinator,
+            coordinator=coordinator,
         )
-        self._context = OperatorContext(
+        self._context = self._task.create_context(
             OperatorConfig(
                 id=bytes(16),
                 uid=None,
@@ -86,13 +68,7 @@ class _OperatorTestHarness:
                 descriptor=descriptor,
                 key_selectors=key_selectors,
                 key_type=key_type,
-            ),
-            cast("TaskEnvironment", environment),
-            ExecutionConfig(Configuration.from_dict(settings)),
-            self._mailbox,
-            self._processing_time,
-            is_batch=settings.get("execution.runtime-mode") == "BATCH",
-            run_until=self._run_until,
+            )
         )
         self.output = TestOutput()
         self.operator = create_operator(self._context)
@@ -126,14 +102,7 @@ class _OperatorTestHarness:
     def close(self) -> None:
         """Closes the operator."""
         self.operator.close()
-        if self._temp_directory is not None:
-            self._temp_directory.cleanup()
-            self._temp_directory = None
-
-    def _make_temp_directory(self) -> str:
-        if self._temp_directory is None:
-            self._temp_directory = tempfile.TemporaryDirectory(prefix="penstock-harness-")
-        return self._temp_directory.name
+        self._task.close()
 
     @property
     def records(self) -> list[CollectedRecord]:
@@ -182,17 +151,11 @@ class _OperatorTestHarness:
 
     def set_processing_time(self, time_ms: int) -> None:
         """Moves the clock and fires the timers that are due."""
-        self._now_ms = time_ms
-        self._processing_time.fire_due()
+        self._task.set_processing_time(time_ms)
 
     def run_mails(self) -> None:
         """Runs what other threads have posted."""
-        self._mailbox.run_pending()
-
-    def _run_until(self, condition: Callable[[], bool], position: int) -> None:
-        while not condition():
-            self._mailbox.wait(None, position)
-            self._mailbox.run_pending(position)
+        self._task.run_mails()
 
     def _process(self, input_number: int, value: Any, timestamp: int | None) -> None:
         self.operator.get_input(input_number).process(
