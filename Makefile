@@ -33,8 +33,9 @@ test: $(STAMP) test-rust  ## all tests: Rust, then Python
 test-python: $(STAMP)  ## the Python tests alone
 	$(PYTEST)
 
-test-rust: | prerequisites  ## the Rust tests alone
+test-rust: | prerequisites  ## the Rust tests alone, and the models within bounds
 	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network
+	LOOM_MAX_PREEMPTIONS=2 sh ci/proof.sh models
 
 proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust code (PARTS='models miri …')
 	sh ci/proof.sh $(PARTS)
