@@ -49,6 +49,18 @@ class ResultPartition(Protocol):
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
 
+    def time_out_barrier(
+        self, checkpoint_id: int, event: bytes, data_type: int
+    ) -> list[list[bytes]]:
+        """Put an event with priority in place of the timeoutable barrier of a checkpoint.
+
+        That happens wherever the barrier still waits.  Returns as `overtake` does what is overtaken
+        by this.  Where the barrier has left already that is nothing, and nothing is sent.
+
+        Raises:
+            IllegalStateError: the event has no priority, or the partition is a blocking one.
+        """
+
     def flush_all(self) -> None:
         """Make every byte written so far readable."""
 
@@ -138,6 +150,16 @@ class InputGate(Protocol):
         """Return the contents of a channel's data buffers that were kept since the last call.
 
         The second value tells whether they are complete.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let the announced barrier of a checkpoint overtake the data before it in its channel.
+
+        It comes next, with a priority event's type; its producer stays blocked until consumption
+        is resumed.  False when it is not there: not announced, or read already.
 
         Raises:
             IllegalStateError: there is no such channel.

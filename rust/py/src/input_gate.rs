@@ -114,6 +114,18 @@ impl InputGate {
         Ok((kept.collect(), complete))
     }
 
+    /// Lets the announced barrier of a checkpoint overtake the data before it in its channel; False
+    /// when it is not there.
+    fn prioritize_barrier(
+        &self,
+        py: Python<'_>,
+        channel: usize,
+        checkpoint_id: i64,
+    ) -> PyResult<bool> {
+        py.detach(|| self.gate.prioritize_barrier(channel, checkpoint_id))
+            .map_err(|error| network_error(py, &error))
+    }
+
     /// Returns the bytes of a channel that a StreamInputProcessor has taken and that belong to no
     /// record that it has handed on; for the thread that reads.
     fn unconsumed<'py>(&self, py: Python<'py>, channel: usize) -> PyResult<Bound<'py, PyBytes>> {

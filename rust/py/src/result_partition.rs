@@ -80,16 +80,24 @@ impl ResultPartition {
         event: &[u8],
         data_type: i64,
     ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
-        let overtaken = py
-            .detach(|| self.partition.overtake(event, event_type(data_type)?))
-            .map_err(|error| network_error(py, &error))?;
-        let bytes = |buffers: Vec<Vec<u8>>| {
-            buffers
-                .iter()
-                .map(|buffer| PyBytes::new(py, buffer))
-                .collect()
-        };
-        Ok(overtaken.into_iter().map(bytes).collect())
+        let overtaken = py.detach(|| self.partition.overtake(event, event_type(data_type)?));
+        contents(py, overtaken)
+    }
+
+    /// Puts an event with priority in place of the timeoutable barrier of a checkpoint wherever
+    /// that still waits; returns as `overtake` does.
+    fn time_out_barrier<'py>(
+        &self,
+        py: Python<'py>,
+        checkpoint_id: i64,
+        event: &[u8],
+        data_type: i64,
+    ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
+        let overtaken = py.detach(|| {
+            self.partition
+                .time_out_barrier(checkpoint_id, event, event_type(data_type)?)
+        });
+        contents(py, overtaken)
     }
 
     /// Makes every byte written so far readable.
@@ -145,4 +153,19 @@ impl ResultPartition {
 /// A timeout in milliseconds; one that is over already does not wait.
 fn at_most(timeout_ms: i64) -> Duration {
     Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0))
+}
+
+/// Makes bytes of what was overtaken, by subpartition.
+fn contents(
+    py: Python<'_>,
+    overtaken: penstock_network::Result<Vec<Vec<Vec<u8>>>>,
+) -> PyResult<Vec<Vec<Bound<'_, PyBytes>>>> {
+    let overtaken = overtaken.map_err(|error| network_error(py, &error))?;
+    let bytes = |buffers: Vec<Vec<u8>>| {
+        buffers
+            .iter()
+            .map(|buffer| PyBytes::new(py, buffer))
+            .collect()
+    };
+    Ok(overtaken.into_iter().map(bytes).collect())
 }

@@ -66,7 +66,7 @@ class ChannelStatePersister:
                 self._persisted.append(bytes(buffer.view()))
         elif buffer.data_type is DataType.END_OF_PARTITION:
             self._expected = None
-        elif (checkpoint_id := _barrier_id(buffer)) is not None:
+        elif (checkpoint_id := barrier_id(buffer)) is not None:
             self._seen = checkpoint_id
             self._before_barrier = sum(waiting.data_type.is_buffer for waiting in queued)
             if self._expected is not None and self._expected <= checkpoint_id:
@@ -78,7 +78,8 @@ class ChannelStatePersister:
             self._before_barrier -= 1
 
 
-def _barrier_id(event: AnyBuffer) -> int | None:
+def barrier_id(event: AnyBuffer) -> int | None:
+    """The checkpoint of a serialized barrier; None for another event."""
     view = event.view()
     if len(view) < _BARRIER_HEAD.size:
         return None

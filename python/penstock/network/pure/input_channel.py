@@ -21,7 +21,7 @@ from penstock.errors import (
 from penstock.network.data_type import DataType
 from penstock.network.events import EventAnnouncement, parse_event, serialize_event
 from penstock.network.pure.buffer import AnyBuffer, Buffer, event_buffer
-from penstock.network.pure.channel_state_persister import ChannelStatePersister
+from penstock.network.pure.channel_state_persister import ChannelStatePersister, barrier_id
 from penstock.network.pure.subpartition_view import next_sequence_number
 
 if TYPE_CHECKING:
@@ -100,6 +100,14 @@ class InputChannel:
         """Return what was kept since the last call, and whether that was all."""
         with self._lock:
             return self._persister.take()
+
+    def prioritize_barrier(self, checkpoint_id: int) -> bool:
+        """Let an announced barrier overtake the data before it; False when it is not here.
+
+        It never is where a channel reads its producer's own queue: there it times out.
+        """
+        del checkpoint_id
+        return False
 
     def _waiting(self) -> Iterable[AnyBuffer]:
         """What lies in the channel; under its lock."""
@@ -328,6 +336,20 @@ class RemoteInputChannel(InputChannel):
     def send_task_event(self, event: bytes) -> None:
         """Send the event to the producer."""
         self._client.send_task_event(self, event)
+
+    def prioritize_barrier(self, checkpoint_id: int) -> bool:
+        """Let an announced barrier overtake the data before it; False when it is not here."""
+        with self._lock:
+            announced = (each for each in self._received if each.data_type.requires_announcement)
+            buffer = next((each for each in announced if barrier_id(each) == checkpoint_id), None)
+            if buffer is None:
+                return False
+            self._received.remove(buffer)
+            buffer.data_type = DataType.PRIORITIZED_EVENT_BUFFER
+            self._received.insert(self._num_priority, buffer)
+            self._num_priority += 1
+        self._gate.notify_channel_non_empty(self.index, priority=True)
+        return True
 
     def _waiting(self) -> Iterable[AnyBuffer]:
         """What was received and not taken."""

@@ -162,6 +162,17 @@ class InputGate:
         """
         raise NotImplementedError
 
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let an announced barrier overtake the data before it in its channel.
+
+        Returns:
+            False when it is not there: not announced, or read already.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        raise NotImplementedError
+
     def _is_ready(self) -> bool:
         raise NotImplementedError
 
@@ -333,9 +344,16 @@ class SingleInputGate(InputGate):
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
         """Return what a channel has kept."""
+        return self._channel(channel).take_persisted()
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let a barrier overtake in a channel."""
+        return self._channel(channel).prioritize_barrier(checkpoint_id)
+
+    def _channel(self, channel: int) -> InputChannel:
         if not 0 <= channel < self.num_channels:
             raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
-        return self.channels[channel].take_persisted()
+        return self.channels[channel]
 
     def _on_empty(self) -> None:
         if self._debloating is not None:
@@ -475,10 +493,20 @@ class UnionInputGate(InputGate):
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
         """Return what a channel of a gate has kept."""
+        gate, channel = self._gate_of(channel)
+        return gate.take_persisted(channel)
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let a barrier overtake in a channel of a gate."""
+        gate, channel = self._gate_of(channel)
+        return gate.prioritize_barrier(channel, checkpoint_id)
+
+    def _gate_of(self, channel: int) -> tuple[InputGate, int]:
+        """The gate that a channel is part of, and its index there."""
         index = bisect_right(self._offsets, channel) - 1
         if index < 0:
             raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
-        return self._gates[index].take_persisted(channel - self._offsets[index])
+        return self._gates[index], channel - self._offsets[index]
 
     def _on_empty(self) -> None:
         for gate in self._gates:

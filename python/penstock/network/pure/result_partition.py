@@ -166,19 +166,41 @@ class ResultPartition:
             CancelTaskError: the partition was failed or released.
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
-        kind = DataType(data_type)
-        if not kind.has_priority:
-            raise IllegalStateError(f"{kind.name} overtakes nothing")
+        kind = _priority_type(data_type)
+        with self._write_lock:
+            self._check_writable()
+            self._finish_all_builders()
+            return self._overtake_each(event, kind, PipelinedSubpartition.overtake)
+
+    def time_out_barrier(
+        self, checkpoint_id: int, event: bytes, data_type: int
+    ) -> list[list[bytes]]:
+        """Put an event with priority in place of a timeoutable barrier wherever that still waits.
+
+        Returns the contents of the data buffers that it overtakes by this, by subpartition.
+
+        Raises:
+            IllegalStateError: the event has no priority, or the partition is a blocking one.
+        """
+        kind = _priority_type(data_type)
+        return self._overtake_each(
+            event, kind, lambda each, barrier: each.time_out_barrier(checkpoint_id, barrier)
+        )
+
+    def _overtake_each(
+        self,
+        event: bytes,
+        kind: DataType,
+        overtake: Callable[[PipelinedSubpartition, BufferConsumer], list[bytes]],
+    ) -> list[list[bytes]]:
+        """Let an event overtake in every subpartition; return the contents of what it overtakes."""
         first = BufferConsumer.of_event(bytes(event), kind)
         overtaken: list[list[bytes]] = []
         try:
-            with self._write_lock:
-                self._check_writable()
-                self._finish_all_builders()
-                for subpartition in self.subpartitions:
-                    if isinstance(subpartition, BlockingSubpartition):
-                        raise IllegalStateError("nothing is overtaken in a blocking partition")
-                    overtaken.append(subpartition.overtake(first.copy()))
+            for subpartition in self.subpartitions:
+                if isinstance(subpartition, BlockingSubpartition):
+                    raise IllegalStateError("nothing is overtaken in a blocking partition")
+                overtaken.append(overtake(subpartition, first.copy()))
         finally:
             first.close()
         return overtaken
@@ -399,3 +421,11 @@ class ResultPartition:
         self._finish_builder(BROADCAST)
         for index in range(self.num_subpartitions):
             self._finish_builder(index)
+
+
+def _priority_type(data_type: int) -> DataType:
+    """The type of an event that may overtake."""
+    kind = DataType(data_type)
+    if not kind.has_priority:
+        raise IllegalStateError(f"{kind.name} overtakes nothing")
+    return kind

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError, PartitionNotFoundError
 from penstock.network.data_type import DataType
-from penstock.network.events import EndOfPartition, serialize_event
+from penstock.network.events import (
+    CheckpointBarrier,
+    EndOfPartition,
+    parse_event,
+    serialize_event,
+)
 from penstock.network.pure.buffer_builder import BufferConsumer
 from penstock.network.pure.subpartition_view import (
     AvailabilityListener,
@@ -62,6 +67,30 @@ class PipelinedSubpartition(Subpartition):
         """Queue an element with priority; return the contents of the data that it overtakes."""
         overtaken: list[bytes] = []
         self._add(consumer, 0, finish=False, overtaken=overtaken)
+        return overtaken
+
+    def time_out_barrier(self, checkpoint_id: int, consumer: BufferConsumer) -> list[bytes]:
+        """Put an element with priority in place of the timeoutable barrier of a checkpoint.
+
+        Returns:
+            The contents of the data that it overtakes by this; nothing if the barrier has left.
+        """
+        with self._lock:
+            waiting = list(self._buffers)
+            at = next((i for i, e in enumerate(waiting) if _is_barrier(e, checkpoint_id)), None)
+            if at is not None:
+                del self._buffers[at]
+                self._buffers.insert(self._num_priority, consumer)
+                self._num_priority += 1
+            overtaken = list(filter(None, map(_unread, waiting[:at])))
+            notify = self._num_priority == 1 and not self._blocked
+            view, sequence_number = self._view, self._sequence_number
+        if at is None:
+            consumer.close()
+            return []
+        waiting[at].close()
+        if notify and view is not None:
+            view.notify_priority_event(sequence_number)
         return overtaken
 
     def _add(
@@ -283,10 +312,21 @@ class PipelinedSubpartition(Subpartition):
         return max(self._backlog - 1, 0)
 
 
+def _is_barrier(consumer: BufferConsumer, checkpoint_id: int) -> bool:
+    """Whether an element is the timeoutable barrier of a checkpoint."""
+    if not consumer.data_type.requires_announcement:
+        return False
+    event = parse_event(_content(consumer))
+    return isinstance(event, CheckpointBarrier) and event.checkpoint_id == checkpoint_id
+
+
 def _unread(consumer: BufferConsumer) -> bytes:
     """What a data buffer holds for its reader; nothing of an event."""
-    if not consumer.is_buffer:
-        return b""
+    return _content(consumer) if consumer.is_buffer else b""
+
+
+def _content(consumer: BufferConsumer) -> bytes:
+    """The bytes that a consumer has not built yet."""
     copy = consumer.copy()
     try:
         built = copy.build()

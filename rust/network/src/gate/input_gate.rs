@@ -172,6 +172,18 @@ impl InputGate {
         }
     }
 
+    /// Lets the announced barrier of a checkpoint overtake the data before it in its channel, whose
+    /// producer stays blocked; false when it is not there: not announced, or read already.
+    ///
+    /// # Errors
+    /// `IllegalState` without such a channel.
+    pub fn prioritize_barrier(&self, channel: usize, checkpoint: i64) -> Result<bool> {
+        match self {
+            Self::Single(gate) => gate.prioritize_barrier(channel, checkpoint),
+            Self::Union(gate) => gate.prioritize_barrier(channel, checkpoint),
+        }
+    }
+
     /// Measures the pace since the last call and tells the producers how large their next buffers
     /// should be, so that what is in flight is processed in the target time; the sizes told last
     /// in bytes and the times that it takes in milliseconds, for each gate that is debloated.

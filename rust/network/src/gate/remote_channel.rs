@@ -196,6 +196,27 @@ impl RemoteInputChannel {
         self.state.lock().persister.take()
     }
 
+    /// Lets the announced barrier of a checkpoint overtake the data before it; false when it is not
+    /// here.
+    pub(crate) fn prioritize_barrier(&self, checkpoint: i64) -> bool {
+        let mut state = self.state.lock();
+        let is_barrier = |buffer: &Buffer| {
+            buffer.data_type().requires_announcement()
+                && event::barrier_id(buffer) == Some(checkpoint)
+        };
+        let at = state.queue.iter().position(is_barrier);
+        let Some(mut barrier) = at.and_then(|at| state.queue.remove(at)) else {
+            return false;
+        };
+        barrier.set_data_type(DataType::PrioritizedEventBuffer);
+        state.push_priority(barrier);
+        drop(state);
+        if let Some(gate) = self.gate.upgrade() {
+            gate.notify(self.index, true);
+        }
+        true
+    }
+
     /// Buffers that have arrived, and those that the producer has announced beyond the exclusive
     /// ones.
     pub(crate) fn buffers_in_use(&self) -> usize {
@@ -288,7 +309,7 @@ impl RemoteInputChannel {
             )));
             return (0, None);
         }
-        state.expected_sequence_number = expected.wrapping_add(1) & i32::MAX;
+        state.expected_sequence_number = expected.wrapping_add(1);
         let mut notify = None;
         if let Some(buffer) = buffer {
             let data_type = buffer.data_type();

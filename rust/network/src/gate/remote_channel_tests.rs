@@ -127,7 +127,7 @@ fn credits_match_buffers() {
     assert_eq!(fixture.pool.available_segments(), 4);
 }
 
-/// Sequence numbers are checked and wrap at 2^31; an empty buffer counts too.
+/// Sequence numbers are checked and wrap as 32 bits do; an empty buffer counts too.
 #[test]
 fn sequence_numbers_wrap() {
     let fixture = Fixture::new(1, 1);
@@ -135,9 +135,9 @@ fn sequence_numbers_wrap() {
     channel.state.lock().expected_sequence_number = i32::MAX;
     channel.on_buffer(None, i32::MAX, 0);
     let event = Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
-    channel.on_buffer(Some(event), 0, -1);
+    channel.on_buffer(Some(event), i32::MIN, -1);
     assert!(channel.poll().unwrap().is_some_and(|polled| !polled.more));
-    assert_eq!(channel.state.lock().expected_sequence_number, 1);
+    assert_eq!(channel.state.lock().expected_sequence_number, i32::MIN + 1);
 }
 
 /// Priority events overtake, and an announceable barrier is announced ahead of the data.

@@ -60,6 +60,14 @@ impl InputChannel {
         }
     }
 
+    fn prioritize_barrier(&self, checkpoint: i64) -> bool {
+        match self {
+            // What the producer has sent is taken from its own queue, where it times out.
+            Self::Local(_) => false,
+            Self::Remote(channel) => channel.prioritize_barrier(checkpoint),
+        }
+    }
+
     fn announce_buffer_size(&self, bytes: u32) {
         match self {
             Self::Local(channel) => channel.announce_buffer_size(bytes),
@@ -278,6 +286,13 @@ impl SingleInputGate {
     pub(crate) fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
         match self.channels.get(channel) {
             Some(channel) => Ok(channel.take_persisted()),
+            None => Err(self.no_such(channel)),
+        }
+    }
+
+    pub(crate) fn prioritize_barrier(&self, channel: usize, checkpoint: i64) -> Result<bool> {
+        match self.channels.get(channel) {
+            Some(channel) => Ok(channel.prioritize_barrier(checkpoint)),
             None => Err(self.no_such(channel)),
         }
     }

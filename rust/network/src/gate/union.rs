@@ -167,8 +167,19 @@ impl UnionInputGate {
     }
 
     pub(crate) fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
+        let (gate, channel) = self.gate_of(channel);
+        gate.take_persisted(channel)
+    }
+
+    pub(crate) fn prioritize_barrier(&self, channel: usize, checkpoint: i64) -> Result<bool> {
+        let (gate, channel) = self.gate_of(channel);
+        gate.prioritize_barrier(channel, checkpoint)
+    }
+
+    /// The gate that a channel is part of, and its index there.
+    fn gate_of(&self, channel: usize) -> (&SingleInputGate, usize) {
         let index = self.offsets.partition_point(|&offset| offset <= channel) - 1;
-        self.gates[index].take_persisted(channel - self.offsets[index])
+        (&self.gates[index], channel - self.offsets[index])
     }
 
     pub(crate) fn debloat(&self) -> Vec<(u32, u64)> {

@@ -283,7 +283,7 @@ impl BlockingSubpartition {
         at.next += 1;
         at.blocked = extent.data_type.is_blocking_upstream();
         let sequence_number = at.sequence_number;
-        at.sequence_number = sequence_number.wrapping_add(1) & i32::MAX;
+        at.sequence_number = sequence_number.wrapping_add(1);
         self.state.lock().total_bytes += bytes.len() as u64;
         let next_type = match extents.get(at.next) {
             Some(next) if !at.blocked => next.data_type,

@@ -11,7 +11,7 @@ use penstock_memory::{Buffer, BufferBuilder, BufferConsumer, DataType};
 
 use super::open_builders::{Cursor, OpenBuilders};
 use super::shared::{PartitionShared, Subpartition};
-use super::subpartition::Released;
+use super::subpartition::{PipelinedSubpartition, Released};
 use super::wakeups::Wakeups;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
@@ -225,15 +225,38 @@ impl ResultPartition {
     /// `IllegalState` for a blocking partition, after `finish`, or when the event has no priority
     /// or no size that events have; `CancelTask` once failed or released.
     pub fn overtake(&self, event: &[u8], data_type: DataType) -> Result<Vec<Vec<Vec<u8>>>> {
-        if !data_type.has_priority() {
-            return Err(Error::IllegalState(format!(
-                "{data_type:?} overtakes nothing"
-            )));
-        }
-        check_event_size(event)?;
+        check_priority_event(event, data_type)?;
         let mut writer = self.enter(None)?;
         writer.builders.finish_all();
         let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
+        self.overtake_each(|subpartition, wakeups| subpartition.overtake(consumer.copy(), wakeups))
+    }
+
+    /// Puts an event with priority in place of the timeoutable barrier of a checkpoint wherever
+    /// that still waits; returns the contents of the data buffers that it overtakes by this, by
+    /// subpartition and in order.
+    ///
+    /// # Errors
+    /// `IllegalState` for a blocking partition or when the event has no priority or no size that
+    /// events have.
+    pub fn time_out_barrier(
+        &self,
+        checkpoint: i64,
+        event: &[u8],
+        data_type: DataType,
+    ) -> Result<Vec<Vec<Vec<u8>>>> {
+        check_priority_event(event, data_type)?;
+        let consumer = BufferConsumer::finished(Buffer::from_bytes(event, data_type));
+        self.overtake_each(|subpartition, wakeups| {
+            subpartition.time_out_barrier(checkpoint, consumer.copy(), wakeups)
+        })
+    }
+
+    /// Lets something overtake in every subpartition; the contents of what is overtaken.
+    fn overtake_each(
+        &self,
+        overtake: impl Fn(&PipelinedSubpartition, &mut Wakeups) -> Vec<Buffer>,
+    ) -> Result<Vec<Vec<Vec<u8>>>> {
         let mut wakeups = Wakeups::default();
         let mut overtaken = Vec::with_capacity(self.num_subpartitions());
         for subpartition in &self.shared.subpartitions {
@@ -242,10 +265,9 @@ impl ResultPartition {
                     "nothing is overtaken in a blocking partition".into(),
                 ));
             };
-            overtaken.push(pipelined.overtake(consumer.copy(), &mut wakeups));
+            overtaken.push(overtake(pipelined, &mut wakeups));
         }
         wakeups.ring();
-        drop(writer);
         let contents =
             |buffers: Vec<Buffer>| buffers.iter().map(|buffer| buffer.to_vec()).collect();
         Ok(overtaken.into_iter().map(contents).collect())
@@ -455,6 +477,15 @@ impl ResultPartition {
             writer.builders.clear();
         }
     }
+}
+
+fn check_priority_event(event: &[u8], data_type: DataType) -> Result<()> {
+    if !data_type.has_priority() {
+        return Err(Error::IllegalState(format!(
+            "{data_type:?} overtakes nothing"
+        )));
+    }
+    check_event_size(event)
 }
 
 fn check_event_size(event: &[u8]) -> Result<()> {

@@ -17,7 +17,7 @@ use penstock_memory::{Buffer, BufferConsumer, DataType};
 
 use super::wakeups::Wakeups;
 use crate::error::{Error, Result};
-use crate::event::END_OF_PARTITION_BYTES;
+use crate::event::{END_OF_PARTITION_BYTES, barrier_id};
 use crate::sync::{Arc, Mutex};
 
 /// Learns that a subpartition has something for its reader.
@@ -195,13 +195,37 @@ impl PipelinedSubpartition {
             drop(state);
             return Vec::new();
         }
-        let data = state.buffers.iter().filter(|waiting| waiting.is_buffer());
-        let overtaken = data
-            .map(|waiting| waiting.copy().build())
-            .filter(|buffer| buffer.size() > 0)
-            .collect();
+        let overtaken = unread_data(state.buffers.iter());
         let (_, notify) = state.add(consumer, false);
         drop(state);
+        notify.deliver_later(wakeups);
+        overtaken
+    }
+
+    /// Puts `consumer`, which has priority, in place of the timeoutable barrier of a checkpoint and
+    /// returns the data that it overtakes by this; does nothing when the barrier has left.
+    pub(crate) fn time_out_barrier(
+        &self,
+        checkpoint: i64,
+        consumer: BufferConsumer,
+        wakeups: &mut Wakeups,
+    ) -> Vec<Buffer> {
+        debug_assert!(consumer.data_type().has_priority());
+        let mut state = self.state.lock();
+        let is_barrier = |waiting: &BufferConsumer| {
+            waiting.data_type().requires_announcement()
+                && barrier_id(&waiting.copy().build()) == Some(checkpoint)
+        };
+        let Some(at) = state.buffers.iter().position(is_barrier) else {
+            return Vec::new();
+        };
+        let overtaken = unread_data(state.buffers.iter().take(at));
+        let barrier = state.buffers.remove(at);
+        // It was counted when it came.
+        state.total_buffers -= 1;
+        let (_, notify) = state.add(consumer, false);
+        drop(state);
+        drop(barrier);
         notify.deliver_later(wakeups);
         overtaken
     }
@@ -243,7 +267,7 @@ impl PipelinedSubpartition {
                 state.blocked = buffer.data_type().is_blocking_upstream();
                 state.total_bytes += buffer.size() as u64;
                 let sequence_number = state.sequence_number;
-                state.sequence_number = (sequence_number.wrapping_add(1)) & i32::MAX;
+                state.sequence_number = sequence_number.wrapping_add(1);
                 let next_type = state.next_type();
                 let backlog = state.readable_backlog() as i32;
                 drop(state);
@@ -382,6 +406,15 @@ impl PipelinedSubpartition {
     pub(crate) fn set_desired_buffer_size(&self, bytes: usize) {
         self.state.lock().desired_buffer_size = bytes;
     }
+}
+
+/// What is left to read of the data buffers among `waiting`.
+fn unread_data<'a>(waiting: impl Iterator<Item = &'a BufferConsumer>) -> Vec<Buffer> {
+    waiting
+        .filter(|waiting| waiting.is_buffer())
+        .map(|waiting| waiting.copy().build())
+        .filter(|buffer| buffer.size() > 0)
+        .collect()
 }
 
 impl State {
