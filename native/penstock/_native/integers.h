@@ -13,22 +13,15 @@ static inline int ps_short_int(PyObject *object, int64_t *value) {
         return 1;
     }
 #else
+    const Py_ssize_t size = Py_SIZE(object);
     const digit *digits = ((PyLongObject *)object)->ob_digit;
-    switch (Py_SIZE(object)) {
-    case 0:
-        *value = 0;
+    if ((size_t)(size + 1) < 3) { /* one digit, or none for zero */
+        *value = size == 0 ? 0 : size * (int64_t)digits[0];
         return 1;
-    case 1:
-        *value = digits[0];
-        return 1;
-    case -1:
-        *value = -(int64_t)digits[0];
-        return 1;
-    case 2:
-        *value = (int64_t)digits[0] | (int64_t)digits[1] << PyLong_SHIFT;
-        return 1;
-    case -2:
-        *value = -((int64_t)digits[0] | (int64_t)digits[1] << PyLong_SHIFT);
+    }
+    if (size == 2 || size == -2) {
+        const int64_t both = (int64_t)digits[0] | (int64_t)digits[1] << PyLong_SHIFT;
+        *value = size < 0 ? -both : both;
         return 1;
     }
 #endif

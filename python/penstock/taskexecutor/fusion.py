@@ -1,17 +1,18 @@
 """Composes neighbouring map and filter operators of a chain into one function.
 
-Python calls a Python function from Python code much faster than from C, so that a run of small
-functions costs one call from the operator loop instead of one each; and functions that are a
-single expression cost no call at all where that makes no difference (``expressions``).
+Those that only compute (``expressions``) become one program of the native runtime.  The others
+become one Python function: Python calls a Python function from Python code much faster than from
+C, so that a run of small functions costs one call from the operator loop instead of one each.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.taskexecutor.expressions import EXPRESSION_ERRORS, expression_of
+from penstock.taskexecutor.expressions import Program, program_of_stages
 from penstock.taskexecutor.loop import (
     ChainingOutput,
     FilterOperator,
@@ -35,22 +36,49 @@ class Fusion:
 
     def __init__(self) -> None:
         """Starts without runs."""
-        self._stages: dict[int, list[Any]] = {}
+        self._runs: dict[int, _Run] = {}
 
     def entry(self, operator: StreamOperator) -> StreamOperator:
         """What feeds ``operator``: itself, or the fused operator that begins with it."""
-        if not _is_fusible(operator):
+        if type(operator) not in (MapOperator, FilterOperator):
             return operator
-        target = _target_of(operator)
-        stages = [operator, *self._stages.get(id(target), [target] if _is_fusible(target) else [])]
-        if len(stages) == 1 and expression_of(stages[0].function) is None:
+        run = _Run([operator], _program_of([operator]))
+        if run.program is None and not _is_python(operator):
             return operator
-        composition = Composition(stages)
-        fused = FusedOperator(
-            composition.function, composition.function_of_all, DROPPED, composition.blame
-        )
-        fused.setup(operator.context, stages[-1].output)
-        self._stages[id(fused)] = stages
+        output = operator.output
+        following = self._runs.get(id(output.target)) if type(output) is ChainingOutput else None
+        if following is not None:
+            run = run.followed_by(following)
+        entry = operator if run.program is None and len(run.stages) == 1 else run.fused()
+        self._runs[id(entry)] = run
+        return entry
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Neighbouring operators, with what they compute if they do nothing else."""
+
+    stages: list[Any]
+    program: Program | None
+
+    def followed_by(self, other: _Run) -> _Run:
+        """Both runs as one, or this one if they are of two kinds or too long for one program."""
+        stages = self.stages + other.stages
+        program = _program_of(stages)
+        if program is None and (self.program is not None or other.program is not None):
+            return self
+        return _Run(stages, program)
+
+    def fused(self) -> FusedOperator:
+        composition = Composition(self.stages)
+        function, function_of_all = composition.function, composition.function_of_all
+        if self.program is not None:
+            from penstock._native.expression import Expression
+
+            expression = Expression(function, self.program, DROPPED)
+            function, function_of_all = expression.callable(), expression.over
+        fused = FusedOperator(function, function_of_all, DROPPED, composition.blame)
+        fused.setup(self.stages[0].context, self.stages[-1].output)
         return fused
 
 
@@ -67,13 +95,6 @@ class Composition:
         """Composes the stages in their order."""
         self._stages = list(stages)
         self._stage_of_line: dict[tuple[str, int], int] = {}
-        self._lines: list[str] = []
-        self._expressions: list[str] = []
-        for stage in stages:
-            expression = expression_of(stage.function)
-            if expression is None:
-                break
-            self._expressions.append(expression)
         self.function: Callable[[Any], Any] = self._compiled("fused", "return dropped", "return x")
         self.function_of_all: Callable[[Iterable[Any]], Iterator[Any]] = self._compiled(
             "fused_all", "continue", "yield x"
@@ -90,7 +111,7 @@ class Composition:
         cause = error.__cause__
         if type(error) is RuntimeError and isinstance(cause, StopIteration):
             outermost = cause.__traceback__
-            if outermost is not None and outermost.tb_frame.f_code is codes[1]:
+            if outermost is not None and outermost.tb_frame.f_code in codes:
                 error = cause
         traceback = error.__traceback__
         while traceback is not None:
@@ -104,61 +125,27 @@ class Composition:
         return error
 
     def _compiled(self, name: str, drop: str, emit: str) -> Any:
-        indices = range(len(self._stages))
-        parameters = ", ".join(f"f{i}=f{i}" for i in indices)
-        self._lines = []
+        parameters = ", ".join(f"f{i}=f{i}" for i in range(len(self._stages)))
         if name == "fused":
-            self._add(0, f"def {name}(x, {parameters}, dropped=dropped, errors=errors):")
-            depth = 1
+            lines = [f"def {name}(x, {parameters}, dropped=dropped):"]
+            depth = "    "
         else:
-            self._add(0, f"def {name}(values, {parameters}, errors=errors):")
-            self._add(1, "for x in values:")
-            depth = 2
-        inlined = len(self._expressions)
-        if inlined:
-            self._add(depth, "if type(x) is int:")
-            self._add(depth + 1, "element = x")
-            self._add(depth + 1, "try:")
-            for i, expression in enumerate(self._expressions):
-                if type(self._stages[i]) is FilterOperator:
-                    self._add(depth + 2, f"if not {expression}: {drop}", name, i)
-                else:
-                    self._add(depth + 2, f"x = {expression}", name, i)
-            self._add(depth + 1, "except errors:")
-            # Once more by the functions themselves, for a traceback that is theirs alone.
-            self._add(depth + 2, "x = element")
-            self._add(depth + 1, "else:")
-            self._add_calls(depth + 2, range(inlined, len(self._stages)), name, drop)
-            self._add(depth + 2, emit)
-            if name != "fused":
-                self._add(depth + 2, "continue")
-        self._add_calls(depth, indices, name, drop)
-        self._add(depth, emit)
-        scope: dict[str, Any] = {f"f{i}": self._stages[i].function for i in indices}
-        scope |= {"dropped": DROPPED, "errors": EXPRESSION_ERRORS}
-        exec(compile("\n".join(self._lines), _FILE_NAME, "exec"), scope)
+            lines = [f"def {name}(values, {parameters}):", "    for x in values:"]
+            depth = "        "
+        for i, stage in enumerate(self._stages):
+            step = f"if not f{i}(x): {drop}" if type(stage) is FilterOperator else f"x = f{i}(x)"
+            lines.append(depth + step)
+            self._stage_of_line[name, len(lines)] = i
+        lines.append(depth + emit)
+        scope: dict[str, Any] = {f"f{i}": stage.function for i, stage in enumerate(self._stages)}
+        scope["dropped"] = DROPPED
+        exec(compile("\n".join(lines), _FILE_NAME, "exec"), scope)
         return scope[name]
 
-    def _add_calls(self, depth: int, stages: range, name: str, drop: str) -> None:
-        for i in stages:
-            if type(self._stages[i]) is FilterOperator:
-                self._add(depth, f"if not f{i}(x): {drop}", name, i)
-            else:
-                self._add(depth, f"x = f{i}(x)", name, i)
 
-    def _add(self, depth: int, line: str, name: str = "", stage: int = -1) -> None:
-        self._lines.append("    " * depth + line)
-        if stage >= 0:
-            self._stage_of_line[name, len(self._lines)] = stage
+def _program_of(stages: Sequence[Any]) -> Program | None:
+    return program_of_stages([(stage.function, type(stage) is FilterOperator) for stage in stages])
 
 
-def _target_of(operator: Any) -> Any:
-    output = operator.output
-    return output.target if type(output) is ChainingOutput else None
-
-
-def _is_fusible(operator: Any) -> bool:
-    if type(operator) not in (MapOperator, FilterOperator):
-        return False
-    function = getattr(operator.function, "__func__", operator.function)
-    return isinstance(function, FunctionType)
+def _is_python(stage: Any) -> bool:
+    return isinstance(getattr(stage.function, "__func__", stage.function), FunctionType)

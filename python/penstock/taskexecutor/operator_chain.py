@@ -26,7 +26,7 @@ from penstock.taskexecutor.loop import (
 from penstock.taskexecutor.operators.registry import create_operator
 from penstock.taskexecutor.split_output import SplitOutput
 from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
-from penstock.taskexecutor.user_functions import bound_function
+from penstock.taskexecutor.user_functions import bound_function, key_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -264,7 +264,7 @@ class OperatorChain:
         key_selector = function = None
         if spec.key_selector is not None:
             context.open_with_operator(spec.key_selector)
-            key_selector = bound_function(spec.key_selector, "get_key")
+            key_selector, _ = key_selection(bound_function(spec.key_selector, "get_key"))
         if spec.function is not None:
             context.open_with_operator(spec.function)
             function = bound_function(spec.function, "partition")

@@ -3,7 +3,6 @@
 import traceback
 
 import pytest
-from penstock.taskexecutor.expressions import expression_of
 from penstock.taskexecutor.fusion import DROPPED, Composition
 from penstock.taskexecutor.loop import (
     MIN_TIMESTAMP,
@@ -13,69 +12,9 @@ from penstock.taskexecutor.loop import (
     MapOperator,
 )
 
-VALUES = [0, 1, 7, -3, 2**70, True, 1.5, "a", None, (1,)]
-
 
 def stage(kind, function):
     return kind(function, function)
-
-
-def results_of(call):
-    try:
-        return [call()]
-    except Exception as error:
-        return [type(error), str(error)]
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: x + 1,
-        lambda x: x * 2 - 3 // (x - 1),
-        lambda x: (x % 10, x),
-        lambda x: x & 1 == 0,
-        lambda x: -x,
-        lambda x: not x,
-        lambda x: x << 2,
-        lambda x: x,
-    ],
-)
-def test_an_expression_gives_what_the_function_gives(function):
-    assert expression_of(function) is not None
-    composition = Composition([stage(MapOperator, function)])
-    for value in VALUES:
-        expected = results_of(lambda value=value: function(value))
-        assert results_of(lambda value=value: composition.function(value)) == expected
-        assert (
-            results_of(lambda value=value: next(composition.function_of_all([value]))) == expected
-        )
-
-
-def outside(x):
-    return x
-
-
-def generator(x):
-    yield x
-
-
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda x: outside(x),
-        lambda x: x.real,
-        lambda x: x if x else 0,
-        lambda x: [x],
-        lambda x: x[0],
-        lambda x, y=1: x + y,
-        lambda *x: x,
-        generator,
-        abs,
-        (lambda k: lambda x: x + k)(1),
-    ],
-)
-def test_what_is_more_than_an_expression_is_called(function):
-    assert expression_of(function) is None
 
 
 def increment(x):

@@ -16,7 +16,7 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
 )
 from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
-from penstock.taskexecutor.user_functions import key_position
+from penstock.taskexecutor.user_functions import key_selection
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -66,8 +66,7 @@ class TimedProcessOperator(KeyedProcessOperator):
             _process_element(function),
             KeyedElementContext(KeyedTimerService(self.timers), context.keyed_state),
             OutputTag,
-            selector,
-            key_position(selector),
+            *key_selection(selector),
             context.keyed_state,
         )
         self.on_timer = getattr(function, "on_timer", None)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.expressions import without_call
 from penstock.taskexecutor.loop import (
     FinalReduceOperator,
     KeyedReduceOperator,
     StreamOperator,
     SumFieldOperator,
 )
-from penstock.taskexecutor.user_functions import bound_function, key_position
+from penstock.taskexecutor.user_functions import bound_function, key_selection
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -25,7 +26,7 @@ Fold = Callable[[Any, Any], Any]
 def create_reduce(context: OperatorContext) -> StreamOperator:
     """Folds with the user's function."""
     function = context.descriptor.function
-    return _create(context, function, bound_function(function, "reduce"))
+    return _create(context, function, without_call(bound_function(function, "reduce")))
 
 
 def create_aggregate_field(context: OperatorContext) -> StreamOperator:
@@ -51,7 +52,7 @@ def _key_and_table(
         msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
         raise InvalidProgramError(msg)
     table = context.keyed_state.table("_reduce_state", "value").namespace(None)
-    return selector, key_position(selector), table
+    return *key_selection(selector), table
 
 
 def field_fold(operation: str, position: int | str | None) -> Fold:

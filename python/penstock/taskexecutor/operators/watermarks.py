@@ -9,6 +9,7 @@ from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
     WatermarkOutput,
 )
+from penstock.taskexecutor.expressions import without_call
 from penstock.taskexecutor.loop import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -107,7 +108,8 @@ class WatermarksOperator(TimestampsOperator):
         opener = getattr(self.assigner, "open", None)
         if opener is not None:
             opener(self.context.runtime_context)
-        self.extract = None if self.assigner is None else self.assigner.extract_timestamp
+        if self.assigner is not None:
+            self.extract = without_call(self.assigner.extract_timestamp)
         self.on_event = self.generator.on_event
         self.quiet_since = time.monotonic()
         if self.periodic and self.interval_ms > 0 and not is_batch:

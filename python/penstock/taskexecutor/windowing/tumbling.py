@@ -12,6 +12,7 @@ from penstock.datastream.window import (
 )
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.datastream.window.stagger import WindowStagger
+from penstock.taskexecutor.expressions import without_call
 from penstock.taskexecutor.loop import (
     KEEP_ACCUMULATOR,
     KEEP_FOLD,
@@ -20,7 +21,7 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
     TumblingWindowLoop,
 )
-from penstock.taskexecutor.user_functions import bound_function, key_position
+from penstock.taskexecutor.user_functions import bound_function, key_selection
 from penstock.taskexecutor.windowing.window_functions import WindowContext, evaluation
 from penstock.taskexecutor.windowing.window_operator import (
     close_functions,
@@ -63,15 +64,15 @@ class TumblingWindowOperator(TumblingWindowLoop):
         fold: Any = self.functions[0]
         keep, function, create = KEEP_LIST, None, None
         if arguments["function_kind"] == "reduce":
-            keep, function = KEEP_FOLD, bound_function(fold, "reduce")
+            keep, function = KEEP_FOLD, without_call(bound_function(fold, "reduce"))
         elif arguments["function_kind"] == "aggregate":
-            keep, function, create = KEEP_ACCUMULATOR, fold.add, fold.create_accumulator
+            keep, function = KEEP_ACCUMULATOR, without_call(fold.add)
+            create = fold.create_accumulator
         selector = window_key_selector(context)
         super().__init__(
             assigner._size,
             assigner._offset,
-            selector,
-            key_position(selector),
+            *key_selection(selector),
             keep,
             function,
             create,

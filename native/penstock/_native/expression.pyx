@@ -1,0 +1,160 @@
+"""Functions that only compute, evaluated without the interpreter.
+
+What a function computes is a ``Program`` of ``penstock.taskexecutor.expressions``; wherever an
+evaluation meets what it cannot do, the function itself is called, so that results and errors are
+the function's in any case.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
+
+cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        const char *ml_name
+        void *ml_meth
+        int ml_flags
+        const char *ml_doc
+    int METH_FASTCALL
+    object PyCFunction_New(PyMethodDef *definition, object self)
+    object PyLong_FromLongLong(long long value)
+    object PyObject_Vectorcall(object function, PyObject **arguments, size_t count, PyObject *names)
+
+cdef extern from "evaluator.h":
+    enum:
+        PS_MOVE, PS_CELL, PS_GLOBAL, PS_FIELD, PS_UNPACK, PS_SUBSCRIPT
+        PS_ADD, PS_SUBTRACT, PS_MULTIPLY, PS_FLOOR_DIVIDE, PS_REMAINDER, PS_AND, PS_OR, PS_XOR
+        PS_LEFT_SHIFT, PS_RIGHT_SHIFT, PS_TRUE_DIVIDE, PS_POWER
+        PS_LESS, PS_LESS_OR_EQUAL, PS_EQUAL, PS_NOT_EQUAL, PS_GREATER, PS_GREATER_OR_EQUAL
+        PS_IS, PS_IS_NOT, PS_IN, PS_NOT_IN, PS_NEGATE, PS_INVERT, PS_NOT, PS_TUPLE, PS_LIST
+        PS_JUMP, PS_JUMP_IF_TRUE, PS_JUMP_IF_FALSE, PS_JUMP_IF_NONE, PS_JUMP_IF_NOT_NONE
+        PS_DROP_IF_FALSE, PS_RETURN
+
+cdef dict OPERATIONS = {
+    "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD,
+    "unpack": PS_UNPACK, "subscript": PS_SUBSCRIPT,
+    "+": PS_ADD, "-": PS_SUBTRACT, "*": PS_MULTIPLY, "//": PS_FLOOR_DIVIDE, "%": PS_REMAINDER,
+    "&": PS_AND, "|": PS_OR, "^": PS_XOR, "<<": PS_LEFT_SHIFT, ">>": PS_RIGHT_SHIFT,
+    "/": PS_TRUE_DIVIDE, "**": PS_POWER,
+    "<": PS_LESS, "<=": PS_LESS_OR_EQUAL, "==": PS_EQUAL, "!=": PS_NOT_EQUAL,
+    ">": PS_GREATER, ">=": PS_GREATER_OR_EQUAL,
+    "is": PS_IS, "is not": PS_IS_NOT, "in": PS_IN, "not in": PS_NOT_IN,
+    "negate": PS_NEGATE, "invert": PS_INVERT, "not": PS_NOT, "tuple": PS_TUPLE, "list": PS_LIST,
+    "jump": PS_JUMP, "jump if true": PS_JUMP_IF_TRUE, "jump if false": PS_JUMP_IF_FALSE,
+    "jump if none": PS_JUMP_IF_NONE, "jump if not none": PS_JUMP_IF_NOT_NONE,
+    "drop if false": PS_DROP_IF_FALSE, "return": PS_RETURN,
+}
+
+
+@cython.final
+cdef class Expression:
+    """A function of elements, evaluated by its program wherever that can be done."""
+
+    def __cinit__(self, function, program, dropped=None):
+        """Joins a function with its program.
+
+        Args:
+            function: What the program computes.
+            program: A ``Program``.
+            dropped: What the function returns where the program drops the element.
+        """
+        cdef PsProgram *machine = &self.machine
+        cdef Py_ssize_t i
+        cdef PsValue *place
+        self.function = function
+        self.program = program
+        self.dropped = dropped
+        machine.parameters = program.parameters
+        for i, (operation, target, left, right, number) in enumerate(program.instructions):
+            machine.instructions[i].operation = OPERATIONS[operation]
+            machine.instructions[i].number = number
+            machine.instructions[i].target = &machine.registers[<Py_ssize_t>target]
+            machine.instructions[i].left = &machine.registers[<Py_ssize_t>left]
+            if operation in ("tuple", "list"):
+                machine.instructions[i].list = &machine.lists[<Py_ssize_t>right]
+            else:
+                machine.instructions[i].right = &machine.registers[<Py_ssize_t>right]
+        for i, register in enumerate(program.lists):
+            machine.lists[i] = register
+        # The program keeps the constants.
+        for register, constant in program.constants.items():
+            i = register
+            place = &machine.registers[i]
+            machine.constants[i] = place.object = <PyObject *>constant
+            if ps_as_number(place, &place.number):
+                place.object = NULL
+
+    def callable(self):
+        """A builtin function of positional arguments that returns what the function returns."""
+        return PyCFunction_New(&CALL, self)
+
+    def over(self, values):
+        """What the function returns for each of many, made when it is asked for, undropped."""
+        return ExpressionIterator(self, values)
+
+
+cdef object _call(object self, PyObject **arguments, Py_ssize_t count):
+    cdef Expression expression = <Expression>self
+    cdef PsProgram *program = &expression.machine
+    cdef PsValue result
+    cdef Py_ssize_t i
+    cdef int outcome
+    if count == program.parameters and program.failures < PS_MAX_FAILURES:
+        for i in range(count):
+            program.registers[i].object = arguments[i]
+        outcome = ps_evaluate(program, &result)
+        if outcome == PS_DONE:
+            return boxed(result)
+        if outcome == PS_DROPPED:
+            return expression.dropped
+    return PyObject_Vectorcall(expression.function, arguments, count, NULL)
+
+
+cdef PyMethodDef CALL
+CALL.ml_name = "expression"
+CALL.ml_meth = <void *>_call
+CALL.ml_flags = METH_FASTCALL
+CALL.ml_doc = "Computes what the function would return, or calls it."
+
+
+@cython.final
+cdef class ExpressionIterator:
+    """What a function returns for each element of an iterable, without those it drops."""
+
+    def __cinit__(self, Expression expression, values):
+        self.expression = expression
+        self.values = iter(values)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Expression expression = self.expression
+        cdef PsProgram *program = &expression.machine
+        cdef PsValue result
+        cdef int outcome
+        for value in self.values:
+            if program.failures < PS_MAX_FAILURES:
+                program.registers[0].object = <PyObject *>value
+                outcome = ps_evaluate(program, &result)
+                if outcome == PS_DONE:
+                    return boxed(result)
+                if outcome == PS_DROPPED:
+                    continue
+            try:
+                made = expression.function(value)
+            except StopIteration as error:
+                # To whoever asks for the next element it would be the end of all elements.
+                raise RuntimeError("a function raised StopIteration") from error
+            if made is not expression.dropped:
+                return made
+        raise StopIteration
+
+
+cdef inline object boxed(PsValue value):
+    """The value as an object; takes the value over."""
+    if value.object == NULL:
+        return PyLong_FromLongLong(value.number)
+    made = <object>value.object
+    Py_DECREF(made)
+    return made
