@@ -165,6 +165,19 @@ impl Buffer {
         }
     }
 
+    /// Gives the buffer's local pool a free segment of the network pool in place of this one, which
+    /// then returns to the network pool; false, and nothing happens, when other handles exist, when
+    /// all free segments are promised, or when the buffer is of no local pool.
+    ///
+    /// So a buffer that waits for another process holds up nobody who writes to the pool.
+    pub fn leave_local_pool(&mut self) -> bool {
+        if !self.slot.has_one_handle() {
+            return false;
+        }
+        // SAFETY: this is the only handle, and nobody can make another one of it meanwhile.
+        unsafe { self.slot.leave_local_pool() }
+    }
+
     /// How many handles on the segment exist; another thread may change it at once.
     #[must_use]
     pub fn ref_count(&self) -> usize {

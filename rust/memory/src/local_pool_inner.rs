@@ -69,6 +69,10 @@ impl LocalPoolInner {
         })
     }
 
+    pub(crate) fn network_pool(&self) -> &Arc<NetworkBufferPool> {
+        &self.network_pool
+    }
+
     pub(crate) fn options(&self) -> &LocalPoolOptions {
         &self.options
     }

@@ -10,12 +10,14 @@
 //! 2. *Held*: a [`PooledSegment`](crate::PooledSegment) owns it alone; `refs` is 0.
 //! 3. *Counted*: `refs` handles exist.  `recycler` and `channel` are not written; the bytes above
 //!    the published position belong to the one writer, the bytes below it to everyone, read only.
+//!    Who has the only handle may turn the slot back into one of his own for a while.
 //! 4. The handle that takes `refs` to 0 has the slot alone again and gives it to `recycler`.
 
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
 
+use crate::free_segments::Claim;
 use crate::local_pool_inner::LocalPoolInner;
 use crate::network_buffer_pool::NetworkBufferPool;
 use crate::pooled_segment::{BufferRecycler, PooledSegment};
@@ -33,6 +35,8 @@ pub(crate) enum Recycler {
     Freeing,
     /// Back to the local pool it was requested from.
     Local(Arc<LocalPoolInner>),
+    /// Back to the network pool: its local pool has another segment in its place.
+    Network(Arc<NetworkBufferPool>),
     /// To the owner of an exclusive segment.
     Exclusive(Arc<dyn BufferRecycler>, Arc<NetworkBufferPool>),
 }
@@ -178,6 +182,12 @@ impl SlotRef {
         &self.slot().marker
     }
 
+    /// Whether there is one handle; if it is the caller's, what other handles did has happened.
+    #[inline]
+    pub(crate) fn has_one_handle(&self) -> bool {
+        self.slot().refs.load(Ordering::Acquire) == 1
+    }
+
     #[inline]
     pub(crate) fn refs(&self) -> u32 {
         self.slot().refs.load(Ordering::Relaxed)
@@ -270,8 +280,37 @@ impl SlotRef {
             drop(unsafe { Box::from_raw(self.0.as_ptr()) });
             return;
         }
-        if let Recycler::Exclusive(owner, pool) = std::mem::replace(cell, Recycler::Idle) {
-            owner.recycle(PooledSegment::new(self, pool));
+        match std::mem::replace(cell, Recycler::Idle) {
+            Recycler::Exclusive(owner, pool) => owner.recycle(PooledSegment::new(self, pool)),
+            Recycler::Network(pool) => pool.recycle_pooled(self),
+            Recycler::Idle | Recycler::Freeing | Recycler::Local(_) => {}
         }
+    }
+
+    /// Gives the slot's local pool a segment in its place that nobody else is promised; false when
+    /// there is none, or the slot is of no local pool.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the only handle.
+    pub(crate) unsafe fn leave_local_pool(&self) -> bool {
+        // SAFETY: nobody but the holder of the only handle has the slot.
+        let Recycler::Local(pool) = (unsafe { &*self.slot().recycler.get() }) else {
+            return false;
+        };
+        let Some(other) = pool.network_pool().request_pooled(Claim::Surplus) else {
+            return false;
+        };
+        let network = Recycler::Network(Arc::clone(pool.network_pool()));
+        let pool: *const LocalPoolInner = Arc::as_ptr(pool);
+        // SAFETY: nobody but the holder of the only handle has the slot.
+        let local = unsafe { self.replace_recycler(network) };
+        // SAFETY: as above.
+        let channel = std::mem::replace(unsafe { &mut *self.slot().channel.get() }, NO_CHANNEL);
+        // SAFETY: the network pool has just given this slot to this thread alone.
+        drop(unsafe { other.replace_recycler(local) });
+        // SAFETY: the pool is that of the other slot now, which this thread owns alone.
+        unsafe { LocalPoolInner::recycle(pool, other, channel) };
+        true
     }
 }

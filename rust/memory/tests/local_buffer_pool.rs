@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use penstock_memory::{
-    BufferListener, DEFAULT_REQUEST_TIMEOUT, LocalBufferPool, LocalPoolOptions, NetworkBufferPool,
-    PoolError, UniqueBuffer,
+    Buffer, BufferListener, DEFAULT_REQUEST_TIMEOUT, DataType, LocalBufferPool, LocalPoolOptions,
+    NetworkBufferPool, PoolError, UniqueBuffer,
 };
 
 fn pools(
@@ -21,6 +21,53 @@ fn pools(
 
 fn take(pool: &LocalBufferPool) -> UniqueBuffer {
     pool.request_buffer().unwrap().expect("a buffer")
+}
+
+/// a buffer that leaves its pool makes room there, and returns to the network pool.
+#[test]
+fn a_buffer_leaves_for_a_free_segment() {
+    let options = LocalPoolOptions::new(1, 2).with_quota(1, 2);
+    let (network_pool, pool) = pools(3, options);
+    let request = || pool.request_buffer_for(0).unwrap();
+    let mut first = request().unwrap();
+    first.as_mut_slice().fill(7);
+    first.set_size(128).unwrap();
+    let mut first = first.into_buffer(DataType::DataBuffer);
+    let second = request().unwrap();
+    assert!(request().is_none() && !pool.is_available());
+    assert_eq!(network_pool.available_segments(), 1);
+    // Somebody else has it.
+    let other = first.clone();
+    assert!(!first.leave_local_pool());
+    drop(other);
+    assert!(first.leave_local_pool());
+    assert!(pool.is_available(), "its quota is free, too");
+    assert_eq!(network_pool.available_segments(), 0);
+    assert_eq!(
+        (pool.requested_segments(), pool.available_segments()),
+        (2, 1)
+    );
+    // It left already, and for the second one there is no segment to spare.
+    assert!(!first.leave_local_pool());
+    let mut second = second.into_buffer(DataType::DataBuffer);
+    assert!(!second.leave_local_pool());
+    let third = request().unwrap();
+    assert_eq!(first.as_slice(), [7; 128]);
+    drop(first);
+    assert_eq!(network_pool.available_segments(), 1);
+    // The pool may end meanwhile.
+    assert!(second.leave_local_pool());
+    drop((pool, third));
+    assert_eq!(network_pool.available_segments(), 2);
+    drop(second);
+    assert_eq!(network_pool.available_segments(), 3);
+}
+
+/// What is of no local pool has none to leave.
+#[test]
+fn only_buffers_of_local_pools_leave() {
+    let mut bytes = Buffer::from_bytes(vec![1, 2], DataType::DataBuffer);
+    assert!(!bytes.leave_local_pool());
 }
 
 /// a pool gives its size and no more; sizes above the maximum mean the maximum.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use penstock_memory::{
-    LocalBufferPool, LocalPoolOptions, NetworkBufferPool, PoolBounds, PooledSegment, UniqueBuffer,
-    redistribute,
+    Buffer, DataType, LocalBufferPool, LocalPoolOptions, NetworkBufferPool, PoolBounds,
+    PooledSegment, UniqueBuffer, redistribute,
 };
 use proptest::prelude::*;
 
@@ -24,6 +24,8 @@ enum Step {
         channel: usize,
     },
     Recycle(usize),
+    Leave(usize),
+    Return(usize),
     RequestUnpooled(usize),
     RecycleUnpooled(usize),
 }
@@ -41,6 +43,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (0_usize..8, 0_usize..2).prop_map(|(pool, channel)| Step::Request { pool, channel }),
         (0_usize..8, 0_usize..2).prop_map(|(pool, channel)| Step::Request { pool, channel }),
         (0_usize..32).prop_map(Step::Recycle),
+        (0_usize..16).prop_map(Step::Leave),
+        (0_usize..16).prop_map(Step::Return),
         (0_usize..4).prop_map(Step::RequestUnpooled),
         (0_usize..8).prop_map(Step::RecycleUnpooled),
     ];
@@ -56,6 +60,8 @@ struct World {
     network_pool: Arc<NetworkBufferPool>,
     pools: Vec<(Arc<LocalBufferPool>, usize)>,
     buffers: Vec<UniqueBuffer>,
+    /// Buffers whose local pools were asked to take other segments for them.
+    left: Vec<Buffer>,
     unpooled: Vec<Vec<PooledSegment>>,
 }
 
@@ -90,6 +96,19 @@ impl World {
             }
             Step::Recycle(index) if index < self.buffers.len() => {
                 drop(self.buffers.swap_remove(index));
+            }
+            Step::Leave(index) if index < self.buffers.len() => {
+                let mut buffer = self
+                    .buffers
+                    .swap_remove(index)
+                    .into_buffer(DataType::DataBuffer);
+                let pool = &self.network_pool;
+                let surplus = pool.available_segments() > pool.owed_segments();
+                assert_eq!(buffer.leave_local_pool(), surplus);
+                self.left.push(buffer);
+            }
+            Step::Return(index) if index < self.left.len() => {
+                drop(self.left.swap_remove(index));
             }
             Step::RequestUnpooled(count) => {
                 self.unpooled
@@ -138,6 +157,7 @@ proptest! {
             network_pool: NetworkBufferPool::new(TOTAL, 64, REQUEST_TIMEOUT).unwrap(),
             pools: Vec::new(),
             buffers: Vec::new(),
+            left: Vec::new(),
             unpooled: Vec::new(),
         };
         for step in &steps {
@@ -146,6 +166,7 @@ proptest! {
         }
         world.pools.clear();
         world.buffers.clear();
+        world.left.clear();
         world.unpooled.clear();
         prop_assert_eq!(world.network_pool.available_segments(), TOTAL, "A-16");
         prop_assert_eq!(world.network_pool.required_segments(), 0);

@@ -67,7 +67,10 @@ impl Lender {
         Some(offset as u64)
     }
 
-    pub(super) fn lend(&mut self, buffer: Buffer) {
+    /// Keeps a buffer until it is returned, at the cost of nobody but the network pool, if it can:
+    /// what waited in a socket would not keep its writer waiting either.
+    pub(super) fn lend(&mut self, mut buffer: Buffer) {
+        buffer.leave_local_pool();
         self.lent.push_back(buffer);
     }
 
