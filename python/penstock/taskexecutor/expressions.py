@@ -131,12 +131,18 @@ def _plain(function: Any) -> _PlainFunction:
         or code.co_exceptiontable
         or code.co_argcount < bound
         or code.co_flags & _REFUSED_FLAGS
-        # A debugger or a coverage tool wants to see the call.
-        or sys.gettrace() is not None
-        or sys.getprofile() is not None
+        or _is_watched()
     ):
         raise _NotAnExpressionError
     return _PlainFunction(plain, int(bound))
+
+
+def _is_watched() -> bool:
+    """Whether a debugger, a coverage tool or a profiler wants to see calls."""
+    if sys.gettrace() is not None or sys.getprofile() is not None:
+        return True
+    monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
+    return monitoring is not None and any(monitoring.get_tool(i) is not None for i in range(6))
 
 
 class _NotAnExpressionError(Exception):

@@ -1,5 +1,6 @@
 """Functions that only compute give the same results and errors whether they are called or not."""
 
+import sys
 import traceback
 
 import pytest
@@ -335,3 +336,16 @@ def test_a_run_that_is_too_long_for_one_program_is_cut():
     for operator in operators:
         expected = operator.function(expected)
     assert seen == [expected]
+
+
+def test_whoever_watches_calls_sees_them():
+    def add(x):
+        return x + 1
+
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: None)
+    try:
+        assert program_of(add) is None
+    finally:
+        sys.setprofile(before)
+    assert program_of(add) is not None
