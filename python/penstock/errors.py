@@ -28,6 +28,10 @@ class InvalidProgramError(PenstockError, TypeError, ValueError):
         return message if self.location is None else f"{message}\n  at {self.location}"
 
 
+class WrongArgumentError(InvalidProgramError, AttributeError):
+    """An argument is of another kind than the call needs; PyFlink misses an attribute of it."""
+
+
 class ConfigurationError(PenstockError, ValueError):
     """A configuration value is missing, malformed or contradicts another."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.basic_types import TypeInformation
 from penstock.common.types import Row
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -298,7 +298,7 @@ def as_type_information(type_info: object, where: str) -> TypeInformation:
         return type_info
     if isinstance(type_info, list):
         return RowTypeInfo(type_info)
-    raise InvalidProgramError(
+    raise WrongArgumentError(
         f"{where}: {type_info!r} is not a type; describe types with penstock.common.Types"
     )
 

@@ -15,7 +15,7 @@ from penstock.common.watermark_generator import (
     NoWatermarksGenerator,
     WatermarkGenerator,
 )
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,6 +206,8 @@ class AssignerWithPeriodicWatermarksWrapper:
 
 def _millis(duration: Duration, where: str) -> int:
     given: Any = duration
-    if not isinstance(given, Duration) or duration.to_nanos() < 0:
+    if not isinstance(given, Duration):
+        raise WrongArgumentError(f"{where} takes a Duration, got {given!r}")
+    if duration.to_nanos() < 0:
         raise InvalidProgramError(f"{where} takes a Duration that is not negative: {duration!r}")
     return duration.to_millis()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.common.jvm import requires_jvm
+from penstock.datastream.file_path import normalized_path
 from penstock.errors import InvalidProgramError
 
 __all__ = [
@@ -45,7 +46,9 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         if j_jobmanager_checkpoint_storage is not None:
             requires_jvm("JobManagerCheckpointStorage(java_storage)", "pass no Java object")
         super().__init__()
-        self._checkpoint_path = checkpoint_path
+        self._checkpoint_path = (
+            None if checkpoint_path is None else normalized_path(checkpoint_path)
+        )
         self._max_state_size = (
             self.DEFAULT_MAX_STATE_SIZE if max_state_size is None else max_state_size
         )
@@ -108,8 +111,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
             raise InvalidProgramError(
                 f"checkpoint_path needs a scheme, as in file:///…, got {checkpoint_path!r}"
             )
-        # An empty authority is left out, as Flink's paths do.
-        self._checkpoint_path = checkpoint_path.replace(":///", ":/", 1)
+        self._checkpoint_path = normalized_path(checkpoint_path)
         unset = file_state_size_threshold is None or file_state_size_threshold < 0
         self._threshold = 20 * 1024 if unset else file_state_size_threshold
         buffer_size = 4096 if write_buffer_size < 0 else write_buffer_size

@@ -16,12 +16,13 @@ from penstock.datastream.collection_elements import encoded_elements
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, execute_job
+from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
 from penstock.datastream.job_building import JobBuilder
 from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
-from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.settings import DEFAULT_JOB_NAME
 from penstock.graph.transformations import (
@@ -54,6 +55,7 @@ _CHAIN_DIFFERENT_MAX: Final = (
     "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
 )
 _CHANGELOG: Final = "state.changelog.enabled"
+_OLD_CHANGELOG: Final = "state.backend.changelog.enabled"
 _SAVEPOINT_DIRECTORY: Final = "execution.checkpointing.savepoint-dir"
 _RUNTIME_MODE: Final = "execution.runtime-mode"
 _PARALLELISM: Final = "parallelism.default"
@@ -286,13 +288,14 @@ class StreamExecutionEnvironment:
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """Whether changes of state are written continuously; None when it was not set."""
-        if not self._configuration.contains_key(_CHANGELOG):
-            return None
-        return self._configuration.get_boolean(_CHANGELOG, False)
+        for key in (_CHANGELOG, _OLD_CHANGELOG):
+            if self._configuration.contains_key(key):
+                return self._configuration.get_boolean(key, False)
+        return None
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Sets where savepoints go when nothing else is said."""
-        self._configuration.set_string(_SAVEPOINT_DIRECTORY, directory)
+        self._configuration.set_string(_SAVEPOINT_DIRECTORY, normalized_path(directory))
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
@@ -368,10 +371,10 @@ class StreamExecutionEnvironment:
         """
         given: Any = source
         if not isinstance(given, Source):
-            raise InvalidProgramError(f"from_source takes a Source, got {given!r}")
+            raise WrongArgumentError(f"from_source takes a Source, got {given!r}")
         strategy: Any = watermark_strategy
         if not isinstance(strategy, WatermarkStrategy):
-            raise InvalidProgramError(f"from_source takes a WatermarkStrategy, got {strategy!r}")
+            raise WrongArgumentError(f"from_source takes a WatermarkStrategy, got {strategy!r}")
         declared = type_argument(
             source.get_produced_type() if type_info is None else type_info, "from_source"
         )

@@ -14,6 +14,7 @@ from penstock.datastream import (
     StreamExecutionEnvironment,
 )
 from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import ConfigurationError, InvalidProgramError
 from penstock.graph.transformations import ChainingStrategy
 
@@ -144,6 +145,27 @@ def test_wrong_arguments_fail_in_the_call(pairs, call):
     for error in (TypeError, ValueError):
         with pytest.raises(error):
             call(pairs)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ds: ds.map(lambda v: v, output_type="STRING"),
+        lambda ds: ds.sink_to(3),
+        lambda ds: ds.add_sink(3),
+        lambda ds: ds.assign_timestamps_and_watermarks(3),
+        lambda ds: ds.get_side_output("tag"),
+        lambda ds: ds.get_execution_environment().from_source(3, None, "source"),
+        lambda ds: ds.get_execution_environment().add_source(3),
+        lambda _: TumblingEventTimeWindows.of(5),
+        lambda _: WatermarkStrategy.for_bounded_out_of_orderness(5),
+    ],
+)
+def test_arguments_of_another_kind_are_attribute_errors_too(pairs, call):
+    """PyFlink asks them for an attribute that they lack."""
+    with pytest.raises(InvalidProgramError) as raised:
+        call(pairs)
+    assert isinstance(raised.value, AttributeError)
 
 
 def test_a_side_output_has_one_type(pairs):

@@ -32,7 +32,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.datastream.state import MapStateDescriptor
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
@@ -157,7 +157,7 @@ class DataStream(StreamSettings, Generic[T]):
         """Gives elements timestamps and lets watermarks follow; replaces earlier ones."""
         given: Any = watermark_strategy
         if not isinstance(given, WatermarkStrategy):
-            raise InvalidProgramError(
+            raise WrongArgumentError(
                 f"assign_timestamps_and_watermarks takes a WatermarkStrategy, got {given!r}"
             )
         strategy = shipped(watermark_strategy, "assign_timestamps_and_watermarks")
@@ -262,7 +262,7 @@ class DataStream(StreamSettings, Generic[T]):
         """
         given: Any = output_tag
         if not isinstance(given, OutputTag):
-            raise InvalidProgramError(f"get_side_output takes an OutputTag, got {given!r}")
+            raise WrongArgumentError(f"get_side_output takes an OutputTag, got {given!r}")
         operator = self._operator("get_side_output")
         self._environment.register_side_output(operator, output_tag)
         return DataStream(
@@ -405,7 +405,7 @@ class DataStream(StreamSettings, Generic[T]):
 
         given: Any = sink
         if not isinstance(given, Sink):
-            raise InvalidProgramError(f"sink_to takes a Sink, got {given!r}")
+            raise WrongArgumentError(f"sink_to takes a Sink, got {given!r}")
         return self._sink(SinkTransformation, "Sink", shipped(sink.sink_operator(), "sink_to"))
 
     def cache(self) -> CachedDataStream[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import InvalidProgramError
+from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
     from penstock.datastream.functions.runtime_context import RuntimeContext
@@ -43,7 +43,7 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         kind = _kind(func)
         given = f"{type(func).__name__}, a {kind}"
         hint = _HINTS.get((function_class.__name__, kind), "")
-    raise InvalidProgramError(f"{where} takes {wanted}, got {given}{hint}")
+    raise WrongArgumentError(f"{where} takes {wanted}, got {given}{hint}")
 
 
 #: What to do when the function in the second place is given where the first is wanted.

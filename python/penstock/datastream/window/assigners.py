@@ -29,7 +29,7 @@ from penstock.datastream.window.windows import (
     TimeWindowSerializer,
     Window,
 )
-from penstock.errors import InvalidProgramError, PenstockError
+from penstock.errors import InvalidProgramError, PenstockError, WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -416,7 +416,7 @@ def millis(time: Time, what: str) -> int:
     """
     given: Any = time
     if not isinstance(given, Time):
-        raise InvalidProgramError(f"{what} must be a penstock.common.Time, got {given!r}")
+        raise WrongArgumentError(f"{what} must be a penstock.common.Time, got {given!r}")
     return time.to_milliseconds()
 
 

@@ -15,7 +15,7 @@ from penstock.datastream.connectors.file_system.buckets import (
 )
 from penstock.datastream.connectors.file_system.source import local_path
 from penstock.datastream.functions.source_sink import SinkFunction
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph.operators import OperatorDescriptor
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class FileSink(Sink, SupportsPreprocessing):
         """
         given: Any = encoder
         if not isinstance(given, Encoder):
-            raise InvalidProgramError(f"for_row_format takes an Encoder, got {given!r}")
+            raise WrongArgumentError(f"for_row_format takes an Encoder, got {given!r}")
         return FileSink.RowFormatBuilder(local_path(base_path), encoder)
 
     @staticmethod

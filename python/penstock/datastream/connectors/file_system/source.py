@@ -10,7 +10,7 @@ from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import known_charset
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.base import Source
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph.operators import OperatorDescriptor
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class FileSource(Source):
         """
         given: Any = stream_format
         if not isinstance(given, StreamFormat):
-            raise InvalidProgramError(f"for_record_stream_format takes a StreamFormat: {given!r}")
+            raise WrongArgumentError(f"for_record_stream_format takes a StreamFormat: {given!r}")
         if not paths:
             raise InvalidProgramError("for_record_stream_format needs at least one path")
         return FileSourceBuilder(stream_format, tuple(local_path(path) for path in paths))
