@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from penstock.common.configuration import Configuration
+from penstock.common.jvm import requires_jvm
 from penstock.common.time import Duration
 from penstock.errors import ConfigurationError
 
@@ -21,12 +22,10 @@ _CANCELLATION_INTERVAL: Final = "task.cancellation.interval"
 _CANCELLATION_TIMEOUT: Final = "task.cancellation.timeout"
 _OBJECT_REUSE: Final = "pipeline.object-reuse"
 _CLOSURE_CLEANER: Final = "pipeline.closure-cleaner-level"
-_FORCE_KRYO: Final = "pipeline.force-kryo"
-_FORCE_AVRO: Final = "pipeline.force-avro"
-_GENERIC_TYPES: Final = "pipeline.generic-types"
 _AUTO_UIDS: Final = "pipeline.auto-generate-uids"
 _SNAPSHOT_COMPRESSION: Final = "execution.checkpointing.snapshot-compression"
 _JOB_PARAMETERS: Final = "pipeline.global-job-parameters"
+_DECLARE_TYPES: Final = "declare types with penstock.common.Types"
 
 
 class ExecutionConfig:
@@ -138,41 +137,41 @@ class ExecutionConfig:
             raise ConfigurationError(f"a timeout cannot be negative: {timeout}")
         return self._set_millis(_CANCELLATION_TIMEOUT, timeout)
 
-    def enable_force_kryo(self) -> ExecutionConfig:
-        """Kept for programs that call it: there is no Kryo."""
-        return self._set_flag(_FORCE_KRYO, True)
+    def enable_force_kryo(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.enable_force_kryo", _DECLARE_TYPES)
 
-    def disable_force_kryo(self) -> ExecutionConfig:
-        """Kept for programs that call it: there is no Kryo."""
-        return self._set_flag(_FORCE_KRYO, False)
+    def disable_force_kryo(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.disable_force_kryo", _DECLARE_TYPES)
 
-    def is_force_kryo_enabled(self) -> bool:
-        """Whether it is set; it has no effect."""
-        return self._configuration.get_boolean(_FORCE_KRYO, False)
+    def is_force_kryo_enabled(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.is_force_kryo_enabled", _DECLARE_TYPES)
 
-    def enable_force_avro(self) -> ExecutionConfig:
-        """Kept for programs that call it: types choose their codec."""
-        return self._set_flag(_FORCE_AVRO, True)
+    def enable_force_avro(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.enable_force_avro", _DECLARE_TYPES)
 
-    def disable_force_avro(self) -> ExecutionConfig:
-        """Kept for programs that call it: types choose their codec."""
-        return self._set_flag(_FORCE_AVRO, False)
+    def disable_force_avro(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.disable_force_avro", _DECLARE_TYPES)
 
-    def is_force_avro_enabled(self) -> bool:
-        """Whether it is set; it has no effect."""
-        return self._configuration.get_boolean(_FORCE_AVRO, False)
+    def is_force_avro_enabled(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.is_force_avro_enabled", _DECLARE_TYPES)
 
-    def enable_generic_types(self) -> ExecutionConfig:
-        """Allows streams without declared type."""
-        return self._set_flag(_GENERIC_TYPES, True)
+    def enable_generic_types(self) -> NoReturn:
+        """Refused: about serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.enable_generic_types", _DECLARE_TYPES)
 
-    def disable_generic_types(self) -> ExecutionConfig:
-        """Asks that every stream has a declared type."""
-        return self._set_flag(_GENERIC_TYPES, False)
+    def disable_generic_types(self) -> NoReturn:
+        """Refused: about serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.disable_generic_types", _DECLARE_TYPES)
 
-    def has_generic_types_disabled(self) -> bool:
-        """Whether every stream must have a declared type."""
-        return not self._configuration.get_boolean(_GENERIC_TYPES, True)
+    def has_generic_types_disabled(self) -> NoReturn:
+        """Refused: about serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.has_generic_types_disabled", _DECLARE_TYPES)
 
     def enable_auto_generated_uids(self) -> ExecutionConfig:
         """Gives operators without uid an id made from the topology."""
@@ -212,17 +211,17 @@ class ExecutionConfig:
         self._configuration.set_string(_JOB_PARAMETERS, ",".join(pairs))
         return self
 
-    def get_default_kryo_serializer_classes(self) -> dict[str, str]:
-        """Empty: there is no Kryo."""
-        return {}
+    def get_default_kryo_serializer_classes(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.get_default_kryo_serializer_classes", _DECLARE_TYPES)
 
-    def get_registered_kryo_types(self) -> list[str]:
-        """Empty: there is no Kryo."""
-        return []
+    def get_registered_kryo_types(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.get_registered_kryo_types", _DECLARE_TYPES)
 
-    def get_registered_pojo_types(self) -> list[str]:
-        """Empty: there are no Java classes."""
-        return []
+    def get_registered_pojo_types(self) -> NoReturn:
+        """Refused: serializers of Java objects, gone from Flink 2 as well."""
+        requires_jvm("ExecutionConfig.get_registered_pojo_types", _DECLARE_TYPES)
 
     def is_use_snapshot_compression(self) -> bool:
         """Whether snapshots of keyed state are compressed."""

@@ -121,15 +121,12 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
             exception_predicate: Which exceptions are tried again.
 
         Raises:
-            AssertionError: A number is not positive, or the longest wait is the shorter one.
+            AssertionError: A number is not positive.
         """
         _check_positive("max_attempts", max_attempts)
         _check_positive("initial_delay", initial_delay)
         _check_positive("multiplier", multiplier)
-        if max_retry_delay < initial_delay:
-            raise AssertionError(
-                f"max_retry_delay ({max_retry_delay}) is less than initial_delay ({initial_delay})"
-            )
+        _check_positive("max_retry_delay", max_retry_delay)
         self._max_attempts = max_attempts
         self._initial_delay = initial_delay
         self._max_retry_delay = max_retry_delay
@@ -142,7 +139,9 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy[OUT], Generic[OUT]
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
         """How long to wait after that many tries, in ms."""
-        growth = self._multiplier ** max(0, current_attempts - 1)
+        if current_attempts <= 1:
+            return self._initial_delay
+        growth = self._multiplier ** (current_attempts - 1)
         return int(min(self._initial_delay * growth, self._max_retry_delay))
 
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:

@@ -6,13 +6,14 @@ import pytest
 from penstock.common import Configuration, Types
 from penstock.common.config_options import ConfigOptions
 from penstock.datastream import (
+    AsyncRetryStrategy,
     CheckpointingMode,
     DataStream,
     FileSystemCheckpointStorage,
     JobManagerCheckpointStorage,
     StreamExecutionEnvironment,
 )
-from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.errors import ConfigurationError, InvalidProgramError, JvmOnlyError
 
 
 def source() -> DataStream[Any]:
@@ -39,6 +40,42 @@ def test_checkpoint_storages_describe_themselves() -> None:
     assert (files.get_min_file_size_threshold(), files.get_write_buffer_size()) == (20480, 4096)
     with pytest.raises(InvalidProgramError, match="scheme"):
         FileSystemCheckpointStorage("data/checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("/data/points/", "/data/points"),
+        ("file:///data//points", "file:/data/points"),
+        ("hdfs://host:1/data/", "hdfs://host:1/data"),
+        ("points", "points"),
+        ("/", "/"),
+    ],
+)
+def test_paths_are_kept_in_their_shortest_form(given: str, kept: str) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment()
+    assert env.set_default_savepoint_directory(given).get_default_savepoint_directory() == kept
+    assert JobManagerCheckpointStorage(given).get_checkpoint_path() == kept
+
+
+@pytest.mark.parametrize("key", ["state.changelog.enabled", "state.backend.changelog.enabled"])
+def test_the_changelog_is_set_by_either_name(key: str) -> None:
+    configuration = Configuration()
+    assert StreamExecutionEnvironment(configuration).is_changelog_state_backend_enabled() is None
+    configuration.set_string(key, "true")
+    assert StreamExecutionEnvironment(configuration).is_changelog_state_backend_enabled() is True
+
+
+def test_serializers_of_java_objects_are_refused() -> None:
+    config = StreamExecutionEnvironment.get_execution_environment().get_config()
+    for call in (config.enable_force_kryo, config.disable_generic_types):
+        with pytest.raises(JvmOnlyError, match=r"penstock\.common\.Types"):
+            call()
+
+
+def test_a_retry_may_wait_less_than_the_first() -> None:
+    strategy = AsyncRetryStrategy.exponential_backoff(5, 100, 50, 2.0, None, None)
+    assert [strategy.get_backoff_time_millis(n) for n in (1, 2, 3)] == [100, 50, 50]
 
 
 def test_texts_are_texts() -> None:
