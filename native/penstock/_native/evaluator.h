@@ -559,6 +559,12 @@ static int ps_run(PsMade *made, PsValue *result) {
     }
 }
 
+/* Whether arguments may be put into the first registers for an evaluation.  It may not while
+ * another one is under way: in another thread, or around a finalizer that an allocation called. */
+static inline int ps_is_ready(const PsProgram *program) {
+    return !program->busy && program->failures < PS_MAX_FAILURES;
+}
+
 /* Runs the program on the arguments in its first registers.
  *
  * PS_DONE and the result, whose object is a new reference; PS_DROPPED; PS_NOT_HERE; or PS_RAISED
@@ -566,10 +572,6 @@ static int ps_run(PsMade *made, PsValue *result) {
 static inline int ps_evaluate(PsProgram *program, PsValue *result) {
     PsMade made;
     int outcome;
-    if (program->busy) {
-        /* By another thread, or by a finalizer that an allocation called. */
-        return PS_NOT_HERE;
-    }
     program->busy = 1;
     made.program = program;
     made.count = 0;

@@ -7,7 +7,6 @@ from libc.stdint cimport int16_t, int32_t, int64_t
 
 cdef extern from "evaluator.h":
     enum:
-        PS_MAX_FAILURES
         PS_MAX_REGISTERS
         PS_NOT_HERE
         PS_DONE
@@ -27,13 +26,13 @@ cdef extern from "evaluator.h":
 
     ctypedef struct PsProgram:
         int parameters
-        int failures
         PsInstruction instructions[PS_MAX_REGISTERS]
         int16_t lists[PS_MAX_REGISTERS]
         PsValue registers[PS_MAX_REGISTERS]
         PyObject *constants[PS_MAX_REGISTERS]
 
     bint ps_as_number(PsValue *value, int64_t *number) noexcept
+    bint ps_is_ready(const PsProgram *program) noexcept
     int ps_evaluate(PsProgram *program, PsValue *result) except -1
 
 

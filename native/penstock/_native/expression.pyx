@@ -99,7 +99,7 @@ cdef object _call(object self, PyObject **arguments, Py_ssize_t count):
     cdef PsValue result
     cdef Py_ssize_t i
     cdef int outcome
-    if count == program.parameters and program.failures < PS_MAX_FAILURES:
+    if count == program.parameters and ps_is_ready(program):
         for i in range(count):
             program.registers[i].object = arguments[i]
         outcome = ps_evaluate(program, &result)
@@ -134,7 +134,7 @@ cdef class ExpressionIterator:
         cdef PsValue result
         cdef int outcome
         for value in self.values:
-            if program.failures < PS_MAX_FAILURES:
+            if ps_is_ready(program):
                 program.registers[0].object = <PyObject *>value
                 outcome = ps_evaluate(program, &result)
                 if outcome == PS_DONE:
