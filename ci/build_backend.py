@@ -28,6 +28,10 @@ EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 # an augmenting .pxd of the same name under native/.
 SHARED_SOURCES = {
     "penstock._native.operator_loop": "python/penstock/taskexecutor/operator_loop.py",
+    "penstock._native.function_operators": "python/penstock/taskexecutor/function_operators.py",
+    "penstock._native.process_operators": "python/penstock/taskexecutor/process_operators.py",
+    "penstock._native.source_operators": "python/penstock/taskexecutor/source_operators.py",
+    "penstock._native.time_operators": "python/penstock/taskexecutor/time_operators.py",
     "penstock._native.heap_states": "python/penstock/taskexecutor/state/heap_states.py",
     "penstock._native.type_check": "python/penstock/taskexecutor/state/type_check.py",
 }

@@ -94,7 +94,7 @@ def test_exchange(benchmark, kind, selector):
     if kind == "native" and importlib.util.find_spec("penstock._core") is None:
         pytest.skip("penstock._core is not built")
     package = "penstock._native" if kind == "native" else "penstock.taskexecutor"
-    loop = importlib.import_module(f"{package}.operator_loop")
+    operators = importlib.import_module(f"{package}.function_operators")
     codec = codec_of(kind, CASES["word_count_typed"][0])
     environment = load("NetworkEnvironment", kind)(executor_id="bench", token=b"t" * 32)
     try:
@@ -108,7 +108,9 @@ def test_exchange(benchmark, kind, selector):
         )
         chosen = load("make_selector", kind)(selector, 1, **arguments)
         writer = load("RecordWriter", kind)(partition, chosen, codec)
-        processor = load("StreamInputProcessor", kind)(gate, [codec], [loop.DiscardingSink()], None)
+        processor = load("StreamInputProcessor", kind)(
+            gate, [codec], [operators.DiscardingSink()], None
+        )
 
         def run():
             collect = writer.collect

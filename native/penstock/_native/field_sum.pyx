@@ -7,7 +7,7 @@ costs neither a tuple nor a second look into the table.
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from penstock._native.operator_loop cimport KeyedReduceOperator
+from penstock._native.function_operators cimport KeyedReduceOperator
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object value)

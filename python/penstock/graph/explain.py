@@ -67,7 +67,10 @@ def _facts(node: StreamNode) -> list[str]:
     if node.uid is not None:
         facts.append(f"uid {node.uid}")
     if node.output_type is None and not node.is_sink:
-        facts.append("type not declared: values are encoded with their Python types")
+        facts.append(
+            "type not declared: values are encoded with their Python types, and pickled where "
+            "these have no encoding"
+        )
     elif node.output_type is not None:
         facts.append(f"type {node.output_type}")
     return facts

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from penstock.taskexecutor.operator_loop import KeyedReduceOperator
+from penstock.taskexecutor.function_operators import KeyedReduceOperator
 
 
 class SumFieldOperator(KeyedReduceOperator):

@@ -1,7 +1,7 @@
 """The operator loop of the runtime in use: compiled for ``native``, plain Python for ``pure``.
 
-Everything else imports the names of ``operator_loop`` and ``field_sum`` from here, so that one
-process never mixes the classes of both.
+Everything else imports the names of ``operator_loop`` and of the operators built on it from here,
+so that one process never mixes the classes of both.
 """
 
 from typing import TYPE_CHECKING
@@ -10,10 +10,22 @@ from penstock.network import runtime
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.field_sum import *  # noqa: F403
+    from penstock.taskexecutor.function_operators import *  # noqa: F403
     from penstock.taskexecutor.operator_loop import *  # noqa: F403
+    from penstock.taskexecutor.process_operators import *  # noqa: F403
+    from penstock.taskexecutor.source_operators import *  # noqa: F403
+    from penstock.taskexecutor.time_operators import *  # noqa: F403
 elif runtime() == "native":
     from penstock._native.field_sum import *  # noqa: F403
+    from penstock._native.function_operators import *  # noqa: F403
     from penstock._native.operator_loop import *  # noqa: F403
+    from penstock._native.process_operators import *  # noqa: F403
+    from penstock._native.source_operators import *  # noqa: F403
+    from penstock._native.time_operators import *  # noqa: F403
 else:
     from penstock.taskexecutor.field_sum import *  # noqa: F403
+    from penstock.taskexecutor.function_operators import *  # noqa: F403
     from penstock.taskexecutor.operator_loop import *  # noqa: F403
+    from penstock.taskexecutor.process_operators import *  # noqa: F403
+    from penstock.taskexecutor.source_operators import *  # noqa: F403
+    from penstock.taskexecutor.time_operators import *  # noqa: F403

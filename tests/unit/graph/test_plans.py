@@ -56,6 +56,13 @@ def test_explain_says_why_operators_are_apart():
     assert "2 slots" in text
 
 
+def test_explain_names_pickle_where_values_may_be_pickled():
+    program = Program()
+    program.map(program.source())
+    text = explain(program.stream_graph(), program.job_graph())
+    assert "type not declared: values are encoded with their Python types, and pickled" in text
+
+
 class TestSvg:
     """The picture is well-formed XML with a box per vertex and an arrow per edge."""
 

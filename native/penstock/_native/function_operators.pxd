@@ -1,0 +1,50 @@
+# C declarations for python/penstock/taskexecutor/function_operators.py.
+
+cimport cython
+
+from penstock._native.operator_loop cimport FunctionOperator, StreamOperator
+
+
+cdef class MapOperator(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FilterOperator(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FlatMapOperator(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FusedOperator(StreamOperator):
+    cdef object function
+    cdef object function_of_all
+    cdef object dropped
+    cdef object blame
+
+    cpdef process(self, object value, long long timestamp)
+    cpdef process_all(self, object values, long long timestamp)
+
+
+cdef class KeyedReduceOperator(FunctionOperator):
+    cdef public object key_selector
+    cdef public Py_ssize_t key_position
+    cdef public dict table
+
+    @cython.locals(fields=tuple)
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FinalReduceOperator(KeyedReduceOperator):
+    @cython.locals(fields=tuple)
+    cpdef process(self, object value, long long timestamp)
+    cpdef process_watermark(self, long long timestamp)
+
+
+cdef class DiscardingSink(StreamOperator):
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class FunctionSink(FunctionOperator):
+    cpdef process(self, object value, long long timestamp)

@@ -1,0 +1,38 @@
+# C declarations for python/penstock/taskexecutor/process_operators.py.
+
+cimport cython
+
+from penstock._native.operator_loop cimport FunctionOperator, Output
+
+
+cdef class ElementContext:
+    cdef public long long current_timestamp
+    cdef public object timers
+
+    cpdef long long timestamp(self) except? -1
+    cpdef timer_service(self)
+
+
+cdef class KeyedElementContext(ElementContext):
+    cdef public object state
+    cdef public object domain
+
+    cpdef get_current_key(self)
+
+
+cdef class ProcessOperator(FunctionOperator):
+    cdef public ElementContext element_context
+    cdef public object tag_class
+
+    cpdef process(self, object value, long long timestamp)
+    @cython.locals(output=Output, pair=tuple)
+    cpdef emit(self, object result, long long timestamp)
+
+
+cdef class KeyedProcessOperator(ProcessOperator):
+    cdef public object key_selector
+    cdef public Py_ssize_t key_position
+    cdef public object state
+
+    @cython.locals(fields=tuple)
+    cpdef process(self, object value, long long timestamp)

@@ -1,0 +1,32 @@
+# C declarations for python/penstock/taskexecutor/time_operators.py.
+
+cimport cython
+
+from penstock._native.operator_loop cimport StreamOperator
+
+
+cdef class TimestampsOperator(StreamOperator):
+    cdef public object extract
+    cdef public object on_event
+    cdef public object emitter
+    cdef public bint tracks_maximum
+    cdef public long long max_timestamp
+    cdef public bint had_events
+    cdef public bint idle
+
+    cpdef process(self, object value, long long timestamp)
+
+
+cdef class TumblingWindowLoop(StreamOperator):
+    cdef public long long size
+    cdef public long long offset
+    cdef public object key_selector
+    cdef public Py_ssize_t key_position
+    cdef public int keep
+    cdef public object function
+    cdef public object create_accumulator
+    cdef public long long last_start
+    cdef public dict last_contents
+
+    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=dict, fields=tuple)
+    cpdef process(self, object value, long long timestamp)

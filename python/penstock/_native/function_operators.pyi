@@ -1,0 +1,1 @@
+from penstock.taskexecutor.function_operators import *  # noqa: F403

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.process_operators import *  # noqa: F403

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.source_operators import *  # noqa: F403

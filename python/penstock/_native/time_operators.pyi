@@ -1,0 +1,1 @@
+from penstock.taskexecutor.time_operators import *  # noqa: F403

@@ -1,0 +1,194 @@
+# cython: annotation_typing=False, boundscheck=True
+# The C types come from function_operators.pxd; the annotations below are for readers and mypy.
+"""Operators around one function that see nothing but elements: map, filter, folds, sinks.
+
+One source, two uses, as ``operator_loop``, which says how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # noqa: TID252
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+class MapOperator(FunctionOperator):
+    """One element for each element."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            self.output.collect(self.function(value), timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FilterOperator(FunctionOperator):
+    """The elements for which the function is true."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            if self.function(value):
+                self.output.collect(value, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FlatMapOperator(FunctionOperator):
+    """Any number of elements for each element: whatever the function's result iterates over."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            self.output.collect_all(self.function(value), timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FusedOperator(StreamOperator):
+    """Several map and filter operators in one call.
+
+    Its function is composed of theirs, so that Python calls them without leaving the interpreter.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        function_of_all: Callable[[Iterable[Any]], Iterator[Any]],
+        dropped: object,
+        blame: Callable[[BaseException], BaseException],
+    ) -> None:
+        """Keeps the composed function.
+
+        Args:
+            function: Gives the element to emit, or ``dropped``.
+            function_of_all: Gives the elements to emit for many, each when it is asked for.
+            dropped: What ``function`` gives for elements that a filter drops.
+            blame: Notes on the operator whose function raised that it did; gives what it raised.
+        """
+        StreamOperator.__init__(self)
+        self.function = function
+        self.function_of_all = function_of_all
+        self.dropped = dropped
+        self.blame = blame
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            result = self.function(value)
+        except BaseException as error:
+            self.blame(error)
+            raise
+        if result is not self.dropped:
+            self.output.collect(result, timestamp)
+
+    def process_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp, each of them before it asks for the next."""
+        try:
+            self.output.collect_all(self.function_of_all(values), timestamp)
+        except BaseException as error:
+            cause = self.blame(error)
+            if cause is error:
+                raise
+        else:
+            return
+        raise cause
+
+
+class KeyedReduceOperator(FunctionOperator):
+    """Folds the elements of each key and emits the running result.
+
+    The fold of a key is one dictionary entry; None means that there is none yet.
+    """
+
+    def __init__(
+        self,
+        user_function: Any,
+        function: Callable[..., Any],
+        key_selector: Callable[[Any], Any],
+        key_position: int,
+        table: dict[Any, Any],
+    ) -> None:
+        """Keeps the fold.
+
+        Args:
+            user_function: The object whose ``open`` and ``close`` are called.
+            function: ``function(fold, element)`` gives the next fold.
+            key_selector: Gives the hashable key of an element.
+            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            table: Key to fold; owned by the keyed state backend.
+        """
+        FunctionOperator.__init__(self, user_function, function)
+        self.key_selector = key_selector
+        self.key_position = key_position
+        self.table = table
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
+            fold = self.table.get(key)
+            if fold is not None:
+                value = self.function(fold, value)
+            self.table[key] = value
+            self.output.collect(value, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class FinalReduceOperator(KeyedReduceOperator):
+    """The fold of bounded input: one element for each key, when the input has ended."""
+
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+        """Takes one element."""
+        try:
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
+            fold = self.table.get(key)
+            self.table[key] = value if fold is None else self.function(fold, value)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced."""
+        if timestamp == MAX_TIMESTAMP:
+            for value in self.table.values():
+                self.output.collect(value, timestamp)
+            self.table.clear()
+        self.output.emit_watermark(timestamp)
+
+
+class DiscardingSink(StreamOperator):
+    """Takes every element and drops it."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Drops the element."""
+
+
+class FunctionSink(FunctionOperator):
+    """Calls a function with every element."""
+
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
+        """Takes one element."""
+        try:
+            self.function(value)
+        except BaseException as error:
+            self.failed_with = error
+            raise

@@ -1,0 +1,146 @@
+# cython: annotation_typing=False, boundscheck=True
+# The C types come from process_operators.pxd; the annotations below are for readers and mypy.
+"""Operators around process functions, and what these see of an element.
+
+One source, two uses, as ``operator_loop``, which says how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output  # noqa: TID252
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class ElementContext:
+    """What process functions see of the current element; one object for all elements.
+
+    Attributes:
+        current_timestamp: The timestamp of the element or timer, in ms.
+    """
+
+    def __init__(self, timers: Any) -> None:
+        """Creates the context around a timer service."""
+        self.current_timestamp = MIN_TIMESTAMP
+        self.timers = timers
+
+    def timestamp(self) -> int:
+        """The element's timestamp in ms, -2**63 when it has none."""
+        return self.current_timestamp
+
+    def timer_service(self) -> Any:
+        """Time and timers."""
+        return self.timers
+
+
+class KeyedElementContext(ElementContext):
+    """What keyed process functions see of the current element or timer."""
+
+    def __init__(self, timers: Any, state: Any) -> None:
+        """Creates the context around a timer service and a keyed state backend."""
+        ElementContext.__init__(self, timers)
+        self.state = state
+        self.domain: Any = None
+
+    def get_current_key(self) -> Any:
+        """The key of the element or timer."""
+        return self.state.current_key
+
+    def time_domain(self) -> Any:
+        """The clock of the timer that fires."""
+        return self.domain
+
+
+class ProcessOperator(FunctionOperator):
+    """Any number of elements and side outputs for each element."""
+
+    def __init__(
+        self,
+        user_function: Any,
+        function: Callable[..., Any],
+        element_context: ElementContext,
+        tag_class: Any,
+    ) -> None:
+        """Keeps the function.
+
+        Args:
+            user_function: The object whose ``open`` and ``close`` are called.
+            function: ``function(element, context)`` gives an iterable or None.
+            element_context: The context that it is called with.
+            tag_class: A pair that starts with an instance of it goes to a side output.
+        """
+        FunctionOperator.__init__(self, user_function, function)
+        self.element_context: Any = element_context
+        self.tag_class = tag_class
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            self.element_context.current_timestamp = timestamp
+            result = self.function(value, self.element_context)
+            if result is not None:
+                self.emit(result, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def emit(self, result: Any, timestamp: int) -> None:
+        """Emits what a function returned."""
+        output: Output = self.output
+        for element in result:
+            if type(element) is tuple and len(element) == 2:
+                pair: tuple[Any, ...] = element
+                if isinstance(pair[0], self.tag_class):
+                    output.collect_side(pair[0].tag_id, pair[1], timestamp)
+                    continue
+            output.collect(element, timestamp)
+
+
+class KeyedProcessOperator(ProcessOperator):
+    """As ``ProcessOperator``, with the element's key as the current key of the state."""
+
+    def __init__(
+        self,
+        user_function: Any,
+        function: Callable[..., Any],
+        element_context: ElementContext,
+        tag_class: Any,
+        key_selector: Callable[[Any], Any],
+        key_position: int,
+        state: Any,
+    ) -> None:
+        """Keeps the function.
+
+        Args:
+            user_function: The object whose ``open`` and ``close`` are called.
+            function: ``function(element, context)`` gives an iterable or None.
+            element_context: The context that it is called with.
+            tag_class: A pair that starts with an instance of it goes to a side output.
+            key_selector: Gives the hashable key of an element.
+            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            state: The keyed state backend, whose ``current_key`` is set.
+        """
+        ProcessOperator.__init__(self, user_function, function, element_context, tag_class)
+        self.key_selector = key_selector
+        self.key_position = key_position
+        self.state = state
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                self.state.current_key = fields[self.key_position]
+            else:
+                self.state.current_key = self.key_selector(value)
+            self.element_context.current_timestamp = timestamp
+            result = self.function(value, self.element_context)
+            if result is not None:
+                self.emit(result, timestamp)
+        except BaseException as error:
+            self.failed_with = error
+            raise

@@ -1,0 +1,89 @@
+# cython: annotation_typing=False, boundscheck=True
+# The C types come from source_operators.pxd; the annotations below are for readers and mypy.
+"""Sources: what a task calls when it has no input.
+
+One source, two uses, as ``operator_loop``, which says how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .operator_loop import MIN_TIMESTAMP, Output, StreamOperator  # noqa: TID252
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+#: What ``SourceOperator.emit_next`` returns: call again at once, call again after
+#: ``wait_available``, or never again.
+MORE_AVAILABLE = 0
+NOTHING_AVAILABLE = 1
+END_OF_DATA = 2
+
+
+class SourceOperator(StreamOperator):
+    """The head of a source task: emits elements whenever the task asks for a step."""
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking.
+
+        Returns:
+            ``MORE_AVAILABLE``, ``NOTHING_AVAILABLE`` or ``END_OF_DATA``.
+        """
+        raise NotImplementedError(type(self).__name__ + ".emit_next")
+
+    def wait_available(self, timeout_ms: int) -> None:
+        """Blocks until there may be more, ``wakeup`` was called, or the time is over."""
+
+    def wakeup(self) -> None:
+        """Ends ``wait_available`` from another thread; sticky until it returned once."""
+
+    def cancel(self) -> None:
+        """Ends the source early, from any thread."""
+
+
+class NumberSequenceSource(SourceOperator):
+    """The integers from ``start`` to ``end``, both included."""
+
+    def __init__(self, start: int, end: int) -> None:
+        SourceOperator.__init__(self)
+        self.next = start
+        self.end = end
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        first = self.next
+        number = min(first + limit, self.end + 1)
+        try:
+            self.output.collect_all(range(first, number), MIN_TIMESTAMP)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        self.next = number
+        return MORE_AVAILABLE if number <= self.end else END_OF_DATA
+
+
+class IteratorSource(SourceOperator):
+    """Whatever an iterator gives."""
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        SourceOperator.__init__(self)
+        self.iterator = iterator
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        output: Output = self.output
+        none = MIN_TIMESTAMP
+        remaining = limit
+        try:
+            for element in self.iterator:
+                output.collect(element, none)
+                remaining -= 1
+                if remaining <= 0:
+                    return MORE_AVAILABLE
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        return END_OF_DATA

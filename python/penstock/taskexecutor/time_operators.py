@@ -1,0 +1,150 @@
+# cython: annotation_typing=False, boundscheck=True
+# The C types come from time_operators.pxd; the annotations below are for readers and mypy.
+"""Timestamps, and the tumbling windows that need no timers.
+
+One source, two uses, as ``operator_loop``, which says how.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+# Relative: compiled, these are the classes that the .pxd cimports.
+from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class TimestampsOperator(StreamOperator):
+    """Timestamps elements; what to do with watermarks is the subclass's affair.
+
+    Attributes:
+        extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
+        on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
+            kept, which is all that the built-in generators need.
+        had_events: Set by every element.
+    """
+
+    def __init__(self) -> None:
+        StreamOperator.__init__(self)
+        self.extract: Any = None
+        self.on_event: Any = None
+        self.emitter: Any = None
+        self.tracks_maximum = False
+        self.max_timestamp = MIN_TIMESTAMP
+        self.had_events = False
+        self.idle = False
+
+    def mark_active(self) -> None:
+        """An element came after the operator had declared itself idle."""
+        raise NotImplementedError(type(self).__name__ + ".mark_active")
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            if self.extract is not None:
+                timestamp = self.extract(value, timestamp)
+            # The generator comes after the element: a watermark it emits at once covers it.
+            self.output.collect(value, timestamp)
+            self.had_events = True
+            if self.idle:
+                self.mark_active()
+            if not self.tracks_maximum:
+                self.on_event(value, timestamp, self.emitter)
+            elif timestamp > self.max_timestamp:
+                self.max_timestamp = timestamp
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+#: How a tumbling window keeps its elements.
+KEEP_LIST = 0
+KEEP_FOLD = 1
+KEEP_ACCUMULATOR = 2
+
+
+class TumblingWindowLoop(StreamOperator):
+    """Puts elements into tumbling windows of event time that take no late elements.
+
+    The contents of a window are one dictionary, key to list, fold or accumulator.  No timers are
+    needed: when event time passes the end of a window, all its keys are evaluated.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        offset: int,
+        key_selector: Callable[[Any], Any],
+        key_position: int,
+        keep: int,
+        function: Any,
+        create_accumulator: Any,
+    ) -> None:
+        """Keeps the parameters.
+
+        Args:
+            size: Size of the windows in ms.
+            offset: How far they are shifted in ms.
+            key_selector: Gives the hashable key of an element.
+            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            keep: ``KEEP_LIST``, ``KEEP_FOLD`` or ``KEEP_ACCUMULATOR``.
+            function: ``function(fold, element)`` or ``function(element, accumulator)``.
+            create_accumulator: Gives the accumulator of a new key.
+        """
+        StreamOperator.__init__(self)
+        self.size = size
+        self.offset = offset
+        self.key_selector = key_selector
+        self.key_position = key_position
+        self.keep = keep
+        self.function = function
+        self.create_accumulator = create_accumulator
+        self.last_start = 0
+        self.last_contents: dict[Any, Any] | None = None
+
+    def contents_of(self, start: int, timestamp: int) -> dict[Any, Any] | None:
+        """The contents of the window that starts at ``start``; None when it has ended."""
+        raise NotImplementedError(type(self).__name__ + ".contents_of")
+
+    def take_late(self, value: Any, timestamp: int) -> None:
+        """Takes an element whose window has ended."""
+        raise NotImplementedError(type(self).__name__ + ".take_late")
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        try:
+            # Not the remainder alone: C's has the sign of the dividend, Python's never is negative.
+            remainder = (timestamp - self.offset) % self.size
+            if remainder < 0:
+                remainder += self.size
+            start = timestamp - remainder
+            contents: dict[Any, Any] | None = self.last_contents
+            if contents is None or start != self.last_start:
+                contents = self.contents_of(start, timestamp)
+                if contents is None:
+                    self.take_late(value, timestamp)
+                    return
+                self.last_start = start
+                self.last_contents = contents
+            if self.key_position >= 0 and type(value) is tuple:
+                fields: tuple[Any, ...] = value
+                key = fields[self.key_position]
+            else:
+                key = self.key_selector(value)
+            kept = contents.get(key)
+            if self.keep == 0:
+                if kept is None:
+                    contents[key] = [value]
+                else:
+                    kept.append(value)
+            elif self.keep == 1:
+                contents[key] = value if kept is None else self.function(kept, value)
+            else:
+                if kept is None:
+                    kept = self.create_accumulator()
+                contents[key] = self.function(value, kept)
+        except BaseException as error:
+            self.failed_with = error
+            raise
