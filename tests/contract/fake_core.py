@@ -10,59 +10,22 @@ import sys
 import types
 from collections import deque
 
+from support.capi_structures import (
+    APPEND,
+    EVENT,
+    FLUSH,
+    GATE_NEXT,
+    GATE_TRY_NEXT,
+    LAST_ERROR,
+    NEXT_BUFFER,
+    Table,
+)
+
 ALL = -1
 
 
-class Cursor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("position", ctypes.c_uint32),
-        ("capacity", ctypes.c_uint32),
-        ("marker", ctypes.POINTER(ctypes.c_int32)),
-        ("dirty", ctypes.POINTER(ctypes.c_uint8)),
-    ]
-
-
-class Batch(ctypes.Structure):
-    _fields_ = [
-        ("kind", ctypes.c_int32),
-        ("channel", ctypes.c_int32),
-        ("data_type", ctypes.c_int32),
-        ("spanning", ctypes.c_void_p),
-        ("spanning_len", ctypes.c_size_t),
-        ("records", ctypes.c_void_p),
-        ("records_len", ctypes.c_size_t),
-    ]
-
-
-_i32, _ptr = ctypes.c_int32, ctypes.c_void_p
-_cursor, _batch = ctypes.POINTER(Cursor), ctypes.POINTER(Batch)
-_LAST_ERROR = ctypes.CFUNCTYPE(ctypes.c_size_t, _ptr, ctypes.c_size_t)
-_NEXT_BUFFER = ctypes.CFUNCTYPE(_i32, _ptr, _i32, _cursor)
-_APPEND = ctypes.CFUNCTYPE(_i32, _ptr, _i32, _cursor, _ptr, ctypes.c_size_t)
-_FLUSH = ctypes.CFUNCTYPE(_i32, _ptr, _i32)
-_EVENT = ctypes.CFUNCTYPE(_i32, _ptr, _ptr, ctypes.c_size_t, _i32)
-_GATE_NEXT = ctypes.CFUNCTYPE(_i32, _ptr, ctypes.c_int64, _batch)
-_GATE_TRY_NEXT = ctypes.CFUNCTYPE(_i32, _ptr, _batch)
-
-
-class Table(ctypes.Structure):
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("struct_size", ctypes.c_uint32),
-        ("last_error", _LAST_ERROR),
-        ("partition_next_buffer", _NEXT_BUFFER),
-        ("partition_try_next_buffer", _NEXT_BUFFER),
-        ("partition_append", _APPEND),
-        ("partition_flush", _FLUSH),
-        ("partition_event", _EVENT),
-        ("gate_next", _GATE_NEXT),
-        ("gate_try_next", _GATE_TRY_NEXT),
-    ]
-
-
 ctypes.pythonapi.PyCapsule_New.restype = ctypes.py_object
-ctypes.pythonapi.PyCapsule_New.argtypes = [_ptr, ctypes.c_char_p, _ptr]
+ctypes.pythonapi.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 def capsule(address, name):
@@ -180,14 +143,14 @@ class FakeCore(types.ModuleType):
         self.table = Table(
             1,
             ctypes.sizeof(Table),
-            _LAST_ERROR(self._last_error),
-            _NEXT_BUFFER(self._next_buffer),
-            _NEXT_BUFFER(self._try_next_buffer),
-            _APPEND(self._append),
-            _FLUSH(self._flush),
-            _EVENT(self._event),
-            _GATE_NEXT(self._gate_next),
-            _GATE_TRY_NEXT(self._gate_try_next),
+            LAST_ERROR(self._last_error),
+            NEXT_BUFFER(self._next_buffer),
+            NEXT_BUFFER(self._try_next_buffer),
+            APPEND(self._append),
+            FLUSH(self._flush),
+            EVENT(self._event),
+            GATE_NEXT(self._gate_next),
+            GATE_TRY_NEXT(self._gate_try_next),
         )
         self._C_API = capsule(ctypes.addressof(self.table), b"penstock._core._C_API")
 

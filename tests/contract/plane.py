@@ -240,6 +240,19 @@ def connect(plane: Plane, producer, consumer, specs, *, local: bool):
     return gate
 
 
+def exchanged(producing: Plane, consuming: Plane, partition, gate, values) -> list:
+    """What a gate delivers while another thread writes the values and finishes the partition."""
+
+    def produce():
+        producing.writing(partition, "GLOBAL").write(*values)
+        partition.finish()
+
+    background = Background(produce)
+    seen = consuming.reading(gate).to_end().values[0]
+    background.result()
+    return seen
+
+
 def assert_all_returned(*environments) -> None:
     """Every segment is back in the pool of its environment (A-16, C-11)."""
     for environment in environments:

@@ -8,10 +8,10 @@ from penstock.errors import ConfigurationError, PenstockError
 from contract.plane import (
     NATIVE_IS_BUILT,
     PATIENCE_MS,
-    Background,
     Plane,
     assert_all_returned,
     connect,
+    exchanged,
     partition_id,
 )
 
@@ -41,14 +41,7 @@ def test_values_of_all_kinds(native_plane, partition_type):
         for size in (0, 1, 70, 1000, 20_000)
         for value in (bytes(size), source.randbytes(size), b"abcd" * (size // 4))
     ] * 4
-
-    def produce():
-        native_plane.writing(partition, "GLOBAL").write(*values)
-        partition.finish()
-
-    background = Background(produce)
-    assert native_plane.reading(gate).to_end().values[0] == values
-    background.result()
+    assert exchanged(native_plane, native_plane, partition, gate, values) == values
     gate.close()
     partition.release()
     assert_all_returned(producer, consumer)

@@ -13,6 +13,7 @@ from contract.plane import (
     Plane,
     assert_all_returned,
     connect,
+    exchanged,
     partition_id,
 )
 
@@ -93,14 +94,7 @@ def test_large_record(planes):
     partition = producer.create_result_partition(pid, 1)
     gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
     value = random.Random(3).randbytes(6 << 20)
-
-    def produce():
-        producing.writing(partition, "GLOBAL").write(value)
-        partition.finish()
-
-    background = Background(produce)
-    assert consuming.reading(gate).to_end().values[0] == [value]
-    background.result()
+    assert exchanged(producing, consuming, partition, gate, [value]) == [value]
 
 
 @pytest.mark.parametrize("exclusive", [0, 1, 2])
@@ -113,14 +107,7 @@ def test_credits(planes, exclusive):
     partition = producer.create_result_partition(pid, 1, flush_timeout_ms=1)
     gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
     values = [bytes([n % 256]) * 900 for n in range(300)]
-
-    def produce():
-        producing.writing(partition, "GLOBAL").write(*values)
-        partition.finish()
-
-    background = Background(produce)
-    assert consuming.reading(gate).to_end().values[0] == values
-    background.result()
+    assert exchanged(producing, consuming, partition, gate, values) == values
     gate.close()
     partition.release()
     assert_all_returned(producer, consumer)

@@ -60,6 +60,19 @@ def gate_on(consumer, address):
     return gate
 
 
+def consuming_peer(plane, link, producer):
+    """A process that reads what an environment produces."""
+    host, port = producer.address
+    return peer(plane, link, "consume", host, str(port))
+
+
+def writer_of_all_channels(plane, partition):
+    """A function that writes a value to each channel."""
+    writing = plane.writing(partition)
+    values = [bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)]
+    return lambda: writing.write(*values)
+
+
 @pytest.mark.parametrize("cut", CUTS)
 def test_producer_killed_in_mid_frame(plane, link, cut):
     """C6, C-11: the channels of a killed producer fail, and every buffer is back."""
@@ -80,15 +93,13 @@ def test_consumer_killed_in_mid_frame(plane, link):
     """C6, C-11: what waited for a killed consumer is recycled, and its writer goes on."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), CHANNELS)
-    writing = plane.writing(partition)
-    values = [bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)]
-    host, port = producer.address
-    with peer(plane, link, "consume", host, str(port)) as (process, says):
+    with consuming_peer(plane, link, producer) as (process, says):
+        write = writer_of_all_channels(plane, partition)
 
         def write_until_consumed():
             try:
                 while not partition.wait_consumed(0):
-                    writing.write(*values)
+                    write()
             except CancelTaskError:
                 # The pure partition is released with its last reader, under its writer's hands.
                 assert partition.wait_consumed(0)
@@ -122,16 +133,14 @@ def test_silent_consumer(plane, link):
     """C6: a consumer that stops to read holds up its partition alone, until it is released."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), CHANNELS)
-    writing = plane.writing(partition)
-    values = [bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)]
-    host, port = producer.address
-    with peer(plane, link, "consume", host, str(port)) as (process, says):
+    with consuming_peer(plane, link, producer) as (process, says):
+        write = writer_of_all_channels(plane, partition)
 
-        def write():
+        def write_on():
             while True:
-                writing.write(*values)
+                write()
 
-        writer = Background(write)
+        writer = Background(write_on)
         assert json.loads(says.readline()) == "reading"
         process.send_signal(signal.SIGSTOP)
         eventually(lambda: not partition.is_available(), "the writer is never held up")

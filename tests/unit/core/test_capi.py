@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from penstock import _core as core
 from penstock import errors
+from support.capi_structures import Batch, Cursor, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,63 +24,17 @@ NONE, DATA, EVENT, END = range(4)
 SEGMENT_SIZE = 64
 
 
-class Cursor(ctypes.Structure):
-    """PsCursor."""
-
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("position", ctypes.c_uint32),
-        ("capacity", ctypes.c_uint32),
-        ("marker", ctypes.POINTER(ctypes.c_int32)),
-        ("dirty", ctypes.POINTER(ctypes.c_uint8)),
-    ]
-
-
-class Batch(ctypes.Structure):
-    """PsBatch."""
-
-    _fields_ = [
-        ("kind", ctypes.c_int32),
-        ("channel", ctypes.c_int32),
-        ("data_type", ctypes.c_int32),
-        ("spanning", ctypes.c_void_p),
-        ("spanning_len", ctypes.c_size_t),
-        ("records", ctypes.c_void_p),
-        ("records_len", ctypes.c_size_t),
-    ]
-
-    def payloads(self) -> list[bytes]:
-        """Return the payloads of all records."""
-        found = []
-        if self.spanning:
-            found.append(ctypes.string_at(self.spanning, self.spanning_len))
-        rest = ctypes.string_at(self.records, self.records_len) if self.records_len else b""
-        while rest:
-            (length,) = struct.unpack_from(">i", rest)
-            found.append(rest[4 : 4 + length])
-            rest = rest[4 + length :]
-        return found
-
-
-HANDLE, INDEX, SIZE, BYTES = ctypes.c_void_p, ctypes.c_int32, ctypes.c_size_t, ctypes.c_char_p
-CURSOR, BATCH = ctypes.POINTER(Cursor), ctypes.POINTER(Batch)
-
-
-class CApi(ctypes.Structure):
-    """CApi."""
-
-    _fields_ = [
-        ("abi_version", ctypes.c_uint32),
-        ("struct_size", ctypes.c_uint32),
-        ("last_error", ctypes.CFUNCTYPE(SIZE, ctypes.c_char_p, SIZE)),
-        ("next_buffer", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR)),
-        ("try_next_buffer", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR)),
-        ("append", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR, BYTES, SIZE)),
-        ("flush", ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX)),
-        ("event", ctypes.CFUNCTYPE(INDEX, HANDLE, BYTES, SIZE, INDEX)),
-        ("gate_next", ctypes.CFUNCTYPE(INDEX, HANDLE, ctypes.c_int64, BATCH)),
-        ("gate_try_next", ctypes.CFUNCTYPE(INDEX, HANDLE, BATCH)),
-    ]
+def payloads(batch: Batch) -> list[bytes]:
+    """Return the payloads of all records."""
+    found = []
+    if batch.spanning:
+        found.append(ctypes.string_at(batch.spanning, batch.spanning_len))
+    rest = ctypes.string_at(batch.records, batch.records_len) if batch.records_len else b""
+    while rest:
+        (length,) = struct.unpack_from(">i", rest)
+        found.append(rest[4 : 4 + length])
+        rest = rest[4 + length :]
+    return found
 
 
 def pointer_of(capsule: object, name: bytes) -> int:
@@ -91,7 +46,7 @@ def pointer_of(capsule: object, name: bytes) -> int:
     return pointer
 
 
-API = CApi.from_address(pointer_of(core._C_API, b"penstock._core._C_API"))
+API = Table.from_address(pointer_of(core._C_API, b"penstock._core._C_API"))
 
 
 def last_error() -> tuple[str, str]:
@@ -158,49 +113,51 @@ def record(payload: bytes) -> bytes:
 
 def test_layout_is_that_of_the_header() -> None:
     assert API.abi_version == 1
-    assert API.struct_size == ctypes.sizeof(CApi)
+    assert API.struct_size == ctypes.sizeof(Table)
 
 
 @pytest.mark.parametrize("subpartition", [0, 1])
 def test_record_written_in_place_is_read_after_a_flush(plane: Plane, subpartition: int) -> None:
     cursor = Cursor()
-    assert API.next_buffer(plane.handle, subpartition, cursor) == 0
+    assert API.partition_next_buffer(plane.handle, subpartition, cursor) == 0
     assert (cursor.position, cursor.capacity) == (0, SEGMENT_SIZE)
     write_in_place(cursor, record(b"first"))
-    assert API.flush(plane.handle, subpartition) == 0
+    assert API.partition_flush(plane.handle, subpartition) == 0
     batch = plane.next(subpartition)
     assert (batch.kind, batch.channel, batch.data_type) == (DATA, 0, 1)
-    assert batch.payloads() == [b"first"]
+    assert payloads(batch) == [b"first"]
     write_in_place(cursor, record(b"") + record(b"second"))
-    assert API.flush(plane.handle, -1) == 0
-    assert plane.next(subpartition).payloads() == [b"", b"second"]
+    assert API.partition_flush(plane.handle, -1) == 0
+    assert payloads(plane.next(subpartition)) == [b"", b"second"]
 
 
 @pytest.mark.parametrize("subpartition", [0, 1])
 def test_records_span_buffers(plane: Plane, subpartition: int) -> None:
     cursor = Cursor()
-    payloads = [bytes([index]) * (index * 7) for index in range(40)]
+    written = [bytes([index]) * (index * 7) for index in range(40)]
     received: list[bytes] = []
-    for payload in payloads:
+    for payload in written:
         data = record(payload)
-        assert API.append(plane.handle, subpartition, cursor, data, len(data)) == 0, last_error()
-        assert API.flush(plane.handle, subpartition) == 0
+        assert API.partition_append(plane.handle, subpartition, cursor, data, len(data)) == 0, (
+            last_error()
+        )
+        assert API.partition_flush(plane.handle, subpartition) == 0
         while len(received) < 1 or received[-1] != payload:
-            received += plane.next(subpartition).payloads()
-    assert received == payloads
+            received += payloads(plane.next(subpartition))
+    assert received == written
 
 
 def test_broadcast_reaches_every_subpartition_in_order(plane: Plane) -> None:
     unicast, broadcast = Cursor(), Cursor()
     for subpartition in (0, 1):
-        assert API.next_buffer(plane.handle, subpartition, unicast) == 0
+        assert API.partition_next_buffer(plane.handle, subpartition, unicast) == 0
         write_in_place(unicast, record(b"before"))
-    assert API.next_buffer(plane.handle, -1, broadcast) == 0
+    assert API.partition_next_buffer(plane.handle, -1, broadcast) == 0
     write_in_place(broadcast, record(b"to all"))
-    assert API.event(plane.handle, b"\0\0\0\x02", 4, EVENT_BUFFER) == 0
+    assert API.partition_event(plane.handle, b"\0\0\0\x02", 4, EVENT_BUFFER) == 0
     for gate in (0, 1):
-        assert plane.next(gate).payloads() == [b"before"]
-        assert plane.next(gate).payloads() == [b"to all"]
+        assert payloads(plane.next(gate)) == [b"before"]
+        assert payloads(plane.next(gate)) == [b"to all"]
         batch = plane.next(gate)
         assert (batch.kind, batch.data_type) == (EVENT, EVENT_BUFFER)
         assert ctypes.string_at(batch.records, batch.records_len) == b"\0\0\0\x02"
@@ -221,7 +178,7 @@ def test_nothing_to_read(plane: Plane) -> None:
 def test_pool_runs_out_without_waiting(plane: Plane) -> None:
     cursor = Cursor()
     for _ in range(1000):
-        answer = API.try_next_buffer(plane.handle, 0, cursor)
+        answer = API.partition_try_next_buffer(plane.handle, 0, cursor)
         if answer != 0:
             break
         write_in_place(cursor, bytes(SEGMENT_SIZE))
@@ -231,13 +188,13 @@ def test_pool_runs_out_without_waiting(plane: Plane) -> None:
 
 def test_failure_leaves_class_and_text(plane: Plane) -> None:
     plane.partition.finish()
-    assert API.next_buffer(plane.handle, 0, Cursor()) == -1
+    assert API.partition_next_buffer(plane.handle, 0, Cursor()) == -1
     kind, message = last_error()
     assert issubclass(getattr(errors, kind), errors.PenstockError)
     assert "finished" in message
-    assert API.flush(plane.handle, 2) == -1
+    assert API.partition_flush(plane.handle, 2) == -1
     assert "2" in last_error()[1]
-    assert API.event(plane.handle, b"", 0, 99) == -1
+    assert API.partition_event(plane.handle, b"", 0, 99) == -1
     assert "99" in last_error()[1]
 
 
@@ -254,5 +211,5 @@ def test_failed_producer_is_named(plane: Plane) -> None:
         kind, message = last_error()
         assert kind == "ProducerFailedError"
         assert "the disk of subtask 3 is full" in message
-    assert API.next_buffer(plane.handle, 0, Cursor()) == -1
+    assert API.partition_next_buffer(plane.handle, 0, Cursor()) == -1
     assert last_error()[0] == "CancelTaskError"
