@@ -39,17 +39,9 @@ valgrind_memcheck() {
     export CARGO_TARGET_DIR="$proof/valgrind" PROPTEST_CASES=8
     run="CARGO_TARGET_$(echo "$host" | tr 'a-z-' 'A-Z_')_RUNNER"
     # A definite leak is an error like any other.
-    export "$run=valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --fair-sched=yes"
-    for crate in memory network; do
-        tests=''
-        for file in rust/$crate/tests/*.rs; do
-            name=$(basename "$file" .rs)
-            # memcheck takes what the assembly of the ciphers computes for uninitialised.
-            [ "$name" = tls ] || tests="$tests --test $name"
-        done
-        # shellcheck disable=SC2086 # a list of options
-        cargo test --locked --profile develop -p penstock-$crate --lib $tests
-    done
+    export "$run=valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --fair-sched=yes --suppressions=$PWD/ci/valgrind.supp"
+    # shellcheck disable=SC2086 # a list of options
+    cargo test --locked --profile develop $crates --lib --tests
 }
 
 # What cannot run together in one shell: each part changes its environment.
