@@ -8,13 +8,14 @@ from penstock.datastream.functions.broadcast import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
 )
-from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
-from penstock.taskexecutor.operators.two_input import ResultEmitter, TwoInputOperator
+from penstock.taskexecutor.operators.function_timers import FunctionTimers, ResultEmitter
+from penstock.taskexecutor.operators.two_input import TwoInputOperator
 from penstock.taskexecutor.timer_service import KeyedTimerService
 
 if TYPE_CHECKING:
+    from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
     from penstock.taskexecutor.operator_context import OperatorContext
 
@@ -128,9 +129,9 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.state = context.keyed_state
         self.selector: Any = context.key_selector(0)
         super().__init__(context)
-        self.timers = context.timer_service(self)
-        self.element_side.timers = KeyedTimerService(self.timers)
-        self.on_timer = getattr(context.descriptor.function, "on_timer", None)
+        self.timers = FunctionTimers(self, context)
+        self.timers.element_context = self.element_side
+        self.element_side.timers = KeyedTimerService(self.timers.service)
 
     def process1(self, value: Any, timestamp: int) -> None:
         """Takes an element of the first input."""
@@ -139,28 +140,5 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
-        self.timers.advance_watermark(timestamp)
+        self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
-
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fired."""
-        del key, namespace
-        self._fire(timestamp, TimeDomain.EVENT_TIME)
-
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired."""
-        del key, namespace
-        self._fire(timestamp, TimeDomain.PROCESSING_TIME)
-
-    def _fire(self, timestamp: int, domain: TimeDomain) -> None:
-        """Calls the function; what it emits carries the timer's time, of either kind."""
-        if self.on_timer is None:
-            return
-        self.element_side.current_timestamp = timestamp
-        self.element_side.domain = domain
-        try:
-            result = self.on_timer(timestamp, self.element_side)
-            ResultEmitter.emit(self.output, result, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise

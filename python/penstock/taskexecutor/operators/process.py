@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.loop import (
     MIN_TIMESTAMP,
@@ -15,6 +14,7 @@ from penstock.taskexecutor.loop import (
     ProcessOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.operators.function_timers import FunctionTimers
 from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
 from penstock.taskexecutor.user_functions import key_selection
 
@@ -60,48 +60,24 @@ class TimedProcessOperator(KeyedProcessOperator):
     def __init__(self, context: OperatorContext, selector: Any) -> None:
         """Creates the operator."""
         function = context.descriptor.function
-        self.timers = context.timer_service(self)
+        self.timers = FunctionTimers(self, context)
+        element_context = KeyedElementContext(
+            KeyedTimerService(self.timers.service), context.keyed_state
+        )
+        self.timers.element_context = element_context
         super().__init__(
             function,
             _process_element(function),
-            KeyedElementContext(KeyedTimerService(self.timers), context.keyed_state),
+            element_context,
             OutputTag,
             *key_selection(selector),
             context.keyed_state,
         )
-        self.on_timer = getattr(function, "on_timer", None)
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
-        self.timers.advance_watermark(timestamp)
+        self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
-
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fired."""
-        del key, namespace
-        self._on_timer(timestamp, TimeDomain.EVENT_TIME)
-
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired."""
-        del key, namespace
-        self._on_timer(timestamp, TimeDomain.PROCESSING_TIME)
-
-    def _on_timer(self, timestamp: int, domain: TimeDomain) -> None:
-        """Calls the function; what it emits carries the timer's time, of either kind."""
-        if self.on_timer is None:
-            return
-        context = self.element_context
-        context.current_timestamp = timestamp
-        context.domain = domain
-        try:
-            result = self.on_timer(timestamp, context)
-            if result is not None:
-                self.emit(result, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
-        finally:
-            context.domain = None
 
 
 def _process_element(function: Any) -> Any:

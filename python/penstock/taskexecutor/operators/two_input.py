@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.datastream.output_tag import OutputTag
-from penstock.datastream.time_domain import TimeDomain
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.loop import (
     ElementContext,
@@ -15,6 +13,7 @@ from penstock.taskexecutor.loop import (
     KeyedElementContext,
     StreamOperator,
 )
+from penstock.taskexecutor.operators.function_timers import FunctionTimers, ResultEmitter
 from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
 from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
 
@@ -193,37 +192,18 @@ class CoFlatMapOperator(_CoFunctionOperator):
                 self.output.collect(element, timestamp)
 
 
-class ResultEmitter:
-    """Emits what process functions return: elements, and pairs of tag and value."""
-
-    @staticmethod
-    def emit(output: Any, result: Any, timestamp: int) -> None:
-        """Emits an iterable; None emits nothing."""
-        if result is None:
-            return
-        for element in result:
-            if (
-                isinstance(element, tuple)
-                and len(element) == 2
-                and isinstance(element[0], OutputTag)
-            ):
-                output.collect_side(element[0].tag_id, element[1], timestamp)
-            else:
-                output.collect(element, timestamp)
-
-
 class CoProcessOperator(_CoFunctionOperator):
     """Any number of elements and side outputs for each, and timers on keyed streams."""
 
     def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
         """Creates the operator, with a function for each input."""
         super().__init__(context, functions)
-        self.timers = context.timer_service(self) if context.is_keyed else None
-        self.on_timer = getattr(context.descriptor.function, "on_timer", None)
+        self.timers = FunctionTimers(self, context) if context.is_keyed else None
         if self.timers is not None:
             self.element_context: ElementContext = KeyedElementContext(
-                KeyedTimerService(self.timers), self.state
+                KeyedTimerService(self.timers.service), self.state
             )
+            self.timers.element_context = self.element_context
         else:
             self.element_context = ElementContext(
                 TimeOnlyService(context.processing_time.now, lambda: self.combined.watermark)
@@ -237,31 +217,5 @@ class CoProcessOperator(_CoFunctionOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         if self.timers is not None:
-            self.timers.advance_watermark(timestamp)
+            self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
-
-    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """An event-time timer fired."""
-        del key, namespace
-        self._fire(timestamp, TimeDomain.EVENT_TIME)
-
-    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
-        """A processing-time timer fired."""
-        del key, namespace
-        self._fire(timestamp, TimeDomain.PROCESSING_TIME)
-
-    def _fire(self, timestamp: int, domain: TimeDomain) -> None:
-        """Calls the function; what it emits carries the timer's time, of either kind."""
-        if self.on_timer is None:
-            return
-        context = self.element_context
-        assert isinstance(context, KeyedElementContext)
-        context.current_timestamp = timestamp
-        context.domain = domain
-        try:
-            ResultEmitter.emit(self.output, self.on_timer(timestamp, context), timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
-        finally:
-            context.domain = None
