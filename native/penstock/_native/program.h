@@ -1,0 +1,412 @@
+/* Programs of the register machine in evaluator.h, and the steps that make objects. */
+#ifndef PENSTOCK_PROGRAM_H
+#define PENSTOCK_PROGRAM_H
+
+#include <Python.h>
+#include <stdint.h>
+
+#include "integers.h"
+
+enum {
+    PS_MAX_REGISTERS = 96, /* and instructions, and fields: every operand is below it */
+    PS_MAX_FAILURES = 64,  /* after so many in succession a program is not tried any more */
+};
+
+typedef enum {
+    PS_MOVE,             /* target = left */
+    PS_CELL,             /* target = what the cell `left` holds */
+    PS_GLOBAL,           /* target = what the dict `right` holds for the name `left` */
+    PS_FIELD,            /* target = field `number` of the tuple `left` */
+    PS_UNPACK,           /* checks that `left` is a tuple of `number` fields */
+    PS_SUBSCRIPT,        /* target = left[right] */
+    PS_ADD,              /* from here: target = left and right, combined */
+    PS_SUBTRACT,
+    PS_MULTIPLY,
+    PS_FLOOR_DIVIDE,
+    PS_REMAINDER,
+    PS_AND,
+    PS_OR,
+    PS_XOR,
+    PS_LEFT_SHIFT,
+    PS_RIGHT_SHIFT,
+    PS_TRUE_DIVIDE,
+    PS_POWER,
+    PS_LESS,             /* the comparisons in the order of Py_LT to Py_GE */
+    PS_LESS_OR_EQUAL,
+    PS_EQUAL,
+    PS_NOT_EQUAL,
+    PS_GREATER,
+    PS_GREATER_OR_EQUAL,
+    PS_IS,
+    PS_IS_NOT,
+    PS_IN,
+    PS_NOT_IN,
+    PS_NEGATE,           /* from here: target = left, changed */
+    PS_INVERT,
+    PS_NOT,
+    PS_TUPLE,            /* target = the `number` registers of `list` */
+    PS_LIST,
+    PS_JUMP,             /* go on at instruction `number` */
+    PS_JUMP_IF_TRUE,     /* ... if `left` is so */
+    PS_JUMP_IF_FALSE,
+    PS_JUMP_IF_NONE,
+    PS_JUMP_IF_NOT_NONE,
+    PS_DROP_IF_FALSE,    /* there is no result if `left` is false */
+    PS_RETURN,           /* `left` is the result */
+} PsOperation;
+
+/* An integer (`object` is NULL), or an object. */
+typedef struct {
+    PyObject *object;
+    int64_t number;
+} PsValue;
+
+typedef struct {
+    int32_t operation;
+    int32_t number;
+    PsValue *target;
+    PsValue *left;
+    union {
+        PsValue *right;
+        const int16_t *list;
+    };
+} PsInstruction;
+
+typedef struct {
+    int parameters; /* arguments are in the first registers */
+    int failures;   /* evaluations one after the other that were given up */
+    int busy;
+    PsInstruction instructions[PS_MAX_REGISTERS];
+    int16_t lists[PS_MAX_REGISTERS];
+    PsValue registers[PS_MAX_REGISTERS];     /* those of constants are set already */
+    PyObject *constants[PS_MAX_REGISTERS];   /* as objects, by register; else NULL */
+} PsProgram;
+
+/* What an evaluation or one of its steps came to. */
+enum {
+    PS_RAISED = -1,
+    PS_NOT_HERE = 0,
+    PS_DONE = 1,
+    PS_DROPPED = 2, /* a filter says no */
+};
+
+/* What an evaluation made: one object for each register at most, and one for each that is boxed. */
+typedef struct {
+    PsProgram *program;
+    PyObject *objects[2 * PS_MAX_REGISTERS];
+    int count;
+} PsMade;
+
+static inline PsValue ps_of_object(PyObject *object) {
+    PsValue value = {object, 0};
+    return value;
+}
+
+static inline PsValue ps_of_number(int64_t number) {
+    PsValue value = {NULL, number};
+    return value;
+}
+
+/* Puts a new reference into a register. */
+static inline void ps_put(PsMade *made, PsValue *target, PyObject *object) {
+    made->objects[made->count++] = object;
+    target->object = object;
+}
+
+static inline void ps_put_truth(PsValue *target, int truth) {
+    target->object = truth ? Py_True : Py_False; /* for ever there */
+}
+
+static inline int ps_as_number(const PsValue *value, int64_t *number) {
+    if (value->object == NULL) {
+        *number = value->number;
+        return 1;
+    }
+    return PyLong_CheckExact(value->object) && ps_short_int(value->object, number);
+}
+
+/* Makes an object of the value in its place. */
+static inline int ps_box(PsMade *made, PsValue *value) {
+    PyObject *boxed;
+    if (value->object != NULL) {
+        return 1;
+    }
+    boxed = made->program->constants[value - made->program->registers];
+    if (boxed != NULL) {
+        value->object = boxed; /* for ever */
+        return 1;
+    }
+    boxed = PyLong_FromLongLong(value->number);
+    if (boxed == NULL) {
+        return 0;
+    }
+    ps_put(made, value, boxed);
+    return 1;
+}
+
+/* Objects of these types hold no others, and their operators call nobody's code. */
+static inline int ps_is_scalar(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
+           type == &PyBool_Type || type == &PyBytes_Type || object == Py_None;
+}
+
+/* After a failed operator: the function fails in the same way, with the user's line in its
+ * traceback; what does not come of the operator, an interrupt, is not held up. */
+static inline int ps_after_error(void) {
+    if (PyErr_ExceptionMatches(PyExc_ArithmeticError) || PyErr_ExceptionMatches(PyExc_TypeError) ||
+        PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_LookupError) ||
+        PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear();
+        return PS_NOT_HERE;
+    }
+    return PS_RAISED;
+}
+
+/* left = left <operation> right for integers; 0 if that is left to objects. */
+static inline int ps_compute(PsOperation operation, int64_t *left, int64_t right) {
+    int64_t value = *left;
+    switch (operation) {
+    case PS_ADD:
+        return !__builtin_add_overflow(value, right, left);
+    case PS_SUBTRACT:
+        return !__builtin_sub_overflow(value, right, left);
+    case PS_MULTIPLY:
+        return !__builtin_mul_overflow(value, right, left);
+    case PS_FLOOR_DIVIDE:
+        if (right == 0 || right == -1) {
+            return 0;
+        }
+        *left = value / right - (value % right != 0 && (value < 0) != (right < 0));
+        return 1;
+    case PS_REMAINDER:
+        if (right == 0 || right == -1) {
+            return 0;
+        }
+        value %= right;
+        *left = value != 0 && (value < 0) != (right < 0) ? value + right : value;
+        return 1;
+    case PS_AND:
+        *left = value & right;
+        return 1;
+    case PS_OR:
+        *left = value | right;
+        return 1;
+    case PS_XOR:
+        *left = value ^ right;
+        return 1;
+    case PS_RIGHT_SHIFT:
+        if (right < 0) {
+            return 0;
+        }
+        *left = value >> (right < 63 ? right : 63);
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static PyObject *ps_operate(PsOperation operation, PyObject *left, PyObject *right) {
+    switch (operation) {
+    case PS_ADD:
+        return PyNumber_Add(left, right);
+    case PS_SUBTRACT:
+        return PyNumber_Subtract(left, right);
+    case PS_MULTIPLY:
+        return PyNumber_Multiply(left, right);
+    case PS_FLOOR_DIVIDE:
+        return PyNumber_FloorDivide(left, right);
+    case PS_REMAINDER:
+        return PyNumber_Remainder(left, right);
+    case PS_AND:
+        return PyNumber_And(left, right);
+    case PS_OR:
+        return PyNumber_Or(left, right);
+    case PS_XOR:
+        return PyNumber_Xor(left, right);
+    case PS_LEFT_SHIFT:
+        return PyNumber_Lshift(left, right);
+    case PS_RIGHT_SHIFT:
+        return PyNumber_Rshift(left, right);
+    case PS_TRUE_DIVIDE:
+        return PyNumber_TrueDivide(left, right);
+    case PS_POWER:
+        return PyNumber_Power(left, right, Py_None);
+    default:
+        return PyObject_RichCompare(left, right, Py_LT + (int)operation - PS_LESS);
+    }
+}
+
+/* target = left <operation> right for what is no pair of short integers. */
+static int ps_binary(PsMade *made, PsOperation operation, PsValue *target, PsValue *left,
+                     PsValue *right) {
+    PyObject *result;
+    if (!ps_box(made, left) || !ps_box(made, right)) {
+        return PS_RAISED;
+    }
+    if (!ps_is_scalar(left->object) || !ps_is_scalar(right->object)) {
+        return PS_NOT_HERE;
+    }
+    result = ps_operate(operation, left->object, right->object);
+    if (result == NULL) {
+        return ps_after_error();
+    }
+    ps_put(made, target, result);
+    return PS_DONE;
+}
+
+/* target = left[right]. */
+static int ps_subscript(PsMade *made, PsValue *target, PsValue *left, PsValue *right) {
+    PyObject *container = left->object, *found;
+    int64_t index;
+    if (container == NULL) {
+        return PS_NOT_HERE;
+    }
+    if (PyDict_CheckExact(container)) {
+        if (!ps_box(made, right)) {
+            return PS_RAISED;
+        }
+        if (!PyUnicode_CheckExact(right->object) && !PyLong_CheckExact(right->object)) {
+            return PS_NOT_HERE;
+        }
+        found = PyDict_GetItemWithError(container, right->object);
+        if (found == NULL) {
+            return PyErr_Occurred() ? ps_after_error() : PS_NOT_HERE;
+        }
+    } else {
+        if (!ps_as_number(right, &index)) {
+            return PS_NOT_HERE;
+        }
+        if (PyTuple_CheckExact(container)) {
+            index += index < 0 ? PyTuple_GET_SIZE(container) : 0;
+            if (index < 0 || index >= PyTuple_GET_SIZE(container)) {
+                return PS_NOT_HERE;
+            }
+            found = PyTuple_GET_ITEM(container, index);
+        } else if (PyList_CheckExact(container)) {
+            index += index < 0 ? PyList_GET_SIZE(container) : 0;
+            if (index < 0 || index >= PyList_GET_SIZE(container)) {
+                return PS_NOT_HERE;
+            }
+            found = PyList_GET_ITEM(container, index);
+        } else {
+            return PS_NOT_HERE;
+        }
+    }
+    ps_put(made, target, Py_NewRef(found));
+    return PS_DONE;
+}
+
+/* target = left in right. */
+static int ps_contains(PsMade *made, PsValue *target, PsValue *left, PsValue *right, int negated) {
+    PyObject *container = right->object;
+    int truth;
+    if (!ps_box(made, left)) {
+        return PS_RAISED;
+    }
+    if (container == NULL || !ps_is_scalar(left->object)) {
+        return PS_NOT_HERE;
+    }
+    if (PyTuple_CheckExact(container)) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(container); i++) {
+            if (!ps_is_scalar(PyTuple_GET_ITEM(container, i))) {
+                return PS_NOT_HERE;
+            }
+        }
+    } else if (!PyUnicode_CheckExact(container)) {
+        return PS_NOT_HERE;
+    }
+    truth = PySequence_Contains(container, left->object);
+    if (truth < 0) {
+        return ps_after_error();
+    }
+    ps_put_truth(target, truth != negated);
+    return PS_DONE;
+}
+
+/* target = left is right.  Two integers may or may not be one object: that is left alone. */
+static int ps_is(PsValue *target, const PsValue *left, const PsValue *right, int negated) {
+    if ((left->object == NULL || PyLong_CheckExact(left->object)) &&
+        (right->object == NULL || PyLong_CheckExact(right->object))) {
+        return PS_NOT_HERE;
+    }
+    ps_put_truth(target, (left->object == right->object) != negated);
+    return PS_DONE;
+}
+
+static inline int ps_truth(const PsValue *value, int *truth) {
+    PyObject *object = value->object;
+    if (object == NULL) {
+        *truth = value->number != 0;
+    } else if (object == Py_True) {
+        *truth = 1;
+    } else if (object == Py_False || object == Py_None) {
+        *truth = 0;
+    } else if (ps_is_scalar(object) || PyTuple_CheckExact(object) || PyList_CheckExact(object) ||
+               PyDict_CheckExact(object)) {
+        *truth = PyObject_IsTrue(object);
+    } else {
+        return PS_NOT_HERE;
+    }
+    return PS_DONE;
+}
+
+static int ps_unary(PsMade *made, PsOperation operation, PsValue *target, PsValue *value) {
+    int64_t number;
+    PyObject *result;
+    if (ps_as_number(value, &number) && number != INT64_MIN) {
+        *target = ps_of_number(operation == PS_NEGATE ? -number : ~number);
+        return PS_DONE;
+    }
+    if (!ps_box(made, value)) {
+        return PS_RAISED;
+    }
+    if (!ps_is_scalar(value->object)) {
+        return PS_NOT_HERE;
+    }
+    result =
+        operation == PS_NEGATE ? PyNumber_Negative(value->object) : PyNumber_Invert(value->object);
+    if (result == NULL) {
+        return ps_after_error();
+    }
+    ps_put(made, target, result);
+    return PS_DONE;
+}
+
+/* target = a tuple or list of the registers. */
+static int ps_gather(PsMade *made, PsOperation operation, PsValue *target,
+                     const int16_t *list, Py_ssize_t count) {
+    const PsProgram *program = made->program;
+    PyObject *gathered = operation == PS_TUPLE ? PyTuple_New(count) : PyList_New(count);
+    int scalars = 1;
+    if (gathered == NULL) {
+        return PS_RAISED;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const PsValue *value = &program->registers[list[i]];
+        PyObject *item = value->object != NULL ? value->object : program->constants[list[i]];
+        if (item != NULL) {
+            Py_INCREF(item);
+            scalars &= ps_is_scalar(item);
+        } else {
+            item = PyLong_FromLongLong(value->number);
+            if (item == NULL) {
+                Py_DECREF(gathered);
+                return PS_RAISED;
+            }
+        }
+        if (operation == PS_TUPLE) {
+            PyTuple_SET_ITEM(gathered, i, item);
+        } else {
+            PyList_SET_ITEM(gathered, i, item);
+        }
+    }
+    if (scalars && operation == PS_TUPLE && count > 0) {
+        /* It can be in no cycle; the collector would find that out later. */
+        PyObject_GC_UnTrack(gathered);
+    }
+    ps_put(made, target, gathered);
+    return PS_DONE;
+}
+
+#endif
