@@ -46,10 +46,17 @@ class FlatMapOperator(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        result: Any = ()
         try:
-            self.output.collect_all(self.function(value), timestamp)
+            result = self.function(value)
+            self.output.collect_all(result, timestamp)
         except BaseException as error:
             self.failed_with = error
+            if not hasattr(result, "__iter__"):
+                error.add_note(
+                    f"flat_map emits what its function returns one by one, but that returned "
+                    f"{result!r}: return a list, or use yield"
+                )
             raise
 
 

@@ -444,3 +444,14 @@ def test_an_operator_of_three_streams_shares_keys_and_waits_for_the_slowest():
         for number in (0, 2):
             new.process_watermark_status(number, idle=True)
         assert new.output.statuses == [True]
+
+
+@pytest.mark.parametrize("result", [None, 5])
+def test_a_flat_map_that_returns_no_iterable_is_told_what_to_do(result):
+    with (
+        OneInputStreamOperatorTestHarness(OperatorDescriptor("flat_map", lambda _: result)) as test,
+        pytest.raises(TypeError) as raised,
+    ):
+        test.process_element(1)
+    (note,) = raised.value.__notes__
+    assert note.endswith(f"but that returned {result!r}: return a list, or use yield")
