@@ -6,6 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.collected_batch import elements_of
+from penstock.datastream.data_stream.collected_values import conversion_of
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import LegacySinkTransformation
 
@@ -93,6 +94,13 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
         )
     )
     client = environment.start_collecting(job_name, collect_id)
-    return CloseableIterator(
-        client.handle.collect(collect_id), client, codec_for(output_type).decode
-    )
+    decode: Callable[[bytes], Any] = codec_for(output_type).decode
+    convert = conversion_of(output_type)
+    if convert is None:
+        read = decode
+    else:
+
+        def read(element: bytes) -> Any:
+            return convert(decode(element))
+
+    return CloseableIterator(client.handle.collect(collect_id), client, read)

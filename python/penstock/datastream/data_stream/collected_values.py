@@ -1,0 +1,107 @@
+"""Values as PyFlink hands them to the program that collects them.
+
+Two types look different there than in functions: a FLOAT is the shortest decimal number of its
+32 bits, and an array of bytes is a list of integers.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.composite_types import (
+    BasicArrayTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
+from penstock.common.typeinfo import TypeInformation, Types
+
+if TYPE_CHECKING:
+    from penstock.common.types import Row
+
+#: Makes what the program sees from what a function would; None where the two are the same.
+Conversion = Callable[[Any], Any] | None
+
+_SINGLE: Final = struct.Struct(">f")
+_LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
+
+
+def conversion_of(type_info: TypeInformation | None) -> Conversion:
+    """How values of a type change on their way to the program."""
+    if type_info == Types.FLOAT():
+        return _shortest
+    if isinstance(type_info, _LISTS):
+        if type_info == Types.PRIMITIVE_ARRAY(Types.BYTE()):
+            return _signed_bytes
+        return _elements(conversion_of(type_info.element_type))
+    if isinstance(type_info, MapTypeInfo):
+        return _entries(conversion_of(type_info.key_type), conversion_of(type_info.value_type))
+    if isinstance(type_info, (RowTypeInfo, TupleTypeInfo)):
+        fields = [_optional(conversion_of(field)) for field in type_info.get_field_types()]
+        if not any(fields):
+            return None
+        return _row(fields) if isinstance(type_info, RowTypeInfo) else _tuple(fields)
+    return None
+
+
+def _shortest(value: float) -> float:
+    if not math.isfinite(value):
+        return value
+    bits = _SINGLE.pack(value)
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+    return next(float(text) for text in texts if _fits(float(text), bits))
+
+
+def _fits(value: float, bits: bytes) -> bool:
+    try:
+        return _SINGLE.pack(value) == bits
+    except OverflowError:  # rounded up beyond the largest one
+        return False
+
+
+def _signed_bytes(value: bytes) -> list[int]:
+    return list(memoryview(value).cast("b"))
+
+
+def _optional(convert: Conversion) -> Conversion:
+    if convert is None:
+        return None
+    return lambda value: None if value is None else convert(value)
+
+
+def _elements(convert: Conversion) -> Conversion:
+    each = _optional(convert)
+    return None if each is None else lambda value: list(map(each, value))
+
+
+def _entries(key: Conversion, item: Conversion) -> Conversion:
+    if key is None and item is None:
+        return None
+    of_key, of_item = key or _same, _optional(item) or _same
+    return lambda value: {of_key(k): of_item(v) for k, v in value.items()}
+
+
+def _tuple(fields: list[Conversion]) -> Conversion:
+    every = [field or _same for field in fields]
+    return lambda value: tuple(convert(field) for convert, field in zip(every, value, strict=True))
+
+
+def _row(fields: list[Conversion]) -> Conversion:
+    every = [(position, field) for position, field in enumerate(fields) if field is not None]
+
+    def convert(row: Row) -> Row:
+        for position, field in every:
+            row[position] = field(row[position])
+        return row
+
+    return convert
+
+
+def _same(value: Any) -> Any:
+    return value

@@ -1,0 +1,45 @@
+"""What a program that collects results sees of types that look different in functions."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.common import Row, Types
+from penstock.datastream.data_stream.collected_values import conversion_of
+
+
+def single(value):
+    """The nearest number of 32 bits."""
+    return struct.unpack(">f", struct.pack(">f", value))[0]
+
+
+@pytest.mark.parametrize(
+    ("type_info", "in_functions", "collected"),
+    [
+        (Types.FLOAT(), single(0.1), 0.1),
+        (Types.FLOAT(), float("inf"), float("inf")),
+        (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"a\xff", [97, -1]),
+        (Types.LIST(Types.FLOAT()), [single(0.1), None], [0.1, None]),
+        (Types.MAP(Types.FLOAT(), Types.INT()), {single(0.1): None}, {0.1: None}),
+        (Types.MAP(Types.INT(), Types.FLOAT()), {1: None}, {1: None}),
+        (Types.TUPLE([Types.INT(), Types.FLOAT()]), (1, single(0.1)), (1, 0.1)),
+        (Types.ROW([Types.ROW([Types.FLOAT()])]), Row(Row(single(0.1))), Row(Row(0.1))),
+        (Types.ROW([Types.FLOAT()]), Row(None), Row(None)),
+    ],
+)
+def test_values_look_as_pyflink_hands_them_over(type_info, in_functions, collected):
+    assert str(conversion_of(type_info)(in_functions)) == str(collected)
+
+
+@pytest.mark.parametrize(
+    "type_info",
+    [None, Types.DOUBLE(), Types.LIST(Types.INT()), Types.TUPLE([Types.INT()]), Types.STRING()],
+)
+def test_most_types_are_not_converted(type_info):
+    assert conversion_of(type_info) is None
+
+
+@given(st.floats(width=32, allow_nan=False))
+def test_the_shortest_number_is_the_same_number(value):
+    assert single(conversion_of(Types.FLOAT())(value)) == value
