@@ -18,7 +18,7 @@ use crate::partition::{
     Released, ResultPartition,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
-use crate::transport::{Command, TlsIdentity, Transport};
+use crate::transport::{Command, TlsIdentity, Transport, Waiting};
 use crate::wire::{Compression, PartitionId, ReceiverId};
 
 /// Buffers of one subpartition at which a partition counts as unavailable.
@@ -327,6 +327,11 @@ impl NetworkEnvironment {
             .iter()
             .filter(|channel| channel.location != ChannelLocation::Local)
             .count();
+        let waiting = if remote > 0 {
+            Waiting::remote(&self.core.transport)?
+        } else {
+            Waiting::local()
+        };
         let mut segments = self
             .pool
             .request_unpooled_memory_segments(remote * exclusive)?;
@@ -359,6 +364,7 @@ impl NetworkEnvironment {
                 channels.collect(),
                 Arc::clone(&floating),
                 Arc::clone(&self.core),
+                waiting,
             )
         });
         let mut gates = self.gates.lock();

@@ -21,7 +21,7 @@ use crate::partition::{
     Wakeups,
 };
 use crate::sync::{Arc, Condvar, Mutex, Ordering, Weak};
-use crate::transport::Command;
+use crate::transport::{Command, Waiting};
 use crate::wire::PartitionId;
 
 const SIZE: usize = 8;
@@ -61,7 +61,7 @@ fn open() -> (BufferBuilder, BufferConsumer) {
     (builder, consumer)
 }
 
-fn finished(bytes: &[u8]) -> BufferConsumer {
+pub(crate) fn finished(bytes: &[u8]) -> BufferConsumer {
     let (mut builder, consumer) = open();
     builder.append_and_commit(bytes).unwrap();
     builder.finish();
@@ -74,7 +74,7 @@ fn end(subpartition: &PipelinedSubpartition) {
     wakeups.ring();
 }
 
-fn end_of(partition: &PartitionShared) {
+pub(crate) fn end_of(partition: &PartitionShared) {
     let mut wakeups = Wakeups::default();
     partition.subpartitions[0].finish(&mut wakeups);
     wakeups.ring();
@@ -172,14 +172,14 @@ fn release_wakes_the_reader() {
     });
 }
 
-fn pool() -> Arc<LocalBufferPool> {
+pub(crate) fn pool() -> Arc<LocalBufferPool> {
     NetworkBufferPool::new(2, SIZE, Duration::from_secs(1))
         .unwrap()
         .create_buffer_pool(LocalPoolOptions::new(2, 2))
         .unwrap()
 }
 
-fn partition(number: u8, num_subpartitions: usize) -> Arc<PartitionShared> {
+pub(crate) fn partition(number: u8, num_subpartitions: usize) -> Arc<PartitionShared> {
     let id: PartitionId = [number; 60];
     Arc::new(PartitionShared::new(
         id,
@@ -240,7 +240,12 @@ fn local_gate(
         let kinds = channels
             .iter()
             .map(|channel| InputChannel::Local(Arc::clone(channel)));
-        SingleInputGate::new(kinds.collect(), pool(), Arc::clone(environment))
+        SingleInputGate::new(
+            kinds.collect(),
+            pool(),
+            Arc::clone(environment),
+            Waiting::local(),
+        )
     });
     for (channel, partition) in channels.iter().zip(partitions) {
         channel.attach(Arc::clone(partition));
@@ -338,6 +343,18 @@ fn remote_channel(
     Arc<NetworkBufferPool>,
     Arc<LocalBufferPool>,
 ) {
+    remote_channel_of(environment, Weak::new())
+}
+
+/// The same, as a channel of a gate.
+pub(crate) fn remote_channel_of(
+    environment: &EnvironmentCore,
+    gate: Weak<SingleInputGate>,
+) -> (
+    Arc<RemoteInputChannel>,
+    Arc<NetworkBufferPool>,
+    Arc<LocalBufferPool>,
+) {
     let global = NetworkBufferPool::new(3, SIZE, Duration::from_secs(1)).unwrap();
     let floating = global
         .create_buffer_pool(LocalPoolOptions::new(1, 1))
@@ -352,12 +369,12 @@ fn remote_channel(
         floating_pool: Arc::clone(&floating),
         transport: Arc::clone(environment.transport_handle()),
     };
-    let channel = RemoteInputChannel::new(Weak::new(), config);
+    let channel = RemoteInputChannel::new(gate, config);
     (channel, global, floating)
 }
 
 /// Fills the channel's two exclusive buffers, as the I/O thread does.
-fn receive_two(channel: &RemoteInputChannel) {
+pub(crate) fn receive_two(channel: &RemoteInputChannel) {
     for sequence_number in 0..2 {
         let mut unique = channel.take_buffer().unwrap().unwrap();
         unique.append(&[1]);

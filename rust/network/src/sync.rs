@@ -124,3 +124,32 @@ impl Waker {
         }
     }
 }
+
+/// In place of a thread's sleep in the kernel, which must not stop a model.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub(crate) struct Sleeper {
+    asleep: Mutex<bool>,
+    changed: Condvar,
+}
+
+#[cfg(loom)]
+impl Sleeper {
+    /// Sleeps until `poll` finds something; a timeout ends it at once, for time does not pass.
+    pub(crate) fn sleep(&self, timeout: Option<Duration>, mut poll: impl FnMut() -> bool) {
+        let mut asleep = self.asleep.lock();
+        while !poll() && timeout.is_none() {
+            *asleep = true;
+            while *asleep {
+                asleep = self.changed.wait(asleep);
+            }
+        }
+    }
+
+    /// Lets whoever sleeps poll again; whether somebody does.
+    pub(crate) fn poke(&self) -> bool {
+        let slept = std::mem::take(&mut *self.asleep.lock());
+        self.changed.notify_all();
+        slept
+    }
+}

@@ -167,7 +167,10 @@ fn a_reader_that_leaves_does_not_block_the_writer() {
         });
         assert!(partition.wait_consumed(PATIENCE));
         drop(partition);
-        assert_eq!(owner.available_segments(), owner.total_segments());
+        // What was on its way comes back, too.
+        while owner.available_segments() < owner.total_segments() {
+            thread::yield_now();
+        }
     }
 }
 

@@ -43,6 +43,20 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
+    /// How long to wait now, given whether it was `waited` before; `None` when the time is over.
+    /// Who may not wait at all looks once at what has come.
+    pub(super) fn left(self, waited: &mut bool) -> Option<Option<Duration>> {
+        let first = !std::mem::replace(waited, true);
+        match self {
+            Self::Never => None,
+            Self::Forever => Some(None),
+            Self::Until(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                (first || !left.is_zero()).then_some(Some(left))
+            }
+        }
+    }
+
     /// A timeout in the way of the interface: `None` waits for as long as it takes.
     pub(crate) fn after(timeout: Option<Duration>) -> Self {
         match timeout.and_then(|timeout| Instant::now().checked_add(timeout)) {

@@ -23,7 +23,7 @@ use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
 use crate::event;
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, Weak};
-use crate::transport::{Command, Link, Transport};
+use crate::transport::{Command, Link, Transport, Waiting};
 use crate::wire::{PartitionId, PartitionRequest, ReceiverId};
 
 /// Value of `connection` before the I/O thread has given the channel one.
@@ -167,6 +167,20 @@ impl RemoteInputChannel {
         state.persister.on_taken(&buffer);
         let more = !state.queue.is_empty();
         Ok(Some(Polled { buffer, more }))
+    }
+
+    /// Where the reader of the channel's gate waits; `None` when the gate is gone.
+    pub(crate) fn waiting(&self) -> Option<Arc<Waiting>> {
+        self.gate.upgrade().map(|gate| gate.waiting())
+    }
+
+    /// The channel's gate has another reader.
+    pub(crate) fn change_reader(&self) {
+        if self.requested.load(Ordering::Acquire)
+            && let Some(this) = self.this.upgrade()
+        {
+            self.transport.post(Command::Attend(this));
+        }
     }
 
     pub(crate) fn resume_consumption(&self) {

@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use penstock_memory::{DataType, LocalBufferPool};
 
@@ -20,7 +19,8 @@ use super::union::UnionInputGate;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::partition::check_task_event;
-use crate::sync::{Arc, Condvar, Mutex, Weak};
+use crate::sync::{Arc, Mutex, Weak};
+use crate::transport::{Transport, Waiting};
 
 /// A channel of either kind.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ struct State {
 #[derive(Debug)]
 pub struct SingleInputGate {
     state: Mutex<State>,
-    changed: Condvar,
+    waiting: Arc<Waiting>,
     channels: Vec<InputChannel>,
     floating: Arc<LocalBufferPool>,
     environment: Arc<EnvironmentCore>,
@@ -117,6 +117,7 @@ impl SingleInputGate {
         channels: Vec<InputChannel>,
         floating: Arc<LocalBufferPool>,
         environment: Arc<EnvironmentCore>,
+        waiting: Waiting,
     ) -> Self {
         let count = channels.len();
         let debloating = environment.config().debloat.map(Debloating::new);
@@ -132,7 +133,7 @@ impl SingleInputGate {
                 requested: false,
                 error: None,
             }),
-            changed: Condvar::new(),
+            waiting: Arc::new(waiting),
             channels,
             floating,
             environment,
@@ -149,7 +150,24 @@ impl SingleInputGate {
     pub(crate) fn join(&self, union: Weak<UnionInputGate>, index: usize) -> Result<()> {
         self.parent
             .set((union, index))
-            .map_err(|_| Error::IllegalState("the gate belongs to a union already".into()))
+            .map_err(|_| Error::IllegalState("the gate belongs to a union already".into()))?;
+        for channel in &self.channels {
+            if let InputChannel::Remote(channel) = channel {
+                channel.change_reader();
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the one waits who reads this gate.
+    pub(crate) fn waiting(&self) -> Arc<Waiting> {
+        let union = self.parent.get().and_then(|(union, _)| union.upgrade());
+        union.map_or_else(|| Arc::clone(&self.waiting), |union| union.waiting())
+    }
+
+    /// The transport that its channels hang on, if some are remote.
+    pub(crate) fn transport(&self) -> Option<&Arc<Transport>> {
+        self.waiting.transport()
     }
 
     pub(crate) fn request_partitions(&self) -> Result<()> {
@@ -215,6 +233,7 @@ impl SingleInputGate {
     /// Waits for a channel that has something and takes it from the queue.
     fn next_channel(&self, wait: Wait) -> Result<Option<usize>> {
         let mut state = self.state.lock();
+        let mut waited = false;
         loop {
             if state.closed {
                 return Err(closed());
@@ -237,17 +256,10 @@ impl SingleInputGate {
             if !matches!(wait, Wait::Never) {
                 self.on_empty();
             }
-            state = match wait {
-                Wait::Never => return Ok(None),
-                Wait::Forever => self.changed.wait(state),
-                Wait::Until(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Ok(None);
-                    }
-                    self.changed.wait_timeout(state, left)
-                }
+            let Some(timeout) = wait.left(&mut waited) else {
+                return Ok(None);
             };
+            state = self.waiting.wait(&self.state, state, timeout);
         }
     }
 
@@ -379,7 +391,7 @@ impl SingleInputGate {
 
     /// Wakes whoever waits for this gate.
     pub(crate) fn announce(&self) {
-        self.changed.notify_all();
+        self.waiting.notify_all();
         if let Some((union, index)) = self.parent.get()
             && let Some(union) = union.upgrade()
         {
@@ -395,7 +407,7 @@ impl SingleInputGate {
 
     pub(crate) fn wakeup(&self) {
         self.state.lock().woken = true;
-        self.changed.notify_all();
+        self.waiting.notify_all();
     }
 
     pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {

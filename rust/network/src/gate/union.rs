@@ -2,12 +2,12 @@
 //! buffer by buffer.
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use super::input_gate::{Next, Wait};
 use super::single::{SingleInputGate, closed};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::sync::{Arc, Mutex};
+use crate::transport::Waiting;
 
 #[derive(Debug)]
 struct State {
@@ -22,7 +22,7 @@ struct State {
 #[derive(Debug)]
 pub struct UnionInputGate {
     state: Mutex<State>,
-    changed: Condvar,
+    waiting: Arc<Waiting>,
     gates: Vec<Arc<SingleInputGate>>,
     /// Index of each gate's first channel.
     offsets: Vec<usize>,
@@ -41,6 +41,10 @@ impl UnionInputGate {
             offsets.push(num_channels);
             num_channels += gate.num_channels();
         }
+        let waiting = match gates.iter().find_map(|gate| gate.transport()) {
+            Some(transport) => Waiting::remote(transport)?,
+            None => Waiting::local(),
+        };
         let union = Arc::new(Self {
             state: Mutex::new(State {
                 queue: VecDeque::with_capacity(gates.len()),
@@ -48,7 +52,7 @@ impl UnionInputGate {
                 woken: false,
                 closed: false,
             }),
-            changed: Condvar::new(),
+            waiting: Arc::new(waiting),
             gates,
             offsets,
             num_channels,
@@ -60,6 +64,11 @@ impl UnionInputGate {
             }
         }
         Ok(union)
+    }
+
+    /// Where the reader waits.
+    pub(crate) fn waiting(&self) -> Arc<Waiting> {
+        Arc::clone(&self.waiting)
     }
 
     pub(crate) fn num_channels(&self) -> usize {
@@ -79,7 +88,7 @@ impl UnionInputGate {
             state.queue.push_back(gate);
         }
         drop(state);
-        self.changed.notify_all();
+        self.waiting.notify_all();
     }
 
     pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
@@ -106,6 +115,7 @@ impl UnionInputGate {
 
     fn next_gate(&self, wait: Wait) -> Result<Option<usize>> {
         let mut state = self.state.lock();
+        let mut waited = false;
         loop {
             if state.closed {
                 return Err(closed());
@@ -124,23 +134,16 @@ impl UnionInputGate {
             if !matches!(wait, Wait::Never) {
                 self.gates.iter().for_each(|gate| gate.on_empty());
             }
-            state = match wait {
-                Wait::Never => return Ok(None),
-                Wait::Forever => self.changed.wait(state),
-                Wait::Until(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Ok(None);
-                    }
-                    self.changed.wait_timeout(state, left)
-                }
+            let Some(timeout) = wait.left(&mut waited) else {
+                return Ok(None);
             };
+            state = self.waiting.wait(&self.state, state, timeout);
         }
     }
 
     pub(crate) fn wakeup(&self) {
         self.state.lock().woken = true;
-        self.changed.notify_all();
+        self.waiting.notify_all();
     }
 
     pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {
@@ -198,6 +201,6 @@ impl UnionInputGate {
         for gate in &self.gates {
             gate.close();
         }
-        self.changed.notify_all();
+        self.waiting.notify_all();
     }
 }

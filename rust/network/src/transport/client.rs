@@ -58,6 +58,10 @@ impl ClientChannels {
         self.channels.is_empty()
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<RemoteInputChannel>> {
+        self.channels.values()
+    }
+
     /// The connection is gone: so is the input of every channel on it.
     pub(super) fn fail(&mut self, error: &Error) {
         for (_, channel) in self.channels.drain() {

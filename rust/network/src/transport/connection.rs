@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant};
 
 use super::auth::{self, ANSWER_BYTES, NONCE_BYTES, PROOF_BYTES, Role};
+use super::backstop::Lookout;
 use super::client::ClientChannels;
 use super::inbound::{Inbound, STAGING_BYTES};
 use super::io_thread::Context;
@@ -12,6 +13,7 @@ use super::news::News;
 use super::outbound::Outbound;
 use super::server::ServerReaders;
 use super::socket::{Peer, Socket};
+use super::socket_set::SocketSet;
 use crate::error::{Error, Result};
 use crate::framing::random_bytes;
 use crate::gate::RemoteInputChannel;
@@ -20,6 +22,8 @@ use crate::wire::Message;
 
 /// Bytes read or written in one turn before other connections have theirs.
 pub(super) const TURN_BYTES: usize = 4 << 20;
+/// Bytes that the reader of a gate receives before it looks at what it has.
+const READER_TURN_BYTES: usize = 256 << 10;
 
 /// How far a connection has come.
 pub(super) enum Phase {
@@ -45,6 +49,17 @@ pub(super) enum Side {
     Client(ClientChannels),
 }
 
+/// What a reader has received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Received {
+    /// All there was.
+    All,
+    /// A turn's worth; there is more.
+    Some,
+    /// Nothing, for the connection has ended or is to be ended by the I/O thread.
+    Failed,
+}
+
 /// A connection of the I/O thread.
 pub(super) struct Connection {
     pub(super) token: usize,
@@ -62,6 +77,14 @@ pub(super) struct Connection {
     pub(super) ending: bool,
     /// The socket may take bytes.
     pub(super) writable: bool,
+    /// How the I/O thread learns that there is something to read.
+    pub(super) lookout: Lookout,
+    /// The I/O thread's set, once the socket was in it.
+    pub(super) set: Option<Arc<SocketSet>>,
+    /// How often something was read.
+    pub(super) received: u64,
+    /// Whether another thread has read what is the I/O thread's to handle.
+    unhandled: bool,
     /// Whether the connection is in the I/O thread's list of work.
     pub(super) scheduled: bool,
     /// When connecting or the handshake has taken too long.
@@ -120,6 +143,10 @@ impl Connection {
             readable: false,
             ending: false,
             writable: false,
+            lookout: Lookout::Poll,
+            set: None,
+            received: 0,
+            unhandled: false,
             scheduled: false,
             deadline: Some(deadline),
             failure: None,
@@ -257,7 +284,7 @@ impl Connection {
         Ok(())
     }
 
-    fn open(&mut self) {
+    pub(super) fn open(&mut self) {
         self.phase = Phase::Open;
         self.deadline = None;
         self.inbound.open();
@@ -279,12 +306,14 @@ impl Connection {
     }
 
     fn read_turn(&mut self, context: &Context) -> Result<()> {
+        if std::mem::take(&mut self.unhandled) {
+            self.handle_frames(context)?;
+        }
         let mut turn = 0;
         while self.readable && turn < TURN_BYTES {
-            match self.inbound.read(&mut self.socket) {
-                Ok(None) => self.readable = false,
-                Ok(Some((0, _))) => return Err(self.closed_by_peer()),
-                Ok(Some((count, filled))) => {
+            match self.read_once()? {
+                None => self.readable = false,
+                Some((count, filled)) => {
                     turn += count;
                     // A short read has emptied the socket; only its end is not announced again.
                     self.readable = filled || self.ending;
@@ -295,11 +324,61 @@ impl Connection {
                         turn += self.handle_frames(context)?;
                     }
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once; how many bytes came and whether there was room for no more, `None` when the
+    /// socket has nothing for now.
+    fn read_once(&mut self) -> Result<Option<(usize, bool)>> {
+        loop {
+            match self.inbound.read(&mut self.socket) {
+                Ok(Some((0, _))) => return Err(self.closed_by_peer()),
+                Ok(read) => {
+                    self.received += u64::from(read.is_some());
+                    return Ok(read);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.lost(&error)),
             }
         }
-        Ok(())
+    }
+
+    /// Lets the reader of a gate receive, up to its turn's worth, and answer with credits.
+    pub(super) fn receive_now(&mut self) -> Received {
+        if !matches!(self.phase, Phase::Open) || self.failure.is_some() {
+            return Received::Failed;
+        }
+        let received = self.read_reader_turn();
+        if let Side::Client(channels) = &mut self.side {
+            channels.announce_gates();
+            channels.return_references(&mut self.outbound);
+        }
+        match received.and_then(|received| self.write_up_to(TURN_BYTES).map(|()| received)) {
+            Ok(received) => received,
+            Err(error) => {
+                self.failure = Some(error);
+                Received::Failed
+            }
+        }
+    }
+
+    fn read_reader_turn(&mut self) -> Result<Received> {
+        let mut turn = 0;
+        while turn < READER_TURN_BYTES {
+            let Some((count, filled)) = self.read_once()? else {
+                return Ok(Received::All);
+            };
+            turn += count;
+            if let Side::Client(channels) = &mut self.side {
+                turn += channels.handle_frames(&mut self.inbound, &mut self.outbound, self.peer)?;
+            }
+            if !filled {
+                return Ok(Received::All);
+            }
+        }
+        Ok(Received::Some)
     }
 
     /// Handles what has been read; returns how many bytes were copied past the socket.
@@ -363,7 +442,7 @@ impl Connection {
             readers.take_news(&mut self.outbound);
         }
         match self.write_up_to(1) {
-            Ok(()) => !self.has_unsent(),
+            Ok(()) => !self.has_unsent() && !self.unhandled,
             Err(error) => {
                 self.failure = Some(error);
                 false
@@ -376,10 +455,8 @@ impl Connection {
     fn write_up_to(&mut self, bytes: usize) -> Result<()> {
         let mut turn = 0;
         loop {
-            if matches!(self.phase, Phase::Open)
-                && let Side::Server(readers) = &mut self.side
-            {
-                readers.fill(&mut self.outbound)?;
+            if matches!(self.phase, Phase::Open) {
+                self.fill()?;
             }
             if !self.writable {
                 return Ok(());
@@ -401,6 +478,49 @@ impl Connection {
         }
     }
 
+    /// Fetches what the readers have; when one of them waits for credit, or for its buffers, and
+    /// the I/O thread does not look out, looks for it.
+    fn fill(&mut self) -> Result<()> {
+        while let Side::Server(readers) = &mut self.side {
+            readers.fill(&mut self.outbound)?;
+            let waiting = readers.take_waiting() || self.outbound.lends();
+            if !waiting || !matches!(self.lookout, Lookout::Ticks { .. }) {
+                break;
+            }
+            if self.unhandled || !self.take_credits()? {
+                // From now on it is told of the next ones, and of those that have come meanwhile.
+                self.look_out()?;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads credits that have come; whether there were any.
+    fn take_credits(&mut self) -> Result<bool> {
+        let Some(_) = self.read_once()? else {
+            return Ok(false);
+        };
+        if let Side::Server(readers) = &mut self.side {
+            self.unhandled = readers.take_credits(&mut self.inbound, &mut self.outbound)?;
+            // Perhaps they were another's.
+            readers.ask_who_waits();
+        }
+        Ok(true)
+    }
+
+    /// Has the I/O thread look out for arrivals by its set, also for those that have come.
+    pub(super) fn look_out(&mut self) -> Result<()> {
+        if let Some(set) = &self.set {
+            set.add(&self.socket, self.token)
+                .map_err(|error| Error::io("looking out for arrivals", &error))?;
+            self.lookout = Lookout::Set {
+                seen: self.received,
+            };
+        }
+        Ok(())
+    }
+
     /// Hands the socket what it has taken and not sent.
     fn flush(&mut self) -> Result<()> {
         match self.socket.flush() {
@@ -419,7 +539,7 @@ impl Connection {
     }
 
     /// Whether the socket would take something that there is to send.
-    fn has_unsent(&self) -> bool {
+    pub(super) fn has_unsent(&self) -> bool {
         let available = match &self.side {
             Side::Server(readers) => readers.has_available(),
             Side::Client(_) => false,

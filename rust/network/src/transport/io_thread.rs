@@ -14,6 +14,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use penstock_memory::SharedMemory;
 
+use super::backstop::Backstop;
 use super::connection::{Connection, Phase, Side};
 use super::link::Link;
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
@@ -33,6 +34,8 @@ use crate::wire::Message;
 
 /// Token of the waker.
 pub(super) const WAKER: Token = Token(2);
+/// Token of the set of sockets that readers receive from.
+const BACKSTOP: Token = Token(3);
 /// Events taken from one poll.
 const MAX_EVENTS: usize = 256;
 /// Connections that may be open at once; further ones are refused.
@@ -57,6 +60,9 @@ pub(super) struct IoThread {
     connections: HashMap<usize, Arc<Mutex<Connection>>>,
     /// The connection to each executor that channels are read from.
     clients: HashMap<SocketAddr, usize>,
+    /// Connections with a deadline: those that are not open yet.
+    opening: Vec<usize>,
+    backstop: Backstop,
     next_token: usize,
     /// Connections that deserve a turn.
     scheduled: VecDeque<usize>,
@@ -72,8 +78,9 @@ impl IoThread {
         config: Arc<EnvironmentConfig>,
         tls: Option<Tls>,
         memory: Option<Arc<SharedMemory>>,
-    ) -> Self {
-        Self {
+    ) -> std::io::Result<Self> {
+        let backstop = Backstop::new(poll.registry(), BACKSTOP)?;
+        Ok(Self {
             poll,
             listeners,
             context: Context {
@@ -85,10 +92,12 @@ impl IoThread {
             },
             connections: HashMap::new(),
             clients: HashMap::new(),
+            opening: Vec::new(),
+            backstop,
             next_token: FIRST_CONNECTION.0,
             scheduled: VecDeque::new(),
             closing: false,
-        }
+        })
     }
 
     pub(super) fn run(mut self) {
@@ -128,7 +137,9 @@ impl IoThread {
         let timeout = if self.closing || !self.scheduled.is_empty() || self.listeners.is_ready() {
             Some(Duration::ZERO)
         } else {
-            let next = self.expire(Instant::now());
+            self.backstop.tick(&self.connections, &mut self.scheduled);
+            let expiry = self.expire(Instant::now());
+            let next = expiry.into_iter().chain(self.backstop.next_tick()).min();
             if self.scheduled.is_empty() && self.context.transport.park() {
                 next.map(|next| next.saturating_duration_since(Instant::now()))
             } else {
@@ -144,6 +155,9 @@ impl IoThread {
         for event in events.iter() {
             match event.token() {
                 WAKER => {}
+                BACKSTOP => self
+                    .backstop
+                    .on_arrivals(&self.connections, &mut self.scheduled),
                 token @ (TCP_LISTENER | SAME_HOST_LISTENER) => self.listeners.on_event(token),
                 Token(token) => {
                     if let Some(connection) = self.connections.get(&token) {
@@ -161,10 +175,10 @@ impl IoThread {
 
     /// Lets a connection read and write for a while.
     fn turn(&mut self, token: usize) {
-        let Some(connection) = self.connections.get(&token) else {
+        let Some(shared) = self.connections.get(&token) else {
             return;
         };
-        let mut connection = connection.lock();
+        let mut connection = shared.lock();
         connection.scheduled = false;
         let mut turn = || {
             if matches!(connection.phase, Phase::Connecting) {
@@ -177,7 +191,9 @@ impl IoThread {
                 }
             }
             connection.receive(&self.context)?;
-            connection.transmit()
+            connection.transmit()?;
+            self.backstop
+                .after_turn(shared, &mut connection, self.poll.registry())
         };
         match turn() {
             Ok(()) => {
@@ -236,6 +252,12 @@ impl IoThread {
                     readers.attach(&request.receiver, partition, outbound);
                 });
             }
+            Command::Attend(channel) => self.attend(&channel),
+            Command::Watch(token) => {
+                if let Some(connection) = self.connections.get(&token) {
+                    self.backstop.watch(&mut connection.lock());
+                }
+            }
             Command::Close => self.closing = true,
         }
     }
@@ -283,7 +305,7 @@ impl IoThread {
             connection.send(&Message::CancelPartitionRequest {
                 receiver: channel.id,
             });
-            schedule(&mut self.scheduled, &mut connection);
+            Backstop::on_left(&mut connection, &mut self.scheduled);
         }
     }
 
@@ -309,9 +331,24 @@ impl IoThread {
         channel.link(Link::new(shared));
         connection.send(&Message::PartitionRequest(channel.partition_request()));
         if let Side::Client(channels) = &mut connection.side {
-            channels.insert(channel);
+            channels.insert(Arc::clone(&channel));
         }
         schedule(&mut self.scheduled, &mut connection);
+        drop(connection);
+        self.attend(&channel);
+    }
+
+    /// Puts the reader of a channel's gate in line for what arrives on the channel's connection.
+    fn attend(&mut self, channel: &RemoteInputChannel) {
+        let token = channel.connection.load(Ordering::Relaxed);
+        let (Some(shared), Some(waiting)) = (self.connections.get(&token), channel.waiting())
+        else {
+            return;
+        };
+        let attended = self.backstop.attend(shared, &shared.lock(), &waiting);
+        if let Err(error) = attended {
+            self.drop_connection(token, &Error::io("adding a reader to a connection", &error));
+        }
     }
 
     fn connect(&mut self, address: SocketAddr) -> Result<usize> {
@@ -341,6 +378,7 @@ impl IoThread {
         let connection = Connection::connecting(token, socket, Peer::Address(address), deadline);
         self.connections
             .insert(token, Arc::new(Mutex::new(connection)));
+        self.opening.push(token);
         self.clients.insert(address, token);
         Ok(token)
     }
@@ -381,6 +419,7 @@ impl IoThread {
         });
         schedule(&mut self.scheduled, &mut connection.lock());
         self.connections.insert(token, connection);
+        self.opening.push(token);
     }
 
     /// Makes an accepted socket ready for use.
@@ -400,6 +439,7 @@ impl IoThread {
             return;
         };
         let mut connection = connection.lock();
+        self.backstop.forget(&connection);
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             log::debug!("deregistering a connection: {error}");
         }
@@ -428,13 +468,18 @@ impl IoThread {
 
     /// Ends what has taken too long and returns the next moment to look again.
     fn expire(&mut self, now: Instant) -> Option<Instant> {
-        let late: Vec<usize> = self
-            .connections
-            .values()
-            .map(|connection| connection.lock())
-            .filter(|connection| connection.deadline.is_some_and(|deadline| deadline <= now))
-            .map(|connection| connection.token)
-            .collect();
+        let mut late = Vec::new();
+        let mut next = None;
+        self.opening.retain(|token| {
+            let connection = self.connections.get(token);
+            let deadline = connection.and_then(|connection| connection.lock().deadline);
+            match deadline {
+                Some(deadline) if deadline <= now => late.push(*token),
+                Some(deadline) => next = next.into_iter().chain([deadline]).min(),
+                None => return false,
+            }
+            true
+        });
         for token in late {
             let late = self.connections[&token].lock();
             let peer = late.peer;
@@ -463,11 +508,9 @@ impl IoThread {
                 }
             }
         }
-        let handshakes = self
-            .connections
-            .values()
-            .filter_map(|connection| connection.lock().deadline);
-        handshakes.chain(self.context.manager.next_deadline()).min()
+        next.into_iter()
+            .chain(self.context.manager.next_deadline())
+            .min()
     }
 
     /// Writes what still fits into the sockets, then closes them.
@@ -492,7 +535,7 @@ impl IoThread {
 }
 
 /// Puts a connection in the list of those that deserve a turn, if it is not there.
-fn schedule(scheduled: &mut VecDeque<usize>, connection: &mut Connection) {
+pub(super) fn schedule(scheduled: &mut VecDeque<usize>, connection: &mut Connection) {
     if !std::mem::replace(&mut connection.scheduled, true) {
         scheduled.push_back(connection.token);
     }

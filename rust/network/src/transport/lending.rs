@@ -67,6 +67,11 @@ impl Lender {
         Some(offset as u64)
     }
 
+    /// Whether the consumer has something to return.
+    pub(super) fn has_lent(&self) -> bool {
+        !self.lent.is_empty()
+    }
+
     /// Keeps a buffer until it is returned, at the cost of nobody but the network pool, if it can:
     /// what waited in a socket would not keep its writer waiting either.
     pub(super) fn lend(&mut self, mut buffer: Buffer) {

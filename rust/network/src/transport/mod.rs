@@ -2,17 +2,20 @@
 //! is asked for, or, on the same host, by Unix sockets.
 //!
 //! Sockets live in this module only.  A thread that makes something visible to a reader sends it
-//! by itself when the reader's connection is idle (`news`); the I/O thread does everything else.
+//! by itself when the reader's connection is idle (`news`), a thread that has credit announces it
+//! (`link`), and the reader of a gate receives by itself while it waits (`waiting`); the I/O thread
+//! does everything else, and all of this when nobody else does (`backstop`).
 //! Other threads talk to it by commands; every command is coalesced by its sender (one
 //! announcement per channel with new credit, one note per connection with news), so the command
 //! queue is bounded by the number of channels and connections; task events come on top, at most a
 //! few for each superstep of a task.
 //!
-//! A connection has a lock.  Only the I/O thread waits for it, holding none; others try it, so
-//! they may hold whatever they like.  What is done under it takes the locks of subpartitions,
-//! pools, gates and channels, which are never held while a reader is notified.
+//! A connection has a lock.  The I/O thread and readers at their gates wait for it, holding none;
+//! others try it, so they may hold whatever they like.  What is done under it takes the locks of
+//! subpartitions, pools, gates and channels, which are never held while a reader is notified.
 
 mod auth;
+mod backstop;
 mod client;
 mod connection;
 mod inbound;
@@ -20,6 +23,8 @@ mod io_thread;
 mod lending;
 mod link;
 mod listeners;
+#[cfg(all(test, loom))]
+mod loom_models;
 mod news;
 mod outbound;
 mod receivers;
@@ -27,7 +32,9 @@ mod same_host;
 mod same_host_stream;
 mod server;
 mod socket;
+mod socket_set;
 mod tls;
+mod waiting;
 
 use std::net::SocketAddr;
 use std::thread::JoinHandle;
@@ -41,6 +48,7 @@ pub(crate) use self::link::Link;
 use self::listeners::Listeners;
 use self::tls::Tls;
 pub use self::tls::TlsIdentity;
+pub(crate) use self::waiting::Waiting;
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
@@ -61,12 +69,16 @@ pub(crate) enum Command {
     Resume(Arc<RemoteInputChannel>),
     /// The channel's producer should make its next buffers so many bytes large.
     AnnounceBufferSize(Arc<RemoteInputChannel>, u32),
+    /// The channel's gate has another reader.
+    Attend(Arc<RemoteInputChannel>),
     /// The channel is released.
     Cancel(Arc<RemoteInputChannel>),
     /// The channel's task has an event for the producing one.
     SendTaskEvent(Arc<RemoteInputChannel>, Vec<u8>),
     /// Readers of a connection have news or something left to send.
     Transmit(usize),
+    /// A reader has left something to read on a connection.
+    Watch(usize),
     /// A partition that a reader waited for is registered.
     Attach {
         /// The reader's connection.
@@ -127,7 +139,8 @@ impl Transport {
             Arc::clone(config),
             tls,
             memory,
-        );
+        )
+        .map_err(|error| Error::io(&doing, &error))?;
         let thread = std::thread::Builder::new()
             .name("penstock-io".into())
             .spawn(move || io.run())
@@ -237,4 +250,4 @@ impl Transport {
 }
 
 /// First token of a connection; tokens are never used twice.
-const FIRST_CONNECTION: Token = Token(3);
+const FIRST_CONNECTION: Token = Token(4);

@@ -57,6 +57,11 @@ impl Outbound {
         self.frames.is_empty()
     }
 
+    /// Whether the peer has buffers to return.
+    pub(super) fn lends(&self) -> bool {
+        self.lender.as_ref().is_some_and(Lender::has_lent)
+    }
+
     /// Queues bytes as they are.
     pub(super) fn push_bytes(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();

@@ -25,6 +25,8 @@ use super::lending::DESCRIPTORS;
 pub(super) struct SameHostStream {
     stream: UnixStream,
     registration: Option<(Registry, Token)>,
+    /// Whether the poll reports arrivals.
+    reads: bool,
     /// Whether the poll reports room.
     awaits_room: bool,
     /// Descriptors that came, while it is time for them.
@@ -37,6 +39,7 @@ impl SameHostStream {
         Self {
             stream,
             registration: None,
+            reads: true,
             awaits_room: false,
             descriptors: None,
         }
@@ -99,19 +102,41 @@ impl SameHostStream {
             Ok(count) => *count < offered,
             Err(error) => error.kind() == ErrorKind::WouldBlock,
         };
-        if stuck != self.awaits_room
-            && let Some((registry, token)) = &self.registration
-        {
+        if stuck != self.awaits_room {
             // Registering again reports room that has come meanwhile.
-            let on = if stuck {
-                Interest::READABLE | Interest::WRITABLE
-            } else {
-                Interest::READABLE
-            };
-            self.stream.reregister(registry, *token, on)?;
-            self.awaits_room = stuck;
+            self.listen(self.reads, stuck)?;
         }
         result
+    }
+
+    /// Leaves it to others to hear of arrivals.
+    pub(super) fn leave_reading(&mut self) -> io::Result<()> {
+        self.listen(false, self.awaits_room)
+    }
+
+    /// Has the poll report arrivals and room, or not.
+    fn listen(&mut self, reads: bool, awaits_room: bool) -> io::Result<()> {
+        if let Some((registry, token)) = &self.registration {
+            let before = interest(self.reads, self.awaits_room);
+            match (before, interest(reads, awaits_room)) {
+                (None, None) => {}
+                (None, Some(on)) => self.stream.register(registry, *token, on)?,
+                (Some(_), Some(on)) => self.stream.reregister(registry, *token, on)?,
+                (Some(_), None) => self.stream.deregister(registry)?,
+            }
+            self.reads = reads;
+            self.awaits_room = awaits_room;
+        }
+        Ok(())
+    }
+}
+
+fn interest(reads: bool, awaits_room: bool) -> Option<Interest> {
+    match (reads, awaits_room) {
+        (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+        (true, false) => Some(Interest::READABLE),
+        (false, true) => Some(Interest::WRITABLE),
+        (false, false) => None,
     }
 }
 
@@ -150,18 +175,23 @@ impl Write for SameHostStream {
 impl Source for SameHostStream {
     fn register(&mut self, registry: &Registry, token: Token, on: Interest) -> io::Result<()> {
         self.registration = Some((registry.try_clone()?, token));
+        self.reads = on.is_readable();
         self.awaits_room = on.is_writable();
         self.stream.register(registry, token, on)
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, on: Interest) -> io::Result<()> {
+        self.reads = on.is_readable();
         self.awaits_room = on.is_writable();
         self.stream.reregister(registry, token, on)
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         self.registration = None;
-        self.stream.deregister(registry)
+        match interest(self.reads, self.awaits_room) {
+            Some(_) => self.stream.deregister(registry),
+            None => Ok(()),
+        }
     }
 }
 

@@ -18,12 +18,14 @@ use crate::partition::{
 };
 use crate::sync::Arc;
 use crate::wire::{
-    BUFFER_RESPONSE, BufferResponse, Compression, ErrorBody, ErrorTexts, FrameHeader, HEADER_BYTES,
-    Message, PartitionRequest, ReceiverId, decode_body,
+    ADD_CREDIT, BUFFER_RESPONSE, BufferResponse, Compression, ErrorBody, ErrorTexts, FrameHeader,
+    HEADER_BYTES, Message, PartitionRequest, ReceiverId, decode_body,
 };
 
 /// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
 const OUTBOUND_BYTES: usize = 1 << 20;
+/// Up to so many readers are asked whether one of them waits for the consumer.
+const MAX_ASKED_READERS: usize = 64;
 
 /// The sending side of one consumer channel.
 struct Reader {
@@ -33,6 +35,8 @@ struct Reader {
     initial_credit: i32,
     /// Whether it is in the queue of those with something to send.
     queued: bool,
+    /// Whether an event was sent behind which nothing leaves before the consumer says so.
+    blocked: bool,
     compression: Compression,
     /// The partition, once it is registered, and the ear at it.
     view: Option<(SubpartitionView, Arc<ReaderListener>)>,
@@ -41,6 +45,12 @@ struct Reader {
 impl Reader {
     fn needs_backlog_announcement(&self) -> bool {
         self.initial_credit == 0 && self.credits == 0
+    }
+
+    /// Whether it could send something if the consumer said a word.
+    fn waits(&self) -> bool {
+        let has_more = |(view, _): &(SubpartitionView, _)| view.is_available(true);
+        !self.queued && (self.blocked || self.view.as_ref().is_some_and(has_more))
     }
 }
 
@@ -59,6 +69,10 @@ pub(super) struct ServerReaders {
     free: Vec<u32>,
     /// Readers with something to send, in turn.
     available: VecDeque<u32>,
+    /// Set when a reader has come to wait for the consumer.
+    waiting: bool,
+    /// Set when the consumer has said something that changed what can be sent now.
+    moved: bool,
 }
 
 impl ServerReaders {
@@ -71,7 +85,29 @@ impl ServerReaders {
             numbers: ReceiverMap::default(),
             free: Vec::new(),
             available: VecDeque::new(),
+            waiting: false,
+            moved: false,
         }
+    }
+
+    /// Whether some reader waits for the consumer, as far as is known.
+    pub(super) fn wait(&self) -> bool {
+        self.numbers.len() > MAX_ASKED_READERS || self.readers.iter().flatten().any(Reader::waits)
+    }
+
+    /// Asks all of them, for the news of it were taken.
+    pub(super) fn ask_who_waits(&mut self) {
+        self.waiting = self.wait();
+    }
+
+    /// Whether a reader has come to wait for the consumer since the last call.
+    pub(super) fn take_waiting(&mut self) -> bool {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Whether what the consumer has said since the last call made a difference at once.
+    pub(super) fn take_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
     }
 
     pub(super) fn has_available(&self) -> bool {
@@ -141,24 +177,62 @@ impl ServerReaders {
         }
     }
 
+    /// Handles the credits that have been read, up to anything else; whether there is something
+    /// else.
+    pub(super) fn take_credits(
+        &mut self,
+        inbound: &mut Inbound,
+        outbound: &mut Outbound,
+    ) -> Result<bool> {
+        while !inbound.in_payload()
+            && let Some((header, rest)) = inbound.staged().split_first_chunk::<HEADER_BYTES>()
+        {
+            let header = FrameHeader::decode(header, 0)?;
+            let Some(body) = rest.get(..header.body_bytes) else {
+                break;
+            };
+            if header.id != ADD_CREDIT {
+                return Ok(true);
+            }
+            let message = decode_body(header.id, body)?;
+            inbound.consume(HEADER_BYTES + header.body_bytes);
+            if let Message::AddCredit { credit, receiver } = message {
+                self.on_credit(credit, &receiver, outbound)?;
+            }
+        }
+        Ok(!inbound.staged().is_empty() || inbound.in_payload())
+    }
+
+    fn on_credit(
+        &mut self,
+        credit: i32,
+        receiver: &ReceiverId,
+        outbound: &mut Outbound,
+    ) -> Result<()> {
+        if credit <= 0 {
+            return Err(Error::CorruptStream(format!("a credit of {credit}")));
+        }
+        if let Some((number, reader)) = self.find(receiver) {
+            reader.credits = reader
+                .credits
+                .checked_add(credit)
+                .ok_or_else(|| Error::CorruptStream("more credit than buffers exist".into()))?;
+            self.moved |= self.enqueue(number, outbound);
+        }
+        Ok(())
+    }
+
     fn on_message(
         &mut self,
         message: Message,
         outbound: &mut Outbound,
         context: &Context,
     ) -> Result<()> {
+        self.moved |= !matches!(message, Message::AddCredit { .. });
         match message {
             Message::PartitionRequest(request) => self.on_request(request, outbound, context)?,
             Message::AddCredit { credit, receiver } => {
-                if credit <= 0 {
-                    return Err(Error::CorruptStream(format!("a credit of {credit}")));
-                }
-                if let Some((number, reader)) = self.find(&receiver) {
-                    reader.credits = reader.credits.checked_add(credit).ok_or_else(|| {
-                        Error::CorruptStream("more credit than buffers exist".into())
-                    })?;
-                    self.enqueue(number, outbound);
-                }
+                self.on_credit(credit, &receiver, outbound)?;
             }
             Message::ResumeConsumption { receiver } => {
                 if let Some((number, reader)) = self.find(&receiver)
@@ -167,8 +241,11 @@ impl ServerReaders {
                     if reader.initial_credit == 0 {
                         reader.credits = 0;
                     }
+                    reader.blocked = false;
                     match view.resume_consumption() {
-                        Ok(()) => self.enqueue(number, outbound),
+                        Ok(()) => {
+                            self.enqueue(number, outbound);
+                        }
                         Err(error) => self.fail_reader(number, &error, outbound),
                     }
                 }
@@ -249,6 +326,7 @@ impl ServerReaders {
             credits: request.initial_credit,
             initial_credit: request.initial_credit,
             queued: false,
+            blocked: false,
             compression: context.config.compression,
             view: None,
         };
@@ -342,21 +420,24 @@ impl ServerReaders {
         Some(reader)
     }
 
-    /// Lines a reader up if it can send something.
-    fn enqueue(&mut self, number: u32, outbound: &mut Outbound) {
+    /// Lines a reader up if it can send something; whether that is new.
+    fn enqueue(&mut self, number: u32, outbound: &mut Outbound) -> bool {
         let Some(Some(reader)) = self.readers.get_mut(number as usize) else {
-            return;
+            return false;
         };
         let Some((view, _)) = &reader.view else {
-            return;
+            return false;
         };
         if reader.queued {
-            return;
+            return false;
         }
         if view.is_available(reader.credits > 0) || view.released().is_some() {
             reader.queued = true;
             self.available.push_back(number);
-        } else if reader.needs_backlog_announcement() {
+            return true;
+        }
+        self.waiting |= reader.credits == 0 && view.is_available(true);
+        if reader.needs_backlog_announcement() {
             let backlog = view.backlog();
             if backlog > 0 {
                 outbound.push_message(&Message::BacklogAnnouncement {
@@ -365,6 +446,7 @@ impl ServerReaders {
                 });
             }
         }
+        false
     }
 
     /// Fetches buffers, one of each reader in turn, until enough waits to be written.
@@ -408,6 +490,7 @@ impl ServerReaders {
                 }
             }
             let mut buffer = next.buffer;
+            reader.blocked = buffer.data_type().is_blocking_upstream();
             if buffer.data_type().is_buffer()
                 && let Some(block) = reader.compression.compress(buffer.as_slice())
             {
@@ -429,6 +512,7 @@ impl ServerReaders {
                 DataType::None => false,
                 next_type => next_type.is_event() || reader.credits > 0,
             };
+            self.waiting |= reader.blocked || (!more && next.next_type != DataType::None);
             if more {
                 reader.queued = true;
                 self.available.push_back(number);

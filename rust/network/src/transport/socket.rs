@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use mio::event::Source;
@@ -76,11 +77,33 @@ impl Socket {
         Ok(())
     }
 
+    /// Leaves it to others to hear of arrivals: the poll of `registry` reports room alone.
+    pub(super) fn leave_reading(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.reregister(registry, token, Interest::WRITABLE),
+            Self::Tls(stream) => {
+                let stream = stream.socket_mut();
+                stream.reregister(registry, token, Interest::WRITABLE)
+            }
+            Self::SameHost(stream) => stream.leave_reading(),
+        }
+    }
+
     /// Whether `flush` has something to do: bytes that no `write` will announce again.
     pub(super) fn wants_flush(&self) -> bool {
         match self {
             Self::Tcp(_) | Self::SameHost(_) => false,
             Self::Tls(stream) => stream.wants_write(),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Tls(stream) => stream.socket().as_fd(),
+            Self::SameHost(stream) => stream.stream().as_fd(),
         }
     }
 }

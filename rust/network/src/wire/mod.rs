@@ -56,6 +56,8 @@ pub const BUFFER_REFERENCE_BYTES: usize = BUFFER_RESPONSE_BYTES + 8;
 pub const BUFFER_REFERENCE: u8 = 13;
 /// The largest message id.
 const LAST_ID: u8 = 14;
+/// Message id of `AddCredit`.
+pub const ADD_CREDIT: u8 = 6;
 
 /// Identifies one input channel on its connection.
 pub type ReceiverId = [u8; 16];

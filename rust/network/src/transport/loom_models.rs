@@ -1,0 +1,364 @@
+//! Models of the ways past the I/O thread: sending by whoever has news, announcing credit by
+//! whoever has it, receiving by whoever waits.
+//!
+//! Connections are real, over pairs of Unix sockets; threads sleep in loom instead of the kernel,
+//! and `arrive` tells of arrivals as the kernel does.  Time does not pass: a tick is whatever the
+//! scheduler of the model makes of it.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+use loom::thread;
+use penstock_memory::DataType;
+
+use super::connection::{Connection, Phase};
+use super::io_thread::Context;
+use super::news::News;
+use super::same_host_stream::SameHostStream;
+use super::socket::{Peer, Socket};
+use super::socket_set::SocketSet;
+use super::{Command, Link, Transport, Waiting};
+use crate::environment::{EnvironmentConfig, EnvironmentCore};
+use crate::event::END_OF_PARTITION_BYTES;
+use crate::gate::{InputChannel, Next, RemoteInputChannel, SingleInputGate, Wait};
+use crate::loom_models::{end_of, finished, partition, pool, receive_two, remote_channel_of};
+use crate::partition::{PartitionManager, PartitionShared, Subpartition};
+use crate::sync::{Arc, Mutex, Weak};
+use crate::wire::{BUFFER_RESPONSE_BYTES, BufferResponse, Message, PartitionRequest, encode};
+
+const TOKEN: usize = 7;
+/// Of the one channel, as `remote_channel_of` makes it.
+const RECEIVER: [u8; 16] = [1; 16];
+/// A message that announces credit, in bytes.
+const CREDIT_BYTES: usize = 29;
+
+/// A connected pair: the near end as a connection wants it.
+fn sockets() -> (Socket, UnixStream) {
+    let (near, far) = UnixStream::pair().unwrap();
+    near.set_nonblocking(true).unwrap();
+    far.set_nonblocking(true).unwrap();
+    let near = mio::net::UnixStream::from_std(near);
+    (Socket::SameHost(SameHostStream::accepted(near)), far)
+}
+
+fn opened(mut connection: Connection) -> Connection {
+    connection.outbound = super::outbound::Outbound::default();
+    connection.writable = true;
+    connection.open();
+    connection
+}
+
+/// The consuming end of a connection with one channel.
+fn client(channel: &Arc<RemoteInputChannel>) -> (Arc<Mutex<Connection>>, UnixStream) {
+    let (near, far) = sockets();
+    let connection = Connection::connecting(TOKEN, near, Peer::SameHost, Instant::now());
+    let mut connection = opened(connection);
+    if let super::connection::Side::Client(channels) = &mut connection.side {
+        channels.insert(Arc::clone(channel));
+    }
+    let shared = Arc::new(Mutex::new(connection));
+    channel.link(Link::new(&shared));
+    (shared, far)
+}
+
+/// The producing end of a connection with one reader of `partition`, which has some credit.
+fn server(
+    transport: &Arc<Transport>,
+    partition: &Arc<PartitionShared>,
+    initial_credit: i32,
+) -> (Arc<Mutex<Connection>>, UnixStream, Context) {
+    let (near, mut far) = sockets();
+    let shared = Arc::new_cyclic(|shared| {
+        let news = News::new(Arc::clone(transport), TOKEN, Weak::clone(shared));
+        let nonce = [0; super::auth::NONCE_BYTES];
+        let peer = Peer::SameHost;
+        let accepted = Connection::accepted(TOKEN, near, peer, Instant::now(), nonce, news);
+        Mutex::new(opened(accepted))
+    });
+    let manager = Arc::new(PartitionManager::default());
+    manager.register(Arc::clone(partition)).unwrap();
+    let context = Context {
+        transport: Arc::clone(transport),
+        manager,
+        config: Arc::new(EnvironmentConfig::new("model", b"")),
+        tls: None,
+        memory: None,
+    };
+    let request = Message::PartitionRequest(PartitionRequest {
+        partition: Box::new(partition.id),
+        index_start: 0,
+        index_end: 0,
+        receiver: RECEIVER,
+        initial_credit,
+    });
+    far.write_all(&encoded(&request)).unwrap();
+    turn(&shared, &context);
+    (shared, far, context)
+}
+
+fn encoded(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(message, &mut bytes);
+    bytes
+}
+
+/// What the I/O thread does for a connection.
+fn turn(shared: &Mutex<Connection>, context: &Context) {
+    let mut connection = shared.lock();
+    connection.readable = true;
+    connection.ending = true;
+    connection.receive(context).unwrap();
+    connection.transmit().unwrap();
+}
+
+/// Bytes that have come out at the far end.
+fn count(far: &mut UnixStream) -> usize {
+    let mut bytes = [0; 1024];
+    far.read(&mut bytes).unwrap_or(0)
+}
+
+/// Sends to the near end, and tells the first set in which somebody sleeps.
+fn arrive(far: &mut UnixStream, bytes: &[u8], sets: &[&SocketSet]) {
+    far.write_all(bytes).unwrap();
+    let _told = sets.iter().any(|set| set.poke());
+}
+
+/// Adds a buffer and makes it visible.
+fn flushed(partition: &PartitionShared, bytes: &[u8]) {
+    partition.subpartitions[0].add(finished(bytes));
+    if let Subpartition::Pipelined(pipelined) = &partition.subpartitions[0] {
+        pipelined.flush();
+    }
+}
+
+/// A producer's frame.
+fn frame(sequence_number: i32, data_type: DataType, payload: &[u8]) -> Vec<u8> {
+    let response = BufferResponse {
+        receiver: RECEIVER,
+        subpartition: 0,
+        sequence_number,
+        backlog: -1,
+        data_type: data_type.ordinal(),
+        compressed: false,
+        size: payload.len() as u32,
+    };
+    [&response.encode(), payload].concat()
+}
+
+/// Serves the commands of other threads until `Close`.
+fn serve(transport: &Transport, mut act: impl FnMut(Command)) {
+    loop {
+        for command in transport.wait_for_commands() {
+            match command {
+                Command::Close => return,
+                command => act(command),
+            }
+        }
+    }
+}
+
+/// C-3: news reach the kernel, by the thread that has them or by the I/O thread, however both
+/// meet at the connection.
+#[test]
+fn news_are_sent() {
+    loom::model(|| {
+        let transport = Transport::detached();
+        let partition = partition(1, 1);
+        let (shared, mut far, context) = server(&transport, &partition, 2);
+        let io = {
+            let (transport, shared) = (Arc::clone(&transport), Arc::clone(&shared));
+            thread::spawn(move || {
+                turn(&shared, &context);
+                serve(&transport, |_| turn(&shared, &context));
+            })
+        };
+        flushed(&partition, &[1]);
+        end_of(&partition);
+        transport.post(Command::Close);
+        io.join().unwrap();
+        let frames = 2 * BUFFER_RESPONSE_BYTES + 1 + END_OF_PARTITION_BYTES.len();
+        assert_eq!(count(&mut far), frames);
+    });
+}
+
+/// C-7: credit is announced, by the thread that has it or by the I/O thread.
+#[test]
+fn credit_is_announced_past_the_io_thread() {
+    loom::model(|| {
+        let environment = Arc::new(EnvironmentCore::detached());
+        let (channel, _global, _floating) = remote_channel_of(&environment, Weak::new());
+        let (shared, mut far) = client(&channel);
+        receive_two(&channel);
+        let transport = environment.transport_handle();
+        let io = {
+            let (transport, shared) = (Arc::clone(transport), Arc::clone(&shared));
+            thread::spawn(move || {
+                serve(&transport, |command| {
+                    let mut connection = shared.lock();
+                    if let Command::AnnounceCredit(channel) = command {
+                        connection.send_credits(&channel);
+                    }
+                    connection.transmit().unwrap();
+                });
+            })
+        };
+        while let Some(next) = channel.poll().unwrap() {
+            drop(next.buffer);
+        }
+        transport.post(Command::Close);
+        io.join().unwrap();
+        let messages = count(&mut far);
+        assert!(messages > 0 && messages % CREDIT_BYTES == 0);
+        assert_eq!(channel.take_credits(), 0);
+    });
+}
+
+/// A gate with one channel, at whose connection its reader waits before `backstop`.
+fn gate_at_socket(
+    environment: &Arc<EnvironmentCore>,
+    backstop: &SocketSet,
+) -> (Arc<SingleInputGate>, Arc<Mutex<Connection>>, UnixStream) {
+    let mut channel = None;
+    let gate = Arc::new_cyclic(|gate: &Weak<SingleInputGate>| {
+        let (remote, _, _) = remote_channel_of(environment, Weak::clone(gate));
+        channel = Some(Arc::clone(&remote));
+        let waiting = Waiting::remote(environment.transport_handle()).unwrap();
+        let channels = vec![InputChannel::Remote(remote)];
+        SingleInputGate::new(channels, pool(), Arc::clone(environment), waiting)
+    });
+    let (shared, far) = client(&channel.unwrap());
+    {
+        let connection = shared.lock();
+        gate.waiting().attend(&shared, &connection).unwrap();
+        backstop.add(&connection.socket, TOKEN).unwrap();
+    }
+    (gate, shared, far)
+}
+
+/// What arrives is read by the reader that waits, or by the I/O thread, which is told of it when
+/// the reader does not wait; the reader is never left asleep over it.
+#[test]
+fn arrivals_find_the_reader() {
+    loom::model(|| {
+        let environment = Arc::new(EnvironmentCore::detached());
+        let backstop = Arc::new(SocketSet::new().unwrap());
+        let (gate, shared, mut far) = gate_at_socket(&environment, &backstop);
+        let done = Arc::new(Mutex::new(false));
+        let io = {
+            let (backstop, done) = (Arc::clone(&backstop), Arc::clone(&done));
+            let context = Context {
+                transport: Arc::clone(environment.transport_handle()),
+                manager: Arc::default(),
+                config: Arc::new(EnvironmentConfig::new("model", b"")),
+                tls: None,
+                memory: None,
+            };
+            thread::spawn(move || {
+                while !*done.lock() {
+                    let mut ready = Vec::new();
+                    backstop.wait(&mut ready, None);
+                    if !ready.is_empty() {
+                        turn(&shared, &context);
+                    }
+                }
+            })
+        };
+        let peer = {
+            let (gate, backstop) = (Arc::clone(&gate), Arc::clone(&backstop));
+            thread::spawn(move || {
+                let waiting = gate.waiting();
+                let sets = [waiting.set(), &*backstop];
+                arrive(&mut far, &frame(0, DataType::DataBuffer, &[1]), &sets);
+                let end = frame(1, DataType::EndOfPartition, &END_OF_PARTITION_BYTES);
+                arrive(&mut far, &end, &sets);
+                far
+            })
+        };
+        let mut bytes = Vec::new();
+        while let Next::Buffer(next) = gate.poll(Wait::Forever).unwrap() {
+            if next.buffer.data_type().is_buffer() {
+                bytes.extend_from_slice(&next.buffer);
+            }
+        }
+        assert_eq!(bytes, [1]);
+        *done.lock() = true;
+        backstop.ring();
+        io.join().unwrap();
+        drop(peer.join().unwrap());
+        gate.close();
+    });
+}
+
+/// C9: `wakeup` and `close` reach a reader that is about to sleep at its sockets.
+#[test]
+fn reader_at_its_sockets_is_woken_and_cancelled() {
+    loom::model(|| {
+        let environment = Arc::new(EnvironmentCore::detached());
+        let backstop = SocketSet::new().unwrap();
+        let (gate, _shared, _far) = gate_at_socket(&environment, &backstop);
+        let other = {
+            let gate = Arc::clone(&gate);
+            thread::spawn(move || {
+                gate.wakeup();
+                gate.close();
+            })
+        };
+        while let Ok(next) = gate.poll(Wait::Forever) {
+            assert!(matches!(next, Next::Nothing));
+        }
+        other.join().unwrap();
+    });
+}
+
+/// C-7: a sender without credit finds what has come, or has the I/O thread look out for it.
+#[test]
+fn credit_that_was_not_looked_for_is_found() {
+    loom::model(|| {
+        let transport = Transport::detached();
+        let partition = partition(1, 1);
+        let (shared, mut far, context) = server(&transport, &partition, 1);
+        let set = Arc::new(SocketSet::new().unwrap());
+        {
+            let mut connection = shared.lock();
+            connection.set = Some(Arc::clone(&set));
+            connection.lookout = super::backstop::Lookout::Ticks { seen: 0 };
+        }
+        // The credit is spent.
+        flushed(&partition, &[1]);
+        assert_eq!(count(&mut far), BUFFER_RESPONSE_BYTES + 1);
+        let done = Arc::new(Mutex::new(false));
+        let io = {
+            let (set, shared, done) = (Arc::clone(&set), Arc::clone(&shared), Arc::clone(&done));
+            thread::spawn(move || {
+                loop {
+                    let mut ready = Vec::new();
+                    set.wait(&mut ready, None);
+                    if !ready.is_empty() {
+                        turn(&shared, &context);
+                    } else if *done.lock() {
+                        return context;
+                    }
+                }
+            })
+        };
+        let writer = {
+            let partition = Arc::clone(&partition);
+            thread::spawn(move || flushed(&partition, &[2]))
+        };
+        let credit = Message::AddCredit {
+            credit: 1,
+            receiver: RECEIVER,
+        };
+        arrive(&mut far, &encoded(&credit), &[&set]);
+        writer.join().unwrap();
+        *done.lock() = true;
+        set.ring();
+        let context = io.join().unwrap();
+        // The writer leaves it to the I/O thread when that has the connection.
+        transport.post(Command::Close);
+        serve(&transport, |_| turn(&shared, &context));
+        assert_eq!(count(&mut far), BUFFER_RESPONSE_BYTES + 1);
+        assert!(matches!(shared.lock().phase, Phase::Open));
+    });
+}

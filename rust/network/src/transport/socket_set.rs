@@ -1,0 +1,167 @@
+//! Sockets that a thread sleeps on together with a bell.
+//!
+//! A socket may be in several sets at once.  The kernel tells of an arrival in the order in which
+//! the sets were given the socket, and stops at the first set in which a thread sleeps
+//! (`EPOLLEXCLUSIVE`); sets in which nobody sleeps keep it in mind.  So exactly one sleeping thread
+//! wakes for an arrival, and a thread that comes to sleep later finds whatever is unread still
+//! reported (the sets are level-triggered).
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+
+/// What `wait` reports for the bell; no connection has this token.
+const BELL: u64 = u64::MAX;
+/// Sockets reported at once; the others are first the next time.
+pub(super) const MAX_READY: usize = 32;
+
+/// The set.
+#[derive(Debug)]
+pub(crate) struct SocketSet {
+    epoll: OwnedFd,
+    bell: OwnedFd,
+    #[cfg(loom)]
+    sleeper: crate::sync::Sleeper,
+}
+
+impl SocketSet {
+    pub(crate) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        // Edge-triggered: a ring is reported once and need not be read away.
+        let on = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, &bell, EventData::new_u64(BELL), on)?;
+        Ok(Self {
+            epoll,
+            bell,
+            #[cfg(loom)]
+            sleeper: crate::sync::Sleeper::default(),
+        })
+    }
+
+    /// Adds a socket, behind all sets that have it.
+    pub(crate) fn add(&self, socket: impl AsFd, token: usize) -> io::Result<()> {
+        let on = EventFlags::IN | EventFlags::EXCLUSIVE;
+        epoll::add(&self.epoll, socket, EventData::new_u64(token as u64), on)?;
+        #[cfg(loom)]
+        self.sleeper.poke();
+        Ok(())
+    }
+
+    pub(crate) fn remove(&self, socket: impl AsFd) -> io::Result<()> {
+        epoll::delete(&self.epoll, socket)?;
+        Ok(())
+    }
+
+    /// Wakes whoever sleeps here, or else the next who would.
+    pub(crate) fn ring(&self) {
+        // Full after 2^64 - 2 rings only.
+        if let Err(error) = rustix::io::write(&self.bell, &1_u64.to_ne_bytes()) {
+            log::error!("ringing for the reader of a gate: {error}");
+        }
+        #[cfg(loom)]
+        self.sleeper.poke();
+    }
+
+    /// Adds the tokens of readable sockets to `ready`; sleeps until there are some, the bell was
+    /// rung, a signal came, or the time is over.
+    pub(crate) fn wait(&self, ready: &mut Vec<usize>, timeout: Option<Duration>) {
+        #[cfg(loom)]
+        self.sleeper
+            .sleep(timeout, || self.poll(ready, Some(Duration::ZERO)));
+        #[cfg(not(loom))]
+        self.poll(ready, timeout);
+    }
+
+    /// As `wait`; whether anything was reported.
+    fn poll(&self, ready: &mut Vec<usize>, timeout: Option<Duration>) -> bool {
+        let mut events = [MaybeUninit::uninit(); MAX_READY];
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let (reported, _) = match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+            Ok(reported) => reported,
+            Err(Errno::INTR) => return true,
+            Err(error) => panic!("waiting for sockets: {error}"),
+        };
+        let tokens = reported.iter().map(|event| event.data.u64());
+        ready.extend(
+            tokens
+                .filter(|&token| token != BELL)
+                .map(|token| token as usize),
+        );
+        !reported.is_empty()
+    }
+
+    /// To wait for the set as for a socket.
+    pub(super) fn raw(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+
+    /// In place of the kernel: tells of an arrival; whether somebody slept here.
+    #[cfg(all(test, loom))]
+    pub(crate) fn poke(&self) -> bool {
+        self.sleeper.poke()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn ready(set: &SocketSet) -> Vec<usize> {
+        let mut ready = Vec::new();
+        set.wait(&mut ready, Some(Duration::ZERO));
+        ready
+    }
+
+    #[test]
+    fn reports_what_is_unread_until_it_is_read() {
+        let set = SocketSet::new().unwrap();
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        set.add(&near, 7).unwrap();
+        assert!(ready(&set).is_empty());
+        far.write_all(&[1]).unwrap();
+        assert_eq!(ready(&set), [7]);
+        assert_eq!(ready(&set), [7]);
+        near.read_exact(&mut [0]).unwrap();
+        assert!(ready(&set).is_empty());
+        drop(far);
+        assert_eq!(ready(&set), [7]);
+        set.remove(&near).unwrap();
+        assert!(ready(&set).is_empty());
+    }
+
+    #[test]
+    fn a_ring_is_heard_once() {
+        let set = SocketSet::new().unwrap();
+        set.ring();
+        set.ring();
+        // Would not return otherwise.
+        let mut ready = Vec::new();
+        set.wait(&mut ready, None);
+        assert!(ready.is_empty());
+        assert!(!set.poll(&mut ready, Some(Duration::ZERO)));
+    }
+
+    #[test]
+    fn the_first_set_with_a_sleeper_is_told() {
+        let sets = [SocketSet::new().unwrap(), SocketSet::new().unwrap()];
+        let (near, mut far) = UnixStream::pair().unwrap();
+        for set in &sets {
+            set.add(&near, 1).unwrap();
+        }
+        far.write_all(&[1]).unwrap();
+        // Nobody slept: both have it in mind.
+        assert_eq!(sets.each_ref().map(ready), [[1], [1]]);
+    }
+}

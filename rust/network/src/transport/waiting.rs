@@ -1,0 +1,217 @@
+//! Where the reader of a gate waits: for news from other threads, and at the sockets that its
+//! channels hang on.
+//!
+//! A reader that waits receives by itself.  A record then comes with one wake-up of a thread, the
+//! one that it is for, and its bytes are in the cache of the core that uses them.
+//!
+//! Every gate with remote channels has a set of sockets (`socket_set`): those of its connections.
+//! The kernel wakes one thread for an arrival: the reader of the gate that has had the socket
+//! longest, of those whose readers wait; whoever it is receives for all channels of the connection
+//! and wakes the readers of other gates in the common way.  Last in line is the I/O thread's own
+//! set (`backstop`), for the time when no reader waits.
+//!
+//! **No wake-up is lost.**  News from other threads (a local channel's data, `wakeup`, `close`,
+//! what others have received) change the gate's state under its lock, then look at `asleep`.  The
+//! reader sets `asleep` under that lock, having found nothing: whoever changes the state later
+//! sees it set and rings the bell of the set, which stays rung until the reader has heard it.
+//!
+//! **No arrival is lost.**  What is unread keeps its socket reported in each set that was told of
+//! it.  A reader that is told, or finds it reported, reads until the socket has no more, or leaves
+//! the rest to be seen by the I/O thread within a tick.
+//!
+//! **Nobody waits for a reader.**  What a reader does not come back for within a tick is taken by
+//! the I/O thread, so that credits, priority events and other channels do not depend on how long
+//! user code takes.
+//!
+//! A reader waits for a connection's lock holding none but its own role at the set, which others
+//! only try.
+
+use std::collections::HashMap;
+use std::io;
+use std::time::Duration;
+
+use super::backstop::Lookout;
+use super::connection::{Connection, Received};
+use super::socket_set::SocketSet;
+use super::{Command, Transport};
+use crate::error::{Error, Result};
+use crate::sync::{Arc, AtomicBool, Condvar, Mutex, MutexGuard, Ordering, Weak};
+
+/// A place to wait at.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    changed: Condvar,
+    /// Set when some channel is remote.
+    sockets: Option<Sockets>,
+}
+
+/// The sockets of a gate.
+struct Sockets {
+    transport: Arc<Transport>,
+    set: SocketSet,
+    /// Set before the reader sleeps at `set`; whoever clears it owes a ring.  Changed by swaps only.
+    asleep: AtomicBool,
+    connections: Mutex<HashMap<usize, Weak<Mutex<Connection>>>>,
+    /// Belongs to the one thread that sleeps at `set` and receives; others sleep on `changed`.
+    role: Mutex<Role>,
+}
+
+#[derive(Default)]
+struct Role {
+    ready: Vec<usize>,
+    /// Connections that have more than was read.
+    unread: Vec<usize>,
+}
+
+impl std::fmt::Debug for Sockets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sockets")
+            .field("set", &self.set)
+            .field("asleep", &self.asleep)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Waiting {
+    /// For channels of this executor alone.
+    pub(crate) fn local() -> Self {
+        Self {
+            changed: Condvar::new(),
+            sockets: None,
+        }
+    }
+
+    /// For channels behind connections of `transport`.
+    ///
+    /// # Errors
+    /// `Io` when the kernel has no more files for this process.
+    pub(crate) fn remote(transport: &Arc<Transport>) -> Result<Self> {
+        let set = SocketSet::new()
+            .map_err(|error| Error::io("opening the set of a gate's sockets", &error))?;
+        Ok(Self {
+            changed: Condvar::new(),
+            sockets: Some(Sockets {
+                transport: Arc::clone(transport),
+                set,
+                asleep: AtomicBool::new(false),
+                connections: Mutex::default(),
+                role: Mutex::default(),
+            }),
+        })
+    }
+
+    /// The transport whose sockets are waited at, if any are.
+    pub(crate) fn transport(&self) -> Option<&Arc<Transport>> {
+        self.sockets.as_ref().map(|sockets| &sockets.transport)
+    }
+
+    /// Gives up `guard`, the lock of `state`, waits for something to change under it, receiving
+    /// what comes meanwhile, and takes the lock again; may return early.
+    pub(crate) fn wait<'a, T>(
+        &self,
+        state: &'a Mutex<T>,
+        guard: MutexGuard<'a, T>,
+        timeout: Option<Duration>,
+    ) -> MutexGuard<'a, T> {
+        if let Some(sockets) = &self.sockets
+            && let Some(mut role) = sockets.role.try_lock()
+        {
+            sockets.asleep.swap(true, Ordering::AcqRel);
+            drop(guard);
+            sockets.receive(&mut role, timeout);
+            drop(role);
+            return state.lock();
+        }
+        match timeout {
+            None => self.changed.wait(guard),
+            Some(Duration::ZERO) => guard,
+            Some(timeout) => self.changed.wait_timeout(guard, timeout),
+        }
+    }
+
+    /// Wakes whoever waits; the state has changed under its lock before.
+    pub(crate) fn notify_all(&self) {
+        self.changed.notify_all();
+        if let Some(sockets) = &self.sockets
+            && sockets.asleep.load(Ordering::Acquire)
+            && sockets.asleep.swap(false, Ordering::AcqRel)
+        {
+            sockets.set.ring();
+        }
+    }
+
+    /// Whether `attend` would change nothing.
+    pub(super) fn attends(&self, token: usize) -> bool {
+        match &self.sockets {
+            Some(sockets) => sockets.connections.lock().contains_key(&token),
+            None => true,
+        }
+    }
+
+    /// From now on the reader receives from this connection, too.
+    pub(super) fn attend(
+        &self,
+        shared: &Arc<Mutex<Connection>>,
+        connection: &Connection,
+    ) -> io::Result<()> {
+        let Some(sockets) = &self.sockets else {
+            return Ok(());
+        };
+        let mut connections = sockets.connections.lock();
+        connections.retain(|_, connection| connection.strong_count() > 0);
+        connections.insert(connection.token, Arc::downgrade(shared));
+        sockets.set.add(&connection.socket, connection.token)
+    }
+
+    #[cfg(all(test, loom))]
+    pub(crate) fn set(&self) -> &SocketSet {
+        &self.sockets.as_ref().unwrap().set
+    }
+}
+
+impl Sockets {
+    /// Sleeps until something comes, and receives it.
+    fn receive(&self, role: &mut Role, timeout: Option<Duration>) {
+        let Role { ready, unread } = role;
+        ready.clear();
+        // What was left is no reason to forget the other sockets.
+        let timeout = if unread.is_empty() {
+            timeout
+        } else {
+            Some(Duration::ZERO)
+        };
+        self.set.wait(ready, timeout);
+        self.asleep.swap(false, Ordering::AcqRel);
+        unread.retain(|token| !ready.contains(token));
+        ready.append(unread);
+        for &token in &*ready {
+            // Gone, its socket with it.
+            let known = self.connections.lock().get(&token).and_then(Weak::upgrade);
+            let Some(shared) = known else {
+                continue;
+            };
+            let mut connection = shared.lock();
+            let command = match connection.receive_now() {
+                Received::All => None,
+                Received::Some => {
+                    unread.push(token);
+                    matches!(connection.lookout, Lookout::Set { .. })
+                        .then_some(Command::Watch(token))
+                }
+                Received::Failed => {
+                    self.connections.lock().remove(&token);
+                    if let Err(error) = self.set.remove(&connection.socket) {
+                        log::error!("leaving a socket alone: {error}");
+                    }
+                    Some(Command::Transmit(token))
+                }
+            };
+            let command =
+                command.or_else(|| connection.has_unsent().then_some(Command::Transmit(token)));
+            drop(connection);
+            if let Some(command) = command {
+                self.transport.post(command);
+            }
+        }
+    }
+}
