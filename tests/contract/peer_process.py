@@ -1,7 +1,7 @@
 """A peer in a process of its own, to be stopped and killed: writes or reads without end.
 
 Usage: ``peer_process.py RUNTIME SAME_HOST produce`` or ``… consume HOST PORT``.  It prints a line
-of JSON when it is under way: its address, or that the first record has come.
+of JSON when it is under way: its address, or that each channel has delivered.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ def consume(plane: Plane, address: tuple[str, int]) -> None:
         [(partition_id(), channel, address) for channel in range(CHANNELS)]
     )
     gate.request_partitions()
-    assert gate.next_buffer(PATIENCE_MS) is not None
+    # Of every channel: a subpartition whose reader has not asked yet would wait for one for ever.
+    waited_for = set(range(CHANNELS))
+    while waited_for:
+        delivered = gate.next_buffer(PATIENCE_MS)
+        assert delivered is not None, f"nothing came from {waited_for}"
+        waited_for.discard(delivered[0])
     print(json.dumps("reading"), flush=True)
     while gate.next_buffer(PATIENCE_MS) is not None:
         pass
