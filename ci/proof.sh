@@ -12,8 +12,8 @@ models() {
     # More preemptions find more, and take longer; three are explored within seconds.
     export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" RUSTFLAGS='--cfg loom'
     export CARGO_TARGET_DIR="$proof/loom"
-    cargo test --quiet --locked --release -p penstock-memory --test 'loom_*'
-    cargo test --quiet --locked --release -p penstock-network --lib loom_models
+    cargo test --quiet --locked --profile develop -p penstock-memory --test 'loom_*'
+    cargo test --quiet --locked --profile develop -p penstock-network --lib loom_models
 }
 
 miri() {
