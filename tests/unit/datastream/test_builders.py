@@ -53,8 +53,8 @@ def test_a_function_that_cannot_travel_fails_in_the_call(env):
 
 
 def test_elements_are_checked_by_from_collection(env):
-    with pytest.raises(ValueError, match="2147483648"):
-        env.from_collection([2**31], Types.INT())
+    with pytest.raises(ValueError, match="element 0: 9223372036854775808"):
+        env.from_collection([2**63], Types.INT())
     with pytest.raises(InvalidProgramError):
         env.from_collection("text")
 
