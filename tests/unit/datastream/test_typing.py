@@ -1,11 +1,16 @@
-"""A type checker follows the element type through a pipeline.
+"""Type checkers follow the element type through a pipeline.
 
-Method: mypy reveals the types of a small program.
+Method: they reveal the types of a small program.
 """
 
+import json
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
-import pytest
+import mypy.api
+import penstock
 
 PROGRAM = """
     from penstock.common import Types, WatermarkStrategy
@@ -40,12 +45,25 @@ REVEALED = [
 ]
 
 
-def test_element_types_are_followed(tmp_path):
-    api = pytest.importorskip("mypy.api")
+def test_mypy_follows_element_types(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
-    report, errors, status = api.run(["--strict", "--cache-dir", str(tmp_path), str(program)])
+    report, errors, status = mypy.api.run(["--strict", "--cache-dir", str(tmp_path), str(program)])
     assert (errors, status) == ("", 0), report
     lines = [line for line in report.splitlines() if "Revealed type is" in line]
-    found = [line.split('"')[1].rpartition(".")[2] for line in lines]
-    assert found == REVEALED
+    assert [line.split('"')[1].rpartition(".")[2] for line in lines] == REVEALED
+
+
+def test_pyright_follows_element_types(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    package = Path(penstock.__file__).parent
+    settings = {"typeCheckingMode": "standard", "extraPaths": [str(package.parent)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable]
+    done = subprocess.run([*command, "--project", tmp_path], stdout=subprocess.PIPE, check=False)
+    report = json.loads(done.stdout)
+    assert report["summary"]["errorCount"] == 0, report
+    messages = [found["message"] for found in report["generalDiagnostics"]]
+    revealed = [message for message in messages if message.startswith("Type of")]
+    assert [message.split('"')[-2] for message in revealed] == REVEALED
