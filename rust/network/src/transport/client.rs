@@ -74,21 +74,23 @@ impl ClientChannels {
         self.borrower = Some(borrower);
     }
 
-    /// Handles every whole frame that has been read; returns how many bytes were copied from where
-    /// the producer has them.
+    /// Handles the whole frames that have been read, at most `left`, from which it takes what it
+    /// handled; returns how many bytes were copied from where the producer has them.
     pub(super) fn handle_frames(
         &mut self,
         inbound: &mut Inbound,
         outbound: &mut Outbound,
         peer: Peer,
+        left: &mut usize,
     ) -> Result<usize> {
         let mut copied = 0;
-        loop {
+        while *left > 0 {
             if inbound.in_payload() {
                 match inbound.take_payload() {
                     Some(payload) => self.on_payload(payload, outbound, peer)?,
                     None => return Ok(copied),
                 }
+                *left -= 1;
                 continue;
             }
             let staged = inbound.staged();
@@ -108,6 +110,7 @@ impl ClientChannels {
                     // Whole as it lies there, like most events.
                     self.on_event(&response, event, outbound)?;
                     inbound.consume(BUFFER_RESPONSE_BYTES + size);
+                    *left -= 1;
                     continue;
                 }
                 inbound.consume(BUFFER_RESPONSE_BYTES);
@@ -119,11 +122,13 @@ impl ClientChannels {
                     inbound.consume(HEADER_BYTES + header.body_bytes);
                     self.on_reference(&reference, outbound)?;
                     copied += reference.response.size as usize;
+                    *left -= 1;
                     continue;
                 }
                 let message = decode_body(header.id, body)?;
                 inbound.consume(HEADER_BYTES + header.body_bytes);
                 self.on_message(message, outbound, peer)?;
+                *left -= 1;
             } else if exceeds_staging(HEADER_BYTES + header.body_bytes) {
                 inbound.consume(HEADER_BYTES);
                 let target = Target::Heap(vec![0; header.body_bytes]);
@@ -132,6 +137,7 @@ impl ClientChannels {
                 return Ok(copied);
             }
         }
+        Ok(copied)
     }
 
     /// Tells the producer which of its buffers it may use again.

@@ -24,6 +24,8 @@ use crate::wire::Message;
 pub(super) const TURN_BYTES: usize = 4 << 20;
 /// Bytes that the reader of a gate receives before it looks at what it has.
 const READER_TURN_BYTES: usize = 256 << 10;
+/// Frames that it handles before it does: the first of a thousand may be what it waits for.
+const READER_TURN_FRAMES: usize = 32;
 
 /// How far a connection has come.
 pub(super) enum Phase {
@@ -83,7 +85,7 @@ pub(super) struct Connection {
     pub(super) set: Option<Arc<SocketSet>>,
     /// How often something was read.
     pub(super) received: u64,
-    /// Whether another thread has read what is the I/O thread's to handle.
+    /// Whether another thread has read what it has not handled.
     unhandled: bool,
     /// Whether the connection is in the I/O thread's list of work.
     pub(super) scheduled: bool,
@@ -365,27 +367,35 @@ impl Connection {
     }
 
     fn read_reader_turn(&mut self) -> Result<Received> {
-        let mut turn = 0;
-        while turn < READER_TURN_BYTES {
+        let (mut turn, mut left) = (0, READER_TURN_FRAMES);
+        let mut emptied = false;
+        loop {
+            if let Side::Client(channels) = &mut self.side {
+                let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
+                turn += channels.handle_frames(inbound, outbound, self.peer, &mut left)?;
+            }
+            self.unhandled = left == 0;
+            if self.unhandled || turn >= READER_TURN_BYTES {
+                return Ok(Received::Some);
+            }
+            if emptied {
+                return Ok(Received::All);
+            }
             let Some((count, filled)) = self.read_once()? else {
                 return Ok(Received::All);
             };
             turn += count;
-            if let Side::Client(channels) = &mut self.side {
-                turn += channels.handle_frames(&mut self.inbound, &mut self.outbound, self.peer)?;
-            }
-            if !filled {
-                return Ok(Received::All);
-            }
+            emptied = !filled;
         }
-        Ok(Received::Some)
     }
 
     /// Handles what has been read; returns how many bytes were copied past the socket.
     fn handle_frames(&mut self, context: &Context) -> Result<usize> {
         match &mut self.side {
             Side::Client(channels) => {
-                channels.handle_frames(&mut self.inbound, &mut self.outbound, self.peer)
+                let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
+                let mut all = usize::MAX;
+                channels.handle_frames(inbound, outbound, self.peer, &mut all)
             }
             Side::Server(readers) => {
                 readers.handle_frames(&mut self.inbound, &mut self.outbound, context)?;
