@@ -18,6 +18,7 @@ mod auth;
 mod backstop;
 mod client;
 mod connection;
+mod handshake;
 mod inbound;
 mod io_thread;
 mod lending;
