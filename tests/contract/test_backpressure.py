@@ -69,8 +69,9 @@ def test_writer_stops_within_granted_buffers(plane, pair, batch):
         for _ in range(batch):
             assert gate.next_buffer(PATIENCE_MS) is not None
             taken += 1
-    # The gate's pool may hold one segment ready.
-    assert producer.available_segments >= producer.total_segments - POOL - MAX_OVERDRAFT - 1
+    # The gate's pool may hold one segment ready; what was lent on the same host is on its way back.
+    unused = producer.total_segments - POOL - MAX_OVERDRAFT - 1
+    eventually(lambda: producer.available_segments >= unused, "segments stay out of the pool")
     partition.release()
     writer.background.result()
     gate.close()
