@@ -9,6 +9,8 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
+from penstock.taskexecutor import expressions
+
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
         const char *ml_name
@@ -29,6 +31,9 @@ cdef extern from "evaluator.h":
         PS_IS, PS_IS_NOT, PS_IN, PS_NOT_IN, PS_NEGATE, PS_INVERT, PS_NOT, PS_TUPLE, PS_LIST
         PS_JUMP, PS_JUMP_IF_TRUE, PS_JUMP_IF_FALSE, PS_JUMP_IF_NONE, PS_JUMP_IF_NOT_NONE
         PS_DROP_IF_FALSE, PS_RETURN
+
+if expressions.LIMIT > PS_MAX_REGISTERS:
+    raise ImportError(f"programs of {expressions.LIMIT} places, room for {PS_MAX_REGISTERS}")
 
 cdef dict OPERATIONS = {
     "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD,

@@ -39,7 +39,8 @@ _JUMPS: Final = {
 }
 _IGNORED: Final = frozenset({"RESUME", "CACHE", "NOP", "COPY_FREE_VARS", "TO_BOOL"})
 
-#: The most registers, instructions and operands of lists that the machine has room for.
+#: The most registers, instructions and operands of lists that the machine has room for; its
+#: ``PS_MAX_REGISTERS``.
 LIMIT: Final = 96
 
 #: *args, **kwargs, generator, coroutine, asynchronous generator.
@@ -93,10 +94,11 @@ def program_of_stages(stages: Sequence[tuple[Any, bool]]) -> Program | None:
         return None
     body = _Body()
     try:
-        parameters = _plain(stages[0][0]).arguments
+        functions = [(_plain(function), is_filter) for function, is_filter in stages]
+        parameters = functions[0][0].arguments
         values = [body.register() for _ in range(parameters)]
-        for function, is_filter in stages:
-            result = _Translation(body, _plain(function), values).result()
+        for function, is_filter in functions:
+            result = _Translation(body, function, values).result()
             if is_filter:
                 body.emit("drop if false", left=result)
             else:
@@ -244,12 +246,12 @@ class _Translation:
         )
         # By the offset that jumps lead to: where values are on arrival.
         self._arrivals: dict[int, _State] = {}
-        self._returned: list[int] = []
 
     def result(self) -> int:
         """Adds the function's code; returns the register of its result."""
         body = self._body
         end, result = body.label(), body.register()
+        has_returned = False
         instructions = list(dis.get_instructions(self._code))
         for found in instructions:
             if found.offset in self._arrivals:
@@ -265,9 +267,9 @@ class _Translation:
             is_value = found.opname == "RETURN_VALUE"
             value = self._state.stack.pop() if is_value else body.constant(found.argval)
             self._state = None
-            if found is instructions[-1] and not self._arrivals and not self._returned:
+            if found is instructions[-1] and not self._arrivals and not has_returned:
                 return value
-            self._returned.append(value)
+            has_returned = True
             body.emit("move", target=result, left=value)
             body.emit("jump", number=end)
         if self._arrivals:
