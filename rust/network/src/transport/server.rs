@@ -1,25 +1,23 @@
 //! The producing end of a connection: a reader per consumer channel, their credits, and whose
 //! turn it is (SEMANTICS C4).
 
+mod messages;
+
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use penstock_memory::{Buffer, DataType};
 
-use super::connection::exceeds_staging;
-use super::inbound::{Inbound, PayloadKind, Target};
 use super::io_thread::Context;
 use super::news::{News, ReaderListener};
 use super::outbound::Outbound;
 use super::receivers::ReceiverMap;
 use crate::error::{Error, Result};
 use crate::partition::{
-    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView, check_task_event,
+    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
 };
 use crate::sync::Arc;
 use crate::wire::{
-    ADD_CREDIT, BUFFER_RESPONSE, BufferResponse, Compression, ErrorBody, ErrorTexts, FrameHeader,
-    HEADER_BYTES, Message, PartitionRequest, ReceiverId, decode_body,
+    BufferResponse, Compression, ErrorBody, ErrorTexts, Message, PartitionRequest, ReceiverId,
 };
 
 /// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
@@ -132,223 +130,6 @@ impl ServerReaders {
                 view.release();
             }
         }
-    }
-
-    /// Handles every whole frame that has been read.
-    pub(super) fn handle_frames(
-        &mut self,
-        inbound: &mut Inbound,
-        outbound: &mut Outbound,
-        context: &Context,
-    ) -> Result<()> {
-        loop {
-            if inbound.in_payload() {
-                let Some(payload) = inbound.take_payload() else {
-                    return Ok(());
-                };
-                let (PayloadKind::Control(id), Target::Heap(body)) = (payload.kind, payload.target)
-                else {
-                    return Err(Error::IllegalState(
-                        "a consumer's message in a buffer".into(),
-                    ));
-                };
-                self.on_message(decode_body(id, &body)?, outbound, context)?;
-                continue;
-            }
-            let staged = inbound.staged();
-            let Some((header, rest)) = staged.split_first_chunk::<HEADER_BYTES>() else {
-                return Ok(());
-            };
-            let header = FrameHeader::decode(header, 0)?;
-            if header.id == BUFFER_RESPONSE {
-                return Err(Error::CorruptStream("a consumer sends buffers".into()));
-            }
-            if let Some(body) = rest.get(..header.body_bytes) {
-                let message = decode_body(header.id, body)?;
-                inbound.consume(HEADER_BYTES + header.body_bytes);
-                self.on_message(message, outbound, context)?;
-            } else if exceeds_staging(HEADER_BYTES + header.body_bytes) {
-                inbound.consume(HEADER_BYTES);
-                let target = Target::Heap(vec![0; header.body_bytes]);
-                inbound.begin_payload(PayloadKind::Control(header.id), header.body_bytes, target);
-            } else {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Handles the credits that have been read, up to anything else; whether there is something
-    /// else.
-    pub(super) fn take_credits(
-        &mut self,
-        inbound: &mut Inbound,
-        outbound: &mut Outbound,
-    ) -> Result<bool> {
-        while !inbound.in_payload()
-            && let Some((header, rest)) = inbound.staged().split_first_chunk::<HEADER_BYTES>()
-        {
-            let header = FrameHeader::decode(header, 0)?;
-            let Some(body) = rest.get(..header.body_bytes) else {
-                break;
-            };
-            if header.id != ADD_CREDIT {
-                return Ok(true);
-            }
-            let message = decode_body(header.id, body)?;
-            inbound.consume(HEADER_BYTES + header.body_bytes);
-            if let Message::AddCredit { credit, receiver } = message {
-                self.on_credit(credit, &receiver, outbound)?;
-            }
-        }
-        Ok(!inbound.staged().is_empty() || inbound.in_payload())
-    }
-
-    fn on_credit(
-        &mut self,
-        credit: i32,
-        receiver: &ReceiverId,
-        outbound: &mut Outbound,
-    ) -> Result<()> {
-        if credit <= 0 {
-            return Err(Error::CorruptStream(format!("a credit of {credit}")));
-        }
-        if let Some((number, reader)) = self.find(receiver) {
-            reader.credits = reader
-                .credits
-                .checked_add(credit)
-                .ok_or_else(|| Error::CorruptStream("more credit than buffers exist".into()))?;
-            self.moved |= self.enqueue(number, outbound);
-        }
-        Ok(())
-    }
-
-    fn on_message(
-        &mut self,
-        message: Message,
-        outbound: &mut Outbound,
-        context: &Context,
-    ) -> Result<()> {
-        self.moved |= !matches!(message, Message::AddCredit { .. });
-        match message {
-            Message::PartitionRequest(request) => self.on_request(request, outbound, context)?,
-            Message::AddCredit { credit, receiver } => {
-                self.on_credit(credit, &receiver, outbound)?;
-            }
-            Message::ResumeConsumption { receiver } => {
-                if let Some((number, reader)) = self.find(&receiver)
-                    && let Some((view, _)) = &reader.view
-                {
-                    if reader.initial_credit == 0 {
-                        reader.credits = 0;
-                    }
-                    reader.blocked = false;
-                    match view.resume_consumption() {
-                        Ok(()) => {
-                            self.enqueue(number, outbound);
-                        }
-                        Err(error) => self.fail_reader(number, &error, outbound),
-                    }
-                }
-            }
-            Message::CancelPartitionRequest { receiver } => self.cancel(&receiver, context),
-            Message::CloseRequest => self.release(context),
-            Message::NewBufferSize { size, receiver } => {
-                let size = usize::try_from(size)
-                    .map_err(|_| Error::CorruptStream(format!("a buffer size of {size}")))?;
-                if let Some((_, reader)) = self.find(&receiver)
-                    && let Some((view, _)) = &reader.view
-                    && size > 0
-                {
-                    view.set_desired_buffer_size(size);
-                }
-            }
-            Message::AckAllUserRecordsProcessed { .. } => {}
-            Message::TaskEventRequest {
-                event,
-                partition,
-                receiver,
-            } => {
-                check_task_event(&event)?;
-                if let Err(error) = context.manager.publish_task_event(&partition, event)
-                    && let Some((number, _)) = self.find(&receiver)
-                {
-                    self.fail_reader(number, &error, outbound);
-                }
-            }
-            Message::UseSharedMemory => match &mut outbound.lender {
-                Some(lender) => lender.accept()?,
-                None => {
-                    return Err(Error::CorruptStream("memory that was not shown".into()));
-                }
-            },
-            Message::ReturnReferences { count } => match &mut outbound.lender {
-                Some(lender) => lender.take_back(count)?,
-                None => return Err(Error::CorruptStream("buffers that were not lent".into())),
-            },
-            Message::SegmentId { .. } => {
-                log::warn!("nothing here keeps segments; message ignored");
-            }
-            Message::ErrorResponse { .. } | Message::BacklogAnnouncement { .. } => {
-                return Err(Error::CorruptStream(format!(
-                    "{message:?} is no consumer's message"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    fn on_request(
-        &mut self,
-        request: PartitionRequest,
-        outbound: &mut Outbound,
-        context: &Context,
-    ) -> Result<()> {
-        let (Ok(subpartition), true) = (
-            usize::try_from(request.index_start),
-            request.index_start == request.index_end,
-        ) else {
-            return Err(Error::CorruptStream(format!(
-                "a request for subpartitions {}..={}",
-                request.index_start, request.index_end
-            )));
-        };
-        if request.initial_credit < 0 {
-            return Err(Error::CorruptStream("a negative initial credit".into()));
-        }
-        if self.numbers.contains_key(&request.receiver) {
-            return Err(Error::CorruptStream(
-                "a receiver that requests twice".into(),
-            ));
-        }
-        let reader = Reader {
-            receiver: request.receiver,
-            subpartition,
-            credits: request.initial_credit,
-            initial_credit: request.initial_credit,
-            queued: false,
-            blocked: false,
-            compression: context.config.compression,
-            view: None,
-        };
-        let number = self.free.pop().unwrap_or(self.readers.len() as u32);
-        if number as usize == self.readers.len() {
-            self.readers.push(None);
-        }
-        self.readers[number as usize] = Some(reader);
-        self.numbers.insert(request.receiver, number);
-        let deadline = Instant::now() + context.config.partition_request_timeout;
-        let connection = self.connection;
-        let listener = || Listener::Remote {
-            connection,
-            request: request.clone(),
-        };
-        if let Some(found) = context
-            .manager
-            .find_or_wait(&request.partition, deadline, listener)
-        {
-            self.attach(&request.receiver, found, outbound);
-        }
-        Ok(())
     }
 
     /// The partition that a reader waited for is there.
