@@ -4,6 +4,8 @@
 //! what has taken too long, then poll; the poll sleeps only when there is no work left and no
 //! command came meanwhile.
 
+mod commands;
+
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -16,21 +18,18 @@ use penstock_memory::SharedMemory;
 
 use super::backstop::Backstop;
 use super::connection::{Connection, Phase, Side};
-use super::link::Link;
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
 use super::news::News;
 use super::same_host;
 use super::same_host_stream::SameHostStream;
 use super::socket::{Peer, Socket};
 use super::tls::Tls;
-use super::{Command, FIRST_CONNECTION, Transport};
+use super::{FIRST_CONNECTION, Transport};
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};
 use crate::framing::random_bytes;
-use crate::gate::RemoteInputChannel;
 use crate::partition::{Listener, PartitionManager};
-use crate::sync::{Arc, Mutex, Ordering, Weak};
-use crate::wire::Message;
+use crate::sync::{Arc, Mutex, Weak};
 
 /// Token of the waker.
 pub(super) const WAKER: Token = Token(2);
@@ -205,149 +204,6 @@ impl IoThread {
                 drop(connection);
                 self.drop_connection(token, &error);
             }
-        }
-    }
-
-    fn on_command(&mut self, command: Command) {
-        match command {
-            Command::RequestPartition(channel) => self.request(channel),
-            Command::AnnounceCredit(channel) => {
-                let credit = channel.take_credits();
-                if credit > 0 {
-                    let receiver = channel.id;
-                    self.send_for(&channel, &Message::AddCredit { credit, receiver });
-                }
-            }
-            Command::AnnounceBufferSize(channel, bytes) => {
-                let message = Message::NewBufferSize {
-                    size: i32::try_from(bytes).unwrap_or(i32::MAX),
-                    receiver: channel.id,
-                };
-                self.send_for(&channel, &message);
-            }
-            Command::Resume(channel) => {
-                let receiver = channel.id;
-                self.send_for(&channel, &Message::ResumeConsumption { receiver });
-            }
-            Command::Cancel(channel) => self.cancel(&channel),
-            Command::SendTaskEvent(channel, event) => {
-                let message = Message::TaskEventRequest {
-                    event,
-                    partition: Box::new(channel.partition_id),
-                    receiver: channel.id,
-                };
-                self.send_for(&channel, &message);
-            }
-            Command::Transmit(token) => {
-                if let Some(connection) = self.connections.get(&token) {
-                    schedule(&mut self.scheduled, &mut connection.lock());
-                }
-            }
-            Command::Attach {
-                connection,
-                request,
-                partition,
-            } => {
-                self.with_readers(connection, |readers, outbound| {
-                    readers.attach(&request.receiver, partition, outbound);
-                });
-            }
-            Command::Attend(channel) => self.attend(&channel),
-            Command::Watch(token) => {
-                if let Some(connection) = self.connections.get(&token) {
-                    self.backstop.watch(&mut connection.lock());
-                }
-            }
-            Command::Close => self.closing = true,
-        }
-    }
-
-    fn with_readers(
-        &mut self,
-        token: usize,
-        act: impl FnOnce(&mut super::server::ServerReaders, &mut super::outbound::Outbound),
-    ) {
-        let Some(connection) = self.connections.get(&token) else {
-            return;
-        };
-        let connection = &mut *connection.lock();
-        if let Side::Server(readers) = &mut connection.side {
-            act(readers, &mut connection.outbound);
-            schedule(&mut self.scheduled, connection);
-        }
-    }
-
-    /// Sends a message of a channel, if its connection still knows it.
-    fn send_for(&mut self, channel: &RemoteInputChannel, message: &Message) {
-        let token = channel.connection.load(Ordering::Relaxed);
-        let Some(connection) = self.connections.get(&token) else {
-            return;
-        };
-        let mut connection = connection.lock();
-        if let Side::Client(channels) = &connection.side
-            && channels.contains(&channel.id)
-        {
-            connection.send(message);
-            schedule(&mut self.scheduled, &mut connection);
-        }
-    }
-
-    fn cancel(&mut self, channel: &RemoteInputChannel) {
-        let token = channel.connection.load(Ordering::Relaxed);
-        let Some(connection) = self.connections.get(&token) else {
-            return;
-        };
-        let mut connection = connection.lock();
-        if let Side::Client(channels) = &mut connection.side
-            && channels.remove(&channel.id)
-        {
-            // The connection stays for later channels, until the other side closes it.
-            connection.send(&Message::CancelPartitionRequest {
-                receiver: channel.id,
-            });
-            Backstop::on_left(&mut connection, &mut self.scheduled);
-        }
-    }
-
-    fn request(&mut self, channel: Arc<RemoteInputChannel>) {
-        if channel.is_released() {
-            return;
-        }
-        let token = match self.clients.get(&channel.address) {
-            Some(&token) => token,
-            None => match self.connect(channel.address) {
-                Ok(token) => token,
-                Err(error) => {
-                    channel.on_error(error);
-                    return;
-                }
-            },
-        };
-        let Some(shared) = self.connections.get(&token) else {
-            return;
-        };
-        let mut connection = shared.lock();
-        channel.connection.store(token, Ordering::Relaxed);
-        channel.link(Link::new(shared));
-        connection.send(&Message::PartitionRequest(channel.partition_request()));
-        if let Side::Client(channels) = &mut connection.side {
-            channels.insert(Arc::clone(&channel));
-        }
-        schedule(&mut self.scheduled, &mut connection);
-        drop(connection);
-        self.attend(&channel);
-    }
-
-    /// Puts the reader of a channel's gate in line for what arrives on the channel's connection.
-    fn attend(&mut self, channel: &RemoteInputChannel) {
-        let token = channel.connection.load(Ordering::Relaxed);
-        let (Some(shared), Some(waiting)) = (self.connections.get(&token), channel.waiting())
-        else {
-            return;
-        };
-        let attended = self.backstop.attend(shared, &shared.lock(), &waiting);
-        if let Err(error) = attended {
-            self.drop_connection(token, &Error::io("adding a reader to a connection", &error));
         }
     }
 
