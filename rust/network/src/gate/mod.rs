@@ -1,6 +1,7 @@
 //! The consuming side: channels, the gate that takes turns over them, the union of several gates
 //! and the reader that cuts buffers into records.
 
+mod credits;
 mod debloating;
 mod input_gate;
 mod local_channel;

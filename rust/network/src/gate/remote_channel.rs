@@ -1,12 +1,5 @@
 //! A channel whose producer is behind a connection, and its credits (SEMANTICS C5).
 //!
-//! The channel owns `initial_credit` exclusive segments for life and borrows floating buffers of
-//! its gate while the producer's backlog asks for them.  Every buffer it obtains is a credit for
-//! the producer, so what arrives always has a place:
-//!
-//! `initial credit + announced + unannounced credit − data buffers received`
-//! `= buffers available here`, never negative.
-//!
 //! Buffers are dropped only after the channel's lock is released: dropping an exclusive one comes
 //! back here.
 
@@ -18,6 +11,7 @@ use penstock_memory::{
     Buffer, BufferListener, BufferRecycler, DataType, LocalBufferPool, PooledSegment, UniqueBuffer,
 };
 
+use super::credits::Credits;
 use super::persister::ChannelStatePersister;
 use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
@@ -34,27 +28,22 @@ struct State {
     persister: ChannelStatePersister,
     /// How many entries at the front of `queue` have priority.
     priority: usize,
-    exclusive: Vec<PooledSegment>,
-    floating: Vec<UniqueBuffer>,
+    credits: Credits,
     expected_sequence_number: i32,
-    /// Buffers that the producer's backlog asks for.
-    required: usize,
-    /// Whether the channel waits in the floating pool's queue.
-    waiting: bool,
-    /// Credits the producer holds: initial and announced ones, less the data buffers received.
-    outstanding: i32,
-    /// Credits the producer has not been told of.
-    unannounced: i32,
-    /// Whether the I/O thread was asked to announce credits and has not done so.
-    announcing: bool,
     /// `EndOfPartition` has arrived: what happens to the connection no longer matters.
     ended: bool,
     released: bool,
 }
 
 impl State {
-    fn available(&self) -> usize {
-        self.exclusive.len() + self.floating.len()
+    /// Whether a buffer that came back is an occasion to announce credits.
+    fn announcement_due(&mut self) -> bool {
+        self.credits.announcement_due(!self.queue.is_empty())
+    }
+
+    fn push_priority(&mut self, buffer: Buffer) {
+        self.queue.insert(self.priority, buffer);
+        self.priority += 1;
     }
 }
 
@@ -117,14 +106,8 @@ impl RemoteInputChannel {
                 queue: VecDeque::new(),
                 persister: ChannelStatePersister::default(),
                 priority: 0,
-                exclusive: config.exclusive,
-                floating: Vec::new(),
+                credits: Credits::new(config.exclusive),
                 expected_sequence_number: 0,
-                required: 0,
-                waiting: false,
-                outstanding: initial_credit,
-                unannounced: 0,
-                announcing: false,
                 ended: false,
                 released: false,
             }),
@@ -235,7 +218,10 @@ impl RemoteInputChannel {
     /// ones.
     pub(crate) fn buffers_in_use(&self) -> usize {
         let state = self.state.lock();
-        let announced = state.required.saturating_sub(self.initial_credit as usize);
+        let announced = state
+            .credits
+            .required
+            .saturating_sub(self.initial_credit as usize);
         state.queue.len() + announced
     }
 
@@ -264,11 +250,11 @@ impl RemoteInputChannel {
     /// Credits to announce, all at once; called by whoever has the connection.
     pub(crate) fn take_credits(&self) -> i32 {
         let mut state = self.state.lock();
-        state.announcing = false;
+        state.credits.announcing = false;
         if state.released {
             return 0;
         }
-        state.take_credits()
+        state.credits.take()
     }
 
     pub(crate) fn is_released(&self) -> bool {
@@ -284,11 +270,12 @@ impl RemoteInputChannel {
         if state.released {
             return Ok(None);
         }
-        state.required = state.required.saturating_sub(1);
-        if let Some(buffer) = state.floating.pop() {
+        let credits = &mut state.credits;
+        credits.required = credits.required.saturating_sub(1);
+        if let Some(buffer) = credits.floating.pop() {
             return Ok(Some(buffer));
         }
-        let (Some(segment), Some(this)) = (state.exclusive.pop(), self.this.upgrade()) else {
+        let (Some(segment), Some(this)) = (credits.exclusive.pop(), self.this.upgrade()) else {
             return Err(Error::CorruptStream(format!(
                 "no buffer for data from {}: the producer has exceeded its credit",
                 self.address
@@ -329,7 +316,7 @@ impl RemoteInputChannel {
             let data_type = buffer.data_type();
             let was_empty = state.queue.is_empty();
             let mut priority = data_type.has_priority();
-            state.outstanding -= i32::from(data_type.is_buffer());
+            state.credits.outstanding -= i32::from(data_type.is_buffer());
             state.ended |= data_type == DataType::EndOfPartition;
             let State {
                 persister, queue, ..
@@ -353,13 +340,13 @@ impl RemoteInputChannel {
             }
         } else {
             // The credit was spent and the buffer it stood for is still here.
-            state.outstanding -= 1;
-            state.unannounced += 1;
+            state.credits.outstanding -= 1;
+            state.credits.unannounced += 1;
         }
         if let Ok(backlog) = usize::try_from(backlog) {
-            self.require(&mut state, backlog);
+            self.require(&mut state.credits, backlog);
         }
-        let credits = state.credits_on_arrival();
+        let credits = state.credits.on_arrival();
         drop(state);
         let waiting = notify.and_then(|priority| {
             let gate = self.gate.upgrade()?;
@@ -378,23 +365,23 @@ impl RemoteInputChannel {
         if state.released {
             return 0;
         }
-        self.require(&mut state, backlog);
-        state.credits_on_arrival()
+        self.require(&mut state.credits, backlog);
+        state.credits.on_arrival()
     }
 
     /// Obtains buffers for what waits at the producer, as far as there are any.
-    fn require(&self, state: &mut State, backlog: usize) {
-        state.required = backlog + self.initial_credit as usize;
-        state.unannounced += self.request_floating(state);
+    fn require(&self, credits: &mut Credits, backlog: usize) {
+        credits.required = backlog + self.initial_credit as usize;
+        credits.unannounced += self.request_floating(credits);
     }
 
     /// Takes floating buffers until the requirement is met, or waits in line for one.
-    fn request_floating(&self, state: &mut State) -> i32 {
+    fn request_floating(&self, credits: &mut Credits) -> i32 {
         let mut obtained = 0;
-        while state.available() < state.required && !state.waiting {
+        while credits.available() < credits.required && !credits.waiting {
             match self.floating_pool.request_buffer() {
                 Ok(Some(buffer)) => {
-                    state.floating.push(buffer);
+                    credits.floating.push(buffer);
                     obtained += 1;
                 }
                 Ok(None) => {
@@ -402,7 +389,7 @@ impl RemoteInputChannel {
                         break;
                     };
                     // False means that a buffer has come back meanwhile, or the pool is gone.
-                    state.waiting = self.floating_pool.add_buffer_listener(this);
+                    credits.waiting = self.floating_pool.add_buffer_listener(this);
                 }
                 // The gate is being closed.
                 Err(_) => break,
@@ -445,52 +432,14 @@ impl RemoteInputChannel {
             return;
         }
         let queue = std::mem::take(&mut state.queue);
-        let exclusive = std::mem::take(&mut state.exclusive);
-        let floating = std::mem::take(&mut state.floating);
+        let buffers = state.credits.release();
         drop(state);
-        drop((queue, exclusive, floating));
+        drop((queue, buffers));
         if self.requested.load(Ordering::Acquire)
             && let Some(this) = self.this.upgrade()
         {
             self.transport.post(Command::Cancel(this));
         }
-    }
-}
-
-impl State {
-    /// Whether a buffer that came back is an occasion to announce credits, and notes that it
-    /// will be done.
-    ///
-    /// While buffers wait to be read and the producer holds more credit than has gathered, the
-    /// credit gathers on: one message then stands for half of the channel's buffers, and the
-    /// producer has always something left to go on with.
-    fn announcement_due(&mut self) -> bool {
-        let can_gather = self.outstanding > self.unannounced && !self.queue.is_empty();
-        if self.announcing || self.unannounced == 0 || can_gather {
-            return false;
-        }
-        self.announcing = true;
-        true
-    }
-
-    /// The credits to announce now that something has arrived: none while the producer holds more
-    /// than has gathered.
-    fn credits_on_arrival(&mut self) -> i32 {
-        if self.outstanding > self.unannounced {
-            return 0;
-        }
-        self.take_credits()
-    }
-
-    fn take_credits(&mut self) -> i32 {
-        let credits = std::mem::take(&mut self.unannounced);
-        self.outstanding += credits;
-        credits
-    }
-
-    fn push_priority(&mut self, buffer: Buffer) {
-        self.queue.insert(self.priority, buffer);
-        self.priority += 1;
     }
 }
 
@@ -502,15 +451,16 @@ impl BufferRecycler for RemoteInputChannel {
             drop(segment);
             return;
         }
-        state.exclusive.push(segment);
-        if state.available() > state.required.max(self.initial_credit as usize)
-            && let Some(surplus) = state.floating.pop()
+        let credits = &mut state.credits;
+        credits.exclusive.push(segment);
+        if credits.available() > credits.required.max(self.initial_credit as usize)
+            && let Some(surplus) = credits.floating.pop()
         {
             drop(state);
             drop(surplus);
             return;
         }
-        state.unannounced += 1;
+        credits.unannounced += 1;
         let due = state.announcement_due();
         drop(state);
         self.announce(due);
@@ -520,12 +470,14 @@ impl BufferRecycler for RemoteInputChannel {
 impl BufferListener for RemoteInputChannel {
     fn on_buffer_available(&self, buffer: UniqueBuffer) -> std::result::Result<(), UniqueBuffer> {
         let mut state = self.state.lock();
-        state.waiting = false;
-        if state.released || state.available() >= state.required {
+        let released = state.released;
+        let credits = &mut state.credits;
+        credits.waiting = false;
+        if released || credits.available() >= credits.required {
             return Err(buffer);
         }
-        state.floating.push(buffer);
-        state.unannounced += 1 + self.request_floating(&mut state);
+        credits.floating.push(buffer);
+        credits.unannounced += 1 + self.request_floating(credits);
         let due = state.announcement_due();
         drop(state);
         self.announce(due);
@@ -533,7 +485,7 @@ impl BufferListener for RemoteInputChannel {
     }
 
     fn on_pool_destroyed(&self) {
-        self.state.lock().waiting = false;
+        self.state.lock().credits.waiting = false;
     }
 }
 

@@ -46,17 +46,17 @@ impl Fixture {
 
     /// Takes a buffer as if data had arrived, without touching the requirement.
     fn buffers(&self, count: usize) -> Vec<UniqueBuffer> {
-        let required = self.channel.state.lock().required;
+        let required = self.channel.state.lock().credits.required;
         let buffers = (0..count)
             .map(|_| self.channel.take_buffer().unwrap().unwrap())
             .collect();
-        self.channel.state.lock().required = required;
+        self.channel.state.lock().credits.required = required;
         buffers
     }
 
     fn state(&self) -> (usize, usize, bool) {
-        let state = self.channel.state.lock();
-        (state.available(), state.required, state.waiting)
+        let credits = &self.channel.state.lock().credits;
+        (credits.available(), credits.required, credits.waiting)
     }
 }
 
@@ -118,7 +118,7 @@ fn credits_match_buffers() {
         channel.take_buffer(),
         Err(Error::CorruptStream(_))
     ));
-    channel.state.lock().required = 0;
+    channel.state.lock().credits.required = 0;
     channel.on_backlog(0);
     drop(taken.split_off(4));
     assert_eq!(fixture.state().0, 2, "both exclusive buffers are back");
@@ -207,7 +207,7 @@ fn exclusive_segments_stay_with_their_channel() {
         let _ = channel.on_backlog(0);
         drop(taken);
         assert_eq!(
-            channel.state.lock().exclusive.len(),
+            channel.state.lock().credits.exclusive.len(),
             2,
             "after a backlog of {backlog}"
         );

@@ -1,0 +1,85 @@
+//! What a remote channel can take in, and what its producer knows of it (SEMANTICS C5).
+//!
+//! The channel owns `initial_credit` exclusive segments for life and borrows floating buffers of
+//! its gate while the producer's backlog asks for them.  Every buffer it obtains is a credit for
+//! the producer, so what arrives always has a place:
+//!
+//! `initial credit + announced + unannounced credit − data buffers received`
+//! `= buffers available here`, never negative.
+
+use penstock_memory::{PooledSegment, UniqueBuffer};
+
+/// The buffers and credits of one channel, under its lock.
+pub(super) struct Credits {
+    pub(super) exclusive: Vec<PooledSegment>,
+    pub(super) floating: Vec<UniqueBuffer>,
+    /// Buffers that the producer's backlog asks for.
+    pub(super) required: usize,
+    /// Whether the channel waits in the floating pool's queue.
+    pub(super) waiting: bool,
+    /// Credits the producer holds: initial and announced ones, less the data buffers received.
+    pub(super) outstanding: i32,
+    /// Credits the producer has not been told of.
+    pub(super) unannounced: i32,
+    /// Whether the I/O thread was asked to announce credits and has not done so.
+    pub(super) announcing: bool,
+}
+
+impl Credits {
+    /// The initial credit: the exclusive segments, of which the request tells.
+    pub(super) fn new(exclusive: Vec<PooledSegment>) -> Self {
+        Self {
+            outstanding: exclusive.len() as i32,
+            exclusive,
+            floating: Vec::new(),
+            required: 0,
+            waiting: false,
+            unannounced: 0,
+            announcing: false,
+        }
+    }
+
+    /// Buffers for what is to come.
+    pub(super) fn available(&self) -> usize {
+        self.exclusive.len() + self.floating.len()
+    }
+
+    /// Whether a buffer that came back is an occasion to announce credits, and notes that it
+    /// will be done.
+    ///
+    /// While buffers wait to be read and the producer holds more credit than has gathered, the
+    /// credit gathers on: one message then stands for half of the channel's buffers, and the
+    /// producer has always something left to go on with.
+    pub(super) fn announcement_due(&mut self, buffers_wait: bool) -> bool {
+        let can_gather = self.outstanding > self.unannounced && buffers_wait;
+        if self.announcing || self.unannounced == 0 || can_gather {
+            return false;
+        }
+        self.announcing = true;
+        true
+    }
+
+    /// The credits to announce now that something has arrived: none while the producer holds more
+    /// than has gathered.
+    pub(super) fn on_arrival(&mut self) -> i32 {
+        if self.outstanding > self.unannounced {
+            return 0;
+        }
+        self.take()
+    }
+
+    /// The credits to announce, all of them.
+    pub(super) fn take(&mut self) -> i32 {
+        let credits = std::mem::take(&mut self.unannounced);
+        self.outstanding += credits;
+        credits
+    }
+
+    /// Gives up the buffers, to be dropped once the channel's lock is released.
+    pub(super) fn release(&mut self) -> (Vec<PooledSegment>, Vec<UniqueBuffer>) {
+        (
+            std::mem::take(&mut self.exclusive),
+            std::mem::take(&mut self.floating),
+        )
+    }
+}
