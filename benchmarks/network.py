@@ -9,12 +9,13 @@ everything once with tiny counts and writes nothing; so does a run of chosen row
 import argparse
 import gc
 import json
+import marshal
 import os
 import statistics
 import subprocess
 import time
 
-import pure_exchange
+import pure_twin
 from penstock.common.typeinfo import Types
 from workloads.harness import ROOT, commit, machine
 
@@ -28,18 +29,19 @@ MILLIONS_OF_LONGS = ("raw TCP 32 KiB writes", 1e3 / 12)
 # name → (raw limit, Flink 2.3's figure, goal); a limit is the name of a figure of the same run, a
 # goal is a bound on the value, and either may be (figure, factor).
 GOALS = {
-    "request + recycle, 1 thread": (None, 23, 15),
-    "request + recycle, 2 threads": (None, 246, 100),
-    "redistribution, 1,000 pools": (None, 24_000, 10_000),
-    "serialize 8 B": (None, 10, 4),
-    "deserialize 8 B": (None, 1.95, 2),
+    "request + recycle, 1 thread": ("raw lock + list, 1 thread", 23, 15),
+    "request + recycle, 2 threads": ("raw lock + list, 2 threads", 246, 100),
+    "redistribution, 1,000 pools": ("raw pass over 1,000 pools", 24_000, 10_000),
+    "serialize 8 B": ("raw long writes", 10, 4),
+    "deserialize 8 B": ("raw long reads", 1.95, 2),
+    "deserialize 8-15 B": ("raw long reads", None, None),
     "serialize 100 KiB": ("raw memcpy 100 KiB", 37.9, 60),
     "deserialize 100 KiB": ("raw memcpy 100 KiB", 12.9, 40),
     "serialize 10 MiB": ("raw memcpy 10 MiB", 16.3, 4),
     "deserialize 10 MiB": ("raw file write 10 MiB", 1.35, 4),
     "read back 10 MiB": ("raw memcpy 10 MiB", None, 4),
-    '("word", 1) serialize': (None, 9.6, 40),
-    '("word", 1) deserialize': (None, 19.9, 60),
+    '("word", 1) serialize': ('raw ("word", 1) marshal.dumps', 9.6, 40),
+    '("word", 1) deserialize': ('raw ("word", 1) marshal.loads', 19.9, 60),
     "8 B records, 1 channel, 100 ms": (MILLIONS_OF_LONGS, 40, 80),
     "8 B records, 1,000 channels, 1 ms": (MILLIONS_OF_LONGS, 9.8, 40),
     "1 KiB records, TCP": ("raw TCP 32 KiB writes", 2.1, ("raw TCP 32 KiB writes", 0.8)),
@@ -130,6 +132,26 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
         gc.enable()
 
 
+def marshal_rows(count: int, *, smoke: bool) -> dict[str, float]:
+    """Nanoseconds of the same values through the interpreter's own serializer, in batches."""
+    values = [("word", 1)] * BATCH
+    # Version 2 is the last one that writes each value out, as a stream has to.
+    data = marshal.dumps(values, 2)
+    works = {
+        "dumps": (lambda batch: marshal.dumps(batch, 2), values),
+        "loads": (marshal.loads, data),
+    }
+    return {
+        f'raw ("word", 1) marshal.{name}': median_of(
+            lambda call=call, argument=argument: (
+                nanoseconds(call, argument, -(-count // BATCH)) / BATCH
+            ),
+            smoke=smoke,
+        )
+        for name, (call, argument) in works.items()
+    }
+
+
 def judged(row: dict, values: dict[str, float], pure: dict[str, float]) -> dict:
     limit, flink, goal = GOALS.get(row["name"], (None, None, None))
 
@@ -176,7 +198,8 @@ def main() -> None:
     rows = run_binary(parts, smoke=smoke)
     pure = {}
     if wants('("word", 1) serialize, one by one') or wants('("word", 1) deserialize, one by one'):
-        native = codec_rows("native", 100 if smoke else 300_000, smoke=smoke)
+        count = 100 if smoke else 300_000
+        native = marshal_rows(count, smoke=smoke) | codec_rows("native", count, smoke=smoke)
         rows += [
             {"name": name, "value": value, "unit": "ns"}
             for name, value in native.items()
@@ -184,9 +207,7 @@ def main() -> None:
         ]
         pure = codec_rows("pure", 10 if smoke else 30_000, smoke=smoke)
     pure |= {
-        name: measure()
-        for name, measure in pure_exchange.measures(smoke=smoke).items()
-        if wants(name)
+        name: measure() for name, measure in pure_twin.measures(smoke=smoke).items() if wants(name)
     }
     values = {row["name"]: row["value"] for row in rows}
     if not parts and (missing := GOALS.keys() - values.keys()):

@@ -1,14 +1,13 @@
 //! What a buffer costs, and what it costs that a pool comes or goes.
 
 use std::hint::black_box;
-use std::sync::Arc;
-use std::time::Instant;
 
 use penstock_memory::{
     DEFAULT_REQUEST_TIMEOUT, LocalBufferPool, LocalPoolOptions, NetworkBufferPool, PoolBounds,
     redistribute,
 };
 
+use crate::raw::on_two_threads;
 use crate::report::Report;
 
 const POOLS: usize = 1_000;
@@ -21,14 +20,7 @@ pub(crate) fn measure(report: &Report) {
     let rounds = report.count(5_000_000, 1_000);
     report.nanoseconds("request + recycle, 1 thread", rounds, || request(&pool));
     report.row("request + recycle, 2 threads", "ns", || {
-        let started = Instant::now();
-        std::thread::scope(|scope| {
-            for _ in 0..2 {
-                let pool = Arc::clone(&pool);
-                scope.spawn(move || (0..rounds).for_each(|_| request(&pool)));
-            }
-        });
-        started.elapsed().as_secs_f64() * 1e9 / rounds as f64
+        on_two_threads(rounds, &|| request(&pool))
     });
     let bounds = vec![PoolBounds { min: 2, max: 10 }; POOLS];
     let rounds = report.count(20_000, 10);

@@ -1,5 +1,5 @@
-//! The limits: memory copies, file writes and bare sockets, blocking, with the sizes that penstock
-//! uses.
+//! The limits: memory copies, a lock, file writes and bare sockets, blocking, with the sizes that
+//! penstock uses.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use crate::report::{Report, p50_us};
@@ -15,8 +16,85 @@ const SEGMENT_BYTES: usize = 32 << 10;
 const PAGE_BYTES: usize = 4 << 10;
 const FILE_BYTES: usize = 10 << 20;
 const WRITE_BYTES: usize = 256 << 10;
+/// A long and its length.
+const LONG_BYTES: usize = 12;
+const POOLS: usize = 1_000;
 
 pub(crate) fn measure(report: &Report) {
+    locked_list(report);
+    longs(report);
+    memory(report);
+    file_write(report);
+    sockets(report);
+}
+
+/// What a pool of buffers cannot do without: an element off a list under a lock, and back on it.
+fn locked_list(report: &Report) {
+    let list = Mutex::new(vec![0_usize; 32]);
+    let rounds = report.count(5_000_000, 1_000);
+    let exchange = || {
+        let element = list.lock().expect("unharmed").pop();
+        list.lock().expect("unharmed").extend(black_box(element));
+    };
+    report.nanoseconds("raw lock + list, 1 thread", rounds, exchange);
+    report.row("raw lock + list, 2 threads", "ns", || {
+        on_two_threads(rounds, &exchange)
+    });
+    let bounds: Vec<(usize, usize)> = vec![(2, 10); POOLS];
+    let rounds = report.count(20_000, 10);
+    report.nanoseconds("raw pass over 1,000 pools", rounds, || {
+        let sizes: Vec<usize> = black_box(&bounds)
+            .iter()
+            .map(|(min, max)| min + max)
+            .collect();
+        black_box(sizes);
+    });
+}
+
+/// The time of one of `rounds` calls that each of two threads makes, in nanoseconds.
+pub(crate) fn on_two_threads(rounds: usize, body: &(impl Fn() + Sync)) -> f64 {
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..rounds).for_each(|_| body()));
+        }
+    });
+    started.elapsed().as_secs_f64() * 1e9 / rounds as f64
+}
+
+/// Longs behind their lengths in a segment, without anything around them.
+fn longs(report: &Report) {
+    let mut segment = vec![0_u8; SEGMENT_BYTES];
+    let records = SEGMENT_BYTES / LONG_BYTES;
+    let rounds = report.count(10_000, 10);
+    let mut value = 0_u64;
+    report.row("raw long writes", "ns", || {
+        let started = Instant::now();
+        for _ in 0..rounds {
+            for record in black_box(&mut segment).chunks_exact_mut(LONG_BYTES) {
+                value += 1;
+                record[..4].copy_from_slice(&8_u32.to_be_bytes());
+                record[4..].copy_from_slice(&value.to_be_bytes());
+            }
+        }
+        started.elapsed().as_secs_f64() * 1e9 / (rounds * records) as f64
+    });
+    report.row("raw long reads", "ns", || {
+        let started = Instant::now();
+        for _ in 0..rounds {
+            let mut sum = 0_u64;
+            for record in black_box(&segment).chunks_exact(LONG_BYTES) {
+                sum += record[4..]
+                    .first_chunk()
+                    .map_or(0, |bytes| u64::from_be_bytes(*bytes));
+            }
+            black_box(sum);
+        }
+        started.elapsed().as_secs_f64() * 1e9 / (rounds * records) as f64
+    });
+}
+
+fn memory(report: &Report) {
     for (name, bytes, rounds) in [
         ("32 KiB", SEGMENT_BYTES, 200_000),
         ("100 KiB", 100 << 10, 60_000),
@@ -31,7 +109,9 @@ pub(crate) fn measure(report: &Report) {
             black_box(&mut *target).copy_from_slice(black_box(&*source));
         });
     }
-    file_write(report);
+}
+
+fn sockets(report: &Report) {
     let writes = report.count(60_000, 10);
     for (name, bytes) in [("1 KiB", 1 << 10), ("32 KiB", SEGMENT_BYTES)] {
         report.row(&format!("raw TCP {name} writes"), "GB/s", || {
