@@ -9,7 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Item, PATIENCE, Writer, channel, drain, environment, gate, partition, reader, records_of,
+    Item, OneChannel, PATIENCE, Writer, assert_all_returned, channel, drain, environment, gate,
+    partition, reader, records_of,
 };
 use penstock_memory::DataType;
 use penstock_network::{Error, Next};
@@ -71,12 +72,7 @@ fn records_arrive_whole_and_in_order() {
     gate.close();
     remote.release();
     local.release();
-    for environment in [&producer, &consumer] {
-        assert_eq!(
-            environment.available_segments(),
-            environment.total_segments()
-        );
-    }
+    assert_all_returned(&[&producer, &consumer]);
 }
 
 /// A record of 64 MB crosses segments intact.
@@ -156,14 +152,12 @@ fn broadcasts_and_events_keep_their_place() {
 #[test]
 fn flushed_records_are_readable() {
     for remote in [false, true] {
-        let producer = environment("producer");
-        let consumer = environment("consumer");
-        let owner = if remote { &producer } else { &consumer };
-        let partition = partition(owner, 1, 1, -1);
-        let gate = gate(
-            &consumer,
-            &[channel(1, 0, remote.then(|| producer.address()))],
-        );
+        let OneChannel {
+            producer: _producer,
+            consumer,
+            partition,
+            gate,
+        } = OneChannel::new(remote);
         let mut reader = reader(&consumer, &gate);
         let mut writer = Writer::new(&partition);
         for index in 0..100_u8 {
@@ -236,14 +230,12 @@ fn a_missing_partition_is_not_found() {
 #[test]
 fn a_failure_reaches_the_readers() {
     for remote in [false, true] {
-        let producer = environment("producer");
-        let consumer = environment("consumer");
-        let owner = if remote { &producer } else { &consumer };
-        let partition = partition(owner, 1, 1, -1);
-        let gate = gate(
-            &consumer,
-            &[channel(1, 0, remote.then(|| producer.address()))],
-        );
+        let OneChannel {
+            producer,
+            consumer,
+            partition,
+            gate,
+        } = OneChannel::new(remote);
         let mut writer = Writer::new(&partition);
         writer.emit(0, b"lost").unwrap();
         partition.fail("division by zero");
@@ -256,12 +248,7 @@ fn a_failure_reaches_the_readers() {
         assert!(partition.wait_consumed(PATIENCE));
         gate.close();
         drop((writer, partition));
-        for environment in [&producer, &consumer] {
-            assert_eq!(
-                environment.available_segments(),
-                environment.total_segments()
-            );
-        }
+        assert_all_returned(&[&producer, &consumer]);
     }
 }
 
@@ -286,10 +273,7 @@ fn a_blocked_writer_is_cancelled() {
         assert!(matches!(blocked.join().unwrap(), Error::CancelTask(_)));
     });
     drop(partition);
-    assert_eq!(
-        environment.available_segments(),
-        environment.total_segments()
-    );
+    assert_all_returned(&[&environment]);
 }
 
 /// C9: closing a gate wakes its reader with a cancellation; `wakeup` is sticky.

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{
-    Item, PATIENCE, Writer, channel, config, drain, environment, gate, id, partition, reader,
-    records_of,
+    Item, OneChannel, PATIENCE, Writer, channel, config, drain, environment, gate, id, partition,
+    reader, records_of,
 };
 use penstock_network::{EnvironmentConfig, Error, NetworkEnvironment, Next, PartitionType};
 use proptest::prelude::*;
@@ -142,14 +142,13 @@ fn too_few_buffers_are_an_error() {
 #[test]
 fn a_reader_that_leaves_does_not_block_the_writer() {
     for remote in [false, true] {
-        let producer = environment("producer");
-        let consumer = environment("consumer");
+        let OneChannel {
+            producer,
+            consumer,
+            partition,
+            gate,
+        } = OneChannel::new(remote);
         let owner = if remote { &producer } else { &consumer };
-        let partition = partition(owner, 1, 1, -1);
-        let gate = gate(
-            &consumer,
-            &[channel(1, 0, remote.then(|| producer.address()))],
-        );
         thread::scope(|scope| {
             let writing = scope.spawn(|| {
                 let mut writer = Writer::new(&partition);

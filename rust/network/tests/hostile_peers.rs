@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::thread;
 
 use common::{
-    Item, PATIENCE, Writer, channel, config, drain, environment, gate, partition, reader,
+    Item, PATIENCE, Writer, assert_all_returned, channel, config, drain, environment, gate,
+    partition, reader,
 };
 use hmac::{Hmac, Mac};
 use penstock_network::wire::{BufferResponse, FrameHeader, Message, decode_body, encode};
@@ -119,7 +120,7 @@ fn hostile_clients_are_dropped_and_the_job_goes_on() {
 
     exchange(&producer, &consumer, 2);
     drop(consumer);
-    assert_eq!(producer.available_segments(), producer.total_segments());
+    assert_all_returned(&[&producer]);
 }
 
 /// A server that answers the handshake and then behaves as `script` says.
@@ -178,7 +179,7 @@ fn error_from(script: impl FnOnce(TcpStream, [u8; 16]) + Send + 'static) -> Erro
         }
     };
     gate.close();
-    assert_eq!(consumer.available_segments(), consumer.total_segments());
+    assert_all_returned(&[&consumer]);
     error
 }
 
@@ -283,6 +284,6 @@ fn closing_an_environment_is_a_lost_connection_for_its_readers() {
     assert!(matches!(error, Error::PartitionConnection(_)), "{error:?}");
     assert!(matches!(writer.emit(0, b"more"), Err(Error::CancelTask(_))));
     gate.close();
-    assert_eq!(consumer.available_segments(), consumer.total_segments());
+    assert_all_returned(&[&consumer]);
     consumer.close();
 }

@@ -64,6 +64,40 @@ pub(crate) fn gate(environment: &NetworkEnvironment, channels: &[ChannelDescript
     gate
 }
 
+/// One channel between two executors, or within the consumer's own one.
+pub(crate) struct OneChannel {
+    pub(crate) producer: NetworkEnvironment,
+    pub(crate) consumer: NetworkEnvironment,
+    pub(crate) partition: Arc<ResultPartition>,
+    pub(crate) gate: InputGate,
+}
+
+impl OneChannel {
+    pub(crate) fn new(remote: bool) -> Self {
+        let producer = environment("producer");
+        let consumer = environment("consumer");
+        let owner = if remote { &producer } else { &consumer };
+        let partition = partition(owner, 1, 1, -1);
+        let at = remote.then(|| producer.address());
+        let gate = gate(&consumer, &[channel(1, 0, at)]);
+        Self {
+            producer,
+            consumer,
+            partition,
+            gate,
+        }
+    }
+}
+
+pub(crate) fn assert_all_returned(environments: &[&NetworkEnvironment]) {
+    for environment in environments {
+        assert_eq!(
+            environment.available_segments(),
+            environment.total_segments()
+        );
+    }
+}
+
 pub(crate) fn reader(environment: &NetworkEnvironment, gate: &InputGate) -> RecordReader {
     RecordReader::new(gate.clone(), environment.framing_limits())
 }
