@@ -5,6 +5,8 @@
 #include <Python.h>
 #include <stdint.h>
 
+#include "cache_use.h"
+
 /* The value of an int if it is a short one: no call, and true for nearly all integers. */
 static inline int ps_short_int(PyObject *object, int64_t *value) {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -28,21 +30,15 @@ static inline int ps_short_int(PyObject *object, int64_t *value) {
     return 0;
 }
 
-enum {
-    PS_INTS_BITS = 13,
-    PS_INTS_WINDOW = 32768,  /* look-ups after which hits are judged: the first ones fill it */
-    PS_INTS_FEW_HITS = 8192, /* fewer within a window than this are not worth it */
-    PS_INTS_PAUSE = 262144   /* integers that then pass without a look-up */
-};
+enum { PS_INTS_BITS = 13 };
+
+static const PsCacheLimits PS_INTS_LIMITS = {1 << 15, 1 << 13, 1 << 18};
 
 /* Of one field.  Keys repeat: an int that is still here costs no allocation, and a dict that holds
- * it as a key finds it by identity.  Direct mapped, guarded by the GIL.  Where integers do not
- * repeat the cache notices that its hits are few, gives its ints back and steps aside for a while.
+ * it as a key finds it by identity.  Direct mapped, guarded by the GIL.
  */
 typedef struct {
-    uint32_t pause;
-    uint32_t lookups;
-    uint32_t hits;
+    PsCacheUse use;
     PyObject *slots[1 << PS_INTS_BITS];
 } PsIntCache;
 
@@ -55,23 +51,17 @@ static inline void ps_clear_ints(PsIntCache *cache) {
 static inline PyObject *ps_cached_int(PsIntCache *cache, int64_t value) {
     PyObject **slot, *known, *made;
     int64_t known_value;
-    if (cache->pause) {
-        cache->pause--;
+    if (ps_steps_aside(&cache->use)) {
         return PyLong_FromLongLong(value);
     }
-    if (++cache->lookups == PS_INTS_WINDOW) {
-        if (cache->hits < PS_INTS_FEW_HITS) {
-            ps_clear_ints(cache);
-            cache->pause = PS_INTS_PAUSE;
-        }
-        cache->lookups = 0;
-        cache->hits = 0;
+    if (ps_count_lookup(&cache->use, PS_INTS_LIMITS)) {
+        ps_clear_ints(cache);
     }
     slot = &cache->slots[((uint64_t)value ^ (uint64_t)value >> PS_INTS_BITS) &
                          ((1 << PS_INTS_BITS) - 1)];
     known = *slot;
     if (known != NULL && ps_short_int(known, &known_value) && known_value == value) {
-        cache->hits++;
+        cache->use.hits++;
         Py_INCREF(known);
         return known;
     }
