@@ -1,12 +1,14 @@
 """The contract tests run against both runtimes; the native one is left out only while unbuilt."""
 
 import contextlib
+import os
 import resource
 import threading
+from pathlib import Path
 
 import pytest
 
-from contract.plane import NATIVE_IS_BUILT, Plane
+from contract.plane import NATIVE_IS_BUILT, Plane, eventually
 
 RUNTIMES = [
     pytest.param(
@@ -15,6 +17,25 @@ RUNTIMES = [
     ),
     "pure",
 ]
+
+
+@pytest.fixture
+def no_memory_stays():
+    """Environments leave no shared memory behind, their own or another one's."""
+    before = shared_memory()
+    yield
+    eventually(lambda: shared_memory() == before, f"{shared_memory()} instead of {before}")
+
+
+def shared_memory():
+    """Descriptors of shared memory that this process has open, and where it has mapped such."""
+    opened = []
+    for descriptor in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            if "memfd:penstock " in os.readlink(f"/proc/self/fd/{descriptor}"):
+                opened.append(descriptor)
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return opened, [line for line in maps if "memfd:penstock " in line]
 
 
 @pytest.fixture(params=RUNTIMES)
@@ -29,6 +50,15 @@ def plane(request, monkeypatch):
     assert not left, f"threads left behind: {left}"
     named = [t.name for t in threading.enumerate() if t.name.startswith("penstock-")]
     assert not named, f"threads of environments left behind: {named}"
+
+
+@pytest.fixture(params=RUNTIMES)
+def other_plane(request, plane):
+    """Another executor's runtime, the same one or the other one."""
+    del plane
+    other = Plane(request.param)
+    yield other
+    other.close()
 
 
 @pytest.fixture(params=["local", "same-host", "remote"])

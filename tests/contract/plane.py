@@ -228,7 +228,8 @@ class Plane:
         return value
 
     def close(self) -> None:
-        for environment in self.environments:
+        environments, self.environments = self.environments, []
+        for environment in environments:
             environment.close()
 
 

@@ -1,7 +1,7 @@
 """Buffers that a consumer on the same host copies from where they lie (docs/formats/same-host.md).
 
-Method: the native runtime against hand-made peers on the Unix socket, which see and show memory; a
-pure executor neither shows nor takes any.
+Method: each runtime against hand-made peers on the Unix socket, which see and show memory, and
+against the other one.
 """
 
 import contextlib
@@ -17,10 +17,8 @@ from penstock.network.data_type import DataType
 from penstock.network.pure import wire
 
 from contract.plane import (
-    NATIVE_IS_BUILT,
     PATIENCE_MS,
     Background,
-    Plane,
     assert_all_returned,
     connect,
     eventually,
@@ -30,7 +28,7 @@ from contract.plane import (
 from contract.raw_peer import RECEIVER, RawConsumer, SameHostConsumer, SameHostProducer
 
 pytestmark = [
-    pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._core is not built"),
+    pytest.mark.usefixtures("no_memory_stays"),
     pytest.mark.skipif(not Path("/proc/net/unix").exists(), reason="abstract names are Linux's"),
 ]
 
@@ -39,14 +37,6 @@ PAGE = mmap.PAGESIZE
 SEGMENT_BYTES = 1024
 USE_SHARED_MEMORY, BUFFER_REFERENCE, RETURN_REFERENCES = 12, 13, 14
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-
-
-@pytest.fixture
-def plane(monkeypatch):
-    monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
-    plane = Plane("native")
-    yield plane
-    plane.close()
 
 
 def frame(message_id, body=b""):
@@ -334,6 +324,18 @@ def _regular_file():
     return descriptor
 
 
+def _huge_pages():
+    """Sealed, but with no page behind it where the system has none to spare."""
+    flags = os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC | os.MFD_HUGETLB
+    try:
+        descriptor = os.memfd_create("test", flags)
+    except OSError as error:
+        pytest.skip(f"no huge pages: {error}")
+    os.ftruncate(descriptor, os.fstatvfs(descriptor).f_bsize)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, SEALS)
+    return descriptor
+
+
 @pytest.mark.parametrize(
     "makers",
     [
@@ -341,6 +343,7 @@ def _regular_file():
         pytest.param([sealed, lambda: sealed(seals=fcntl.F_SEAL_GROW)], id="a flag that shrinks"),
         pytest.param([lambda: sealed(0), sealed], id="no bytes"),
         pytest.param([sealed, lambda: sealed(PAGE - 1)], id="less than a page"),
+        pytest.param([_huge_pages, sealed], id="huge pages"),
         pytest.param([_regular_file, sealed], id="a file"),
         pytest.param([lambda: os.open("/dev/null", os.O_RDWR), sealed], id="a device"),
         pytest.param([sealed], id="one"),
@@ -373,32 +376,29 @@ def test_memory_of_an_impostor_is_not_looked_at(plane, producer, shown):
 # Two executors
 
 
-@pytest.mark.parametrize("kinds", [("native", "native"), ("native", "pure"), ("pure", "native")])
 @pytest.mark.parametrize("same_host", [True, False])
-def test_who_lends(monkeypatch, kinds, same_host):
-    """Native executors of one host lend to each other; the memory goes with the connection."""
-    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
-    planes = [Plane(kind) for kind in kinds]
-    producer, consumer = [plane.environment(same_host_path=same_host) for plane in planes]
+def test_who_lends(plane, other_plane, same_host):
+    """Executors of one host lend to each other; the memory goes with the connection."""
+    producer = plane.environment(same_host_path=same_host)
+    consumer = other_plane.environment(same_host_path=same_host)
     partition = producer.create_result_partition(PID, 1, flush_timeout_ms=1)
-    gate = connect(planes[1], producer, consumer, [(PID, 0)], local=False)
+    gate = connect(other_plane, producer, consumer, [(PID, 0)], local=False)
     values = [bytes([number]) * 5000 for number in range(100)]
 
     def produce():
-        planes[0].writing(partition, "GLOBAL").write(*values)
+        plane.writing(partition, "GLOBAL").write(*values)
         partition.finish()
 
     background = Background(produce)
-    reading = planes[1].reading(gate)
+    reading = other_plane.reading(gate)
     reading.until(lambda seen: seen.values[0])
-    assert is_mapped() == (same_host and kinds == ("native", "native"))
+    assert is_mapped() == same_host
     assert reading.to_end().values[0] == values
     background.result()
     gate.close()
     partition.release()
     assert_all_returned(producer, consumer)
-    for plane in planes:
-        plane.close()
+    other_plane.close()
     eventually(lambda: not is_mapped(), "the producer's memory is mapped still")
 
 

@@ -74,6 +74,22 @@ MESSAGES = st.one_of(
     st.builds(wire.BacklogAnnouncement, INTS, IDS),
     st.builds(wire.NewBufferSize, INTS, IDS),
     st.builds(wire.SegmentId, INTS, INTS, IDS),
+    st.just(wire.UseSharedMemory()),
+    st.builds(
+        wire.BufferReference,
+        st.builds(
+            wire.BufferHeader,
+            IDS,
+            INTS,
+            INTS,
+            INTS,
+            st.integers(0, 255),
+            st.just(value=False),
+            st.integers(1, 2**31 - 1),
+        ),
+        st.integers(0, 2**64 - 1),
+    ),
+    st.builds(wire.ReturnReferences, INTS),
 )
 BUFFERS = st.tuples(
     st.builds(
@@ -160,7 +176,7 @@ def test_garbage_is_refused_or_awaited(data):
     assert len(data) < 9 or data[4:8] == b"\xba\xdc\x0f\xfe"
 
 
-@given(st.integers(1, 12), st.binary(max_size=120))
+@given(st.integers(1, 15), st.binary(max_size=120))
 def test_garbage_bodies(message_id, body):
     """A body is either a message, whose bytes it is, or a corrupt stream."""
     try:

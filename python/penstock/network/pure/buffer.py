@@ -93,6 +93,17 @@ class Buffer:
         if last:
             self._recycler.recycle(self.segment)
 
+    def exchange(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
+        """Give the recycler another segment now; its own one goes to ``recycler`` at the end.
+
+        Raises:
+            IllegalStateError: the caller's reference is not the only one.
+        """
+        if self._references != 1:
+            raise IllegalStateError(f"a buffer with {self._references} references")
+        previous, self._recycler = self._recycler, recycler
+        previous.recycle(segment)
+
     @property
     def capacity(self) -> int:
         """Most bytes it may hold; may be lowered, never raised beyond the segment."""

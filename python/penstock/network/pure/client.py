@@ -22,9 +22,10 @@ from penstock.network.data_type import DataType
 from penstock.network.pure import same_host, wire
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ClientHandshake
+from penstock.network.pure.lending import Borrower
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.network.pure.buffer import Buffer
     from penstock.network.pure.event_loop import EventLoop, Timer
@@ -130,6 +131,7 @@ class PartitionRequestClient:
         self._waited_ms: dict[bytes, int] = {}
         self._connecting: _Connecting | None = None
         self._connection: Connection | None = None
+        self._borrower: Borrower | None = None
         self._incoming: Buffer | None = None
         self._unsent: list[tuple[RemoteInputChannel, wire.Message]] = []
 
@@ -205,8 +207,19 @@ class PartitionRequestClient:
             tls=tls.connect() if tls is not None else None,
         )
 
-    def on_open(self) -> None:
-        """The peer has proved itself: send what was asked for meanwhile."""
+    def descriptors_to_show(self) -> Sequence[int]:
+        """Consumers show nothing."""
+        return ()
+
+    def on_open(self, shown: Sequence[int]) -> None:
+        """The peer has proved itself: map what it shows, send what was asked for meanwhile."""
+        if shown and self._connection is not None:
+            try:
+                self._borrower = Borrower(shown)
+            except OSError as error:
+                logger.warning("buffers of %s come by the socket: %s", self._peer, error)
+            else:
+                self._connection.send(wire.UseSharedMemory())
         for channel in list(self._channels.values()):
             self._send_request(channel)
         unsent, self._unsent = self._unsent, []
@@ -252,18 +265,13 @@ class PartitionRequestClient:
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
         """Find room for a payload; without a channel it is skipped."""
-        try:
-            data_type = DataType(header.data_type)
-        except ValueError as error:
-            raise CorruptStreamError(f"no buffer has the data type {header.data_type}") from error
+        data_type = _data_type(header)
         if header.is_compressed:
             raise CorruptStreamError(
                 f"'{self._peer}' sends compressed buffers, which the pure runtime cannot read; set "
                 "taskmanager.network.compression.codec to 'none' where it runs, or "
                 "PENSTOCK_RUNTIME to 'native' here"
             )
-        if data_type is DataType.NONE:
-            raise CorruptStreamError(f"unacceptable {header}")
         channel = self._channels.get(header.receiver)
         if channel is None or (header.size == 0 and data_type.is_buffer):
             return None
@@ -295,8 +303,37 @@ class PartitionRequestClient:
                     channel.on_backlog(message.backlog)
             case wire.ErrorResponse():
                 self._on_error(message)
+            case wire.BufferReference():
+                self._on_reference(message)
             case _:
                 raise CorruptStreamError(f"{type(message).__name__} is no server's message")
+
+    def _on_reference(self, reference: wire.BufferReference) -> None:
+        """Copy what a reference refers to into a buffer of its channel."""
+        header, borrower = reference.header, self._borrower
+        if borrower is None:
+            raise CorruptStreamError("a reference to memory not shown")
+        if borrower.borrow():
+            self._loop.post(self._return_references)
+        if not _data_type(header).is_buffer:
+            raise CorruptStreamError(f"a reference to {header}")
+        channel = self._channels.get(header.receiver)
+        buffer = channel.buffer_for(header) if channel is not None else None
+        if channel is None or buffer is None:
+            return
+        try:
+            borrower.copy(reference.offset, buffer.segment.view[: header.size])
+        except NetworkError:
+            buffer.recycle()
+            raise
+        channel.on_buffer(buffer, header.sequence_number, header.backlog)
+
+    def _return_references(self) -> None:
+        """Tell the producer, once a turn of the loop, which buffers it may use again."""
+        if self._borrower is not None and self._connection is not None:
+            count = self._borrower.take_owed()
+            if count:
+                self._connection.send(wire.ReturnReferences(count))
 
     def _on_error(self, message: wire.ErrorResponse) -> None:
         error = message.error
@@ -335,10 +372,15 @@ class PartitionRequestClient:
     def on_closed(self, error: Exception | None) -> None:
         """Every channel of the connection fails; a payload that had begun is dropped."""
         self._connection = None
+        if self._borrower is not None:
+            self._borrower.close()
+            self._borrower = None
         incoming, self._incoming = self._incoming, None
         if incoming is not None:
             incoming.recycle()
-        if error is not None:
+        if isinstance(error, NetworkError):
+            self._fail_all(error)
+        elif error is not None:
             self._fail_all(PartitionConnectionError(str(error)))
 
     def _fail_all(self, error: NetworkError) -> None:
@@ -358,6 +400,16 @@ class PartitionRequestClient:
         if self._connection is not None:
             self._connection.close(None)
         self._fail_all(PartitionConnectionError("the network environment was closed"))
+
+
+def _data_type(header: wire.BufferHeader) -> DataType:
+    try:
+        data_type = DataType(header.data_type)
+    except ValueError as error:
+        raise CorruptStreamError(f"no buffer has the data type {header.data_type}") from error
+    if data_type is DataType.NONE:
+        raise CorruptStreamError(f"unacceptable {header}")
+    return data_type
 
 
 class ConnectionManager:

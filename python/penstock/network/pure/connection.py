@@ -10,12 +10,16 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.errors import AuthenticationError, CorruptStreamError, IllegalStateError
+from penstock.errors import (
+    AuthenticationError,
+    IllegalStateError,
+    NetworkError,
+)
 from penstock.network.pure import same_host, wire
 from penstock.network.pure.frame_decoder import FrameDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.network.pure.event_loop import EventLoop
     from penstock.network.pure.handshake import Handshake
@@ -53,8 +57,11 @@ def _configure(sock: socket.socket) -> None:
 class ConnectionHandler(Protocol):
     """The role of a connection: server or client.  Called on the loop's thread."""
 
-    def on_open(self) -> None:
-        """The peer has proved itself."""
+    def descriptors_to_show(self) -> Sequence[int]:
+        """Return what goes to a peer of this host along with the server's proof."""
+
+    def on_open(self, shown: Sequence[int]) -> None:
+        """The peer has proved itself, and has shown descriptors that are closed afterwards."""
 
     def on_message(self, message: wire.Message) -> None:
         """A message arrived."""
@@ -97,6 +104,9 @@ class Connection:
         self._decoder = FrameDecoder(handler, accepts_buffers=accepts_buffers)
         self._outgoing: deque[tuple[memoryview, Callable[[], None] | None]] = deque()
         self._outgoing_bytes = 0
+        self._shown: list[int] = []
+        """Descriptors that came with the handshake."""
+        self._awaits_descriptors = accepts_buffers and sock.family == socket.AF_UNIX
         self._mask = selectors.EVENT_READ
         self._closed = False
         self._close_when_sent = False
@@ -122,8 +132,12 @@ class Connection:
 
     def send(self, message: wire.Message) -> None:
         """Send a message."""
-        self._enqueue(wire.encode(message), None)
+        self.queue(message)
         self._write()
+
+    def queue(self, message: wire.Message) -> None:
+        """Queue a message without sending yet."""
+        self._enqueue(wire.encode(message), None)
 
     def queue_buffer(
         self, header: wire.BufferHeader, payload: memoryview, done: Callable[[], None]
@@ -152,6 +166,7 @@ class Connection:
         self._timer.cancel()
         self._loop.unregister(self._socket)
         self._socket.close()
+        self._close_shown()
         outgoing, self._outgoing = self._outgoing, deque()
         for _, done in outgoing:
             if done is not None:
@@ -171,7 +186,7 @@ class Connection:
         for _ in range(_RECEIVES_PER_TURN):
             buffer = self._loop.receive_buffer
             try:
-                count = self._socket.recv_into(buffer)
+                count = self._receive(buffer)
             except BlockingIOError:
                 return
             except OSError as error:
@@ -182,11 +197,26 @@ class Connection:
                 return
             try:
                 self._consume(self._decrypt(buffer[:count]))
-            except (CorruptStreamError, AuthenticationError, IllegalStateError) as error:
-                logger.warning("dropping the connection with %s: %s", self.peer, error)
-                self.close(type(error)(f"{error} (on the connection with '{self.peer}')"))
+            except (NetworkError, AuthenticationError, IllegalStateError) as error:
+                # Its text alone: whoever kept the error would keep the buffers in its frames.
+                text = str(error)
+                logger.warning("dropping the connection with %s: %s", self.peer, text)
+                self.close(type(error)(f"{text} (on the connection with '{self.peer}')"))
             if self._closed or count < len(buffer):
                 return
+
+    def _receive(self, into: memoryview) -> int:
+        if self._handshake is None or not self._awaits_descriptors:
+            # Descriptors that nobody waits for are closed by the kernel.
+            return self._socket.recv_into(into)
+        count, shown = same_host.receive(self._socket, into)
+        self._shown += shown
+        return count
+
+    def _close_shown(self) -> None:
+        shown, self._shown = self._shown, []
+        for descriptor in shown:
+            os.close(descriptor)
 
     def _decrypt(self, data: memoryview) -> memoryview:
         tls = self._tls
@@ -223,14 +253,35 @@ class Connection:
             received, self._handshake_bytes = bytes(self._handshake_bytes), bytearray()
             answer, done = handshake.answer(received)
             if answer:
-                self._enqueue(answer, None)
-                self._write()
-            if done:
+                self._answer(answer, is_proof=done)
+            if done and not self._closed:
                 self._handshake = None
                 self._timer.cancel()
-                self._handler.on_open()
+                try:
+                    self._handler.on_open(self._shown)
+                finally:
+                    self._close_shown()
         if len(data) and not self._closed:
             self._decoder.feed(data)
+
+    def _answer(self, answer: bytes, *, is_proof: bool) -> None:
+        # The descriptors belong to the proof, so nothing may wait before it.
+        if is_proof and self._socket.family == socket.AF_UNIX and not self._outgoing:
+            answer = self._show(answer)
+        if answer:
+            self._enqueue(answer, None)
+            self._write()
+
+    def _show(self, proof: bytes) -> bytes:
+        """Send a proof with descriptors, if there are any; return what is left to send."""
+        descriptors = self._handler.descriptors_to_show()
+        if not descriptors:
+            return proof
+        try:
+            return proof[socket.send_fds(self._socket, [proof], descriptors) :]
+        except OSError as error:
+            logger.warning("buffers go to %s by the socket: %s", self.peer, error)
+            return proof
 
     def _enqueue(self, data: bytes | memoryview, done: Callable[[], None] | None) -> None:
         if self._closed:

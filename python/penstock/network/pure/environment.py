@@ -100,7 +100,9 @@ class NetworkEnvironment:
                 debloat_samples,
             )
         self._temp_directories = tuple(temp_directories)
-        self._pool = NetworkBufferPool(num_segments, segment_size, request_timeout_ms)
+        self._pool = self._make_pool(
+            num_segments, segment_size, request_timeout_ms, same_host_path=same_host_path
+        )
         self._partitions = ResultPartitionManager()
         self._gates: set[SingleInputGate] = set()
         self._lock = threading.Lock()
@@ -112,6 +114,7 @@ class NetworkEnvironment:
                 bind_host,
                 token,
                 self._partitions,
+                self._pool,
                 partition_request_timeout_ms,
                 handshake_timeout_ms=handshake_timeout_ms,
                 same_host_path=same_host_path,
@@ -119,6 +122,7 @@ class NetworkEnvironment:
             )
         except OSError:
             self._loop.close(lambda: None)
+            self._pool.destroy()
             raise
         self._connections = ConnectionManager(
             self._loop,
@@ -130,6 +134,21 @@ class NetworkEnvironment:
             tls=tls,
         )
         self._flusher = OutputFlusher(f"penstock-flusher-{executor_id}")
+
+    def _make_pool(
+        self, num_segments: int, segment_size: int, timeout_ms: int, *, same_host_path: bool
+    ) -> NetworkBufferPool:
+        """Make the buffers: where consumers of this host can read them, if any may come."""
+        if same_host_path:
+            try:
+                return NetworkBufferPool(num_segments, segment_size, timeout_ms, is_shared=True)
+            except OSError as error:
+                logger.warning(
+                    "buffers of %s go to executors of this host by sockets: %s",
+                    self.executor_id,
+                    error,
+                )
+        return NetworkBufferPool(num_segments, segment_size, timeout_ms)
 
     @property
     def address(self) -> tuple[str, int]:

@@ -17,7 +17,7 @@ _SCALARS = {(code, order): struct.Struct(order + code) for code in "Hhiqfd" for 
 
 
 class MemorySegment:
-    """Bytes on the Python heap or in an anonymous mapping outside it.
+    """Bytes on the Python heap or in a mapping outside it.
 
     Scalars: ``get_int(index)``/``put_int(index, value)`` in native order, ``…_little_endian``
     and ``…_big_endian`` in the named one.  An access outside the segment raises IndexError and
@@ -38,7 +38,7 @@ class MemorySegment:
 
     def __init__(
         self,
-        memory: bytearray | mmap.mmap,
+        memory: bytearray | mmap.mmap | memoryview,
         *,
         size: int | None = None,
         owner: object = None,
@@ -56,7 +56,7 @@ class MemorySegment:
             gives_views: Whether ``wrap_range`` is allowed.
             strict_free: Whether a second ``free`` raises, for tests of ownership.
         """
-        self._memory: bytearray | mmap.mmap | None = memory
+        self._memory: bytearray | mmap.mmap | memoryview | None = memory
         self._heap = isinstance(memory, bytearray)
         self._size = len(memory) if size is None else size
         self._cleaner = cleaner

@@ -21,6 +21,7 @@ from penstock.errors import IllegalStateError, InsufficientBuffersError
 from penstock.network.pure.availability import AvailabilityFuture, AvailabilityHelper
 from penstock.network.pure.local_buffer_pool import LocalBufferPool
 from penstock.network.pure.memory_segment import MemorySegment
+from penstock.network.pure.shared_memory import SharedMemory, SharedSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,14 +36,25 @@ class NetworkBufferPool:
     """Hands segments to local pools, and exclusive ones to channels."""
 
     def __init__(
-        self, num_segments: int, segment_size: int, request_timeout_ms: int = 30_000
+        self,
+        num_segments: int,
+        segment_size: int,
+        request_timeout_ms: int = 30_000,
+        *,
+        is_shared: bool = False,
     ) -> None:
-        """Allocate ``num_segments`` segments of ``segment_size`` bytes at once."""
+        """Allocate ``num_segments`` segments of ``segment_size`` bytes at once.
+
+        Raises:
+            OSError: other processes were to read them, and the system has no such memory.
+        """
         if num_segments < 0 or segment_size <= 0:
             raise ValueError(f"{num_segments} segments of {segment_size} bytes")
         if request_timeout_ms <= 0:
             raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
         self.segment_size = segment_size
+        self.memory = SharedMemory(num_segments * segment_size) if is_shared else None
+        """Where all segments lie, one behind the other, if other processes can read them."""
         self._total = num_segments
         self._request_timeout_ms = request_timeout_ms
         self._factory_lock = threading.RLock()
@@ -57,7 +69,12 @@ class NetworkBufferPool:
         allocated = 0
         try:
             for _ in range(num_segments):
-                self._free.append(MemorySegment.allocate_heap(segment_size))
+                if self.memory is None:
+                    segment = MemorySegment.allocate_heap(segment_size)
+                else:
+                    place = allocated * segment_size
+                    segment = SharedSegment(self.memory, place, segment_size)
+                self._free.append(segment)
                 allocated += 1
         except MemoryError as error:
             self._free.clear()
@@ -311,6 +328,9 @@ class NetworkBufferPool:
                 waiting = (self._availability.future, self._surplus.future)
             for segment in segments:
                 segment.free()
+            memory, self.memory = self.memory, None
+            if memory is not None:
+                memory.close()
         self._complete(waiting)
 
     # -- inside ---------------------------------------------------------------------------

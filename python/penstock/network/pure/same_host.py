@@ -10,6 +10,7 @@ asked for on either path all the same.
 
 from __future__ import annotations
 
+import array
 import logging
 import os
 import socket
@@ -25,6 +26,8 @@ _SEND_BUFFER_BYTES = 1 << 20
 
 _LISTEN_BACKLOG = 1024
 _PEER_CREDENTIALS = struct.Struct("3i")
+_DESCRIPTORS_SPACE = socket.CMSG_SPACE(3 * array.array("i").itemsize)
+"""Room for more descriptors than anybody shows, so that too many are seen to be."""
 
 
 def _name_of(address: tuple[str, int]) -> bytes:
@@ -78,6 +81,17 @@ def _dial(address: tuple[str, int]) -> socket.socket:
 def configure(sock: socket.socket) -> None:
     """Let more than one buffer be on its way."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+
+
+def receive(sock: socket.socket, into: memoryview) -> tuple[int, list[int]]:
+    """Receive bytes and the descriptors that come along; return how many bytes, and those."""
+    flags = socket.MSG_CMSG_CLOEXEC
+    count, ancillary, _, _ = sock.recvmsg_into([into], _DESCRIPTORS_SPACE, flags)
+    descriptors = array.array("i")
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(data)
+    return count, descriptors.tolist()
 
 
 def _wildcard(address: tuple[str, int]) -> tuple[str, int] | None:

@@ -17,12 +17,14 @@ from penstock.network.data_type import DataType
 from penstock.network.pure import same_host, wire
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ServerHandshake
+from penstock.network.pure.lending import Lender
 from penstock.network.pure.task_event_queue import check_task_event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.network.pure.event_loop import EventLoop, Timer
+    from penstock.network.pure.network_buffer_pool import NetworkBufferPool
     from penstock.network.pure.partition_manager import ResultPartitionManager
     from penstock.network.pure.result_partition import AnySubpartitionView, ResultPartition
     from penstock.network.pure.subpartition_view import BufferAndBacklog
@@ -129,9 +131,15 @@ class PartitionRequestQueue:
     """Serves the consumers behind one connection."""
 
     def __init__(
-        self, loop: EventLoop, partitions: ResultPartitionManager, request_timeout_ms: int
+        self,
+        loop: EventLoop,
+        partitions: ResultPartitionManager,
+        pool: NetworkBufferPool,
+        request_timeout_ms: int,
     ) -> None:
         self._loop = loop
+        self._pool = pool
+        self._lender: Lender | None = None
         self._partitions = partitions
         self._request_timeout_ms = request_timeout_ms
         self._connection: Connection | None = None
@@ -149,7 +157,19 @@ class PartitionRequestQueue:
 
     # -- messages -------------------------------------------------------------------------
 
-    def on_open(self) -> None:
+    def descriptors_to_show(self) -> Sequence[int]:
+        """Show the memory where buffers lie, if others can read it."""
+        memory = self._pool.memory
+        if memory is None:
+            return ()
+        try:
+            self._lender = Lender(self._pool, memory)
+        except OSError as error:
+            logger.warning("buffers go by the socket, for memory cannot be shown: %s", error)
+            return ()
+        return self._lender.descriptors
+
+    def on_open(self, shown: Sequence[int]) -> None:
         """Nothing is sent unasked."""
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
@@ -179,6 +199,8 @@ class PartitionRequestQueue:
                 logger.debug("%s has processed all records", message.receiver.hex())
             case wire.TaskEventRequest():
                 self._on_task_event(message)
+            case wire.UseSharedMemory() | wire.ReturnReferences():
+                self._on_lending(message)
             case wire.SegmentId():
                 logger.warning("ignoring a SegmentId: nothing here keeps segments")
             case _:
@@ -195,6 +217,14 @@ class PartitionRequestQueue:
         else:
             reader.resume()
         self.enqueue(reader)
+
+    def _on_lending(self, message: wire.UseSharedMemory | wire.ReturnReferences) -> None:
+        if self._lender is None:
+            raise CorruptStreamError(f"{message} where no memory was shown")
+        if isinstance(message, wire.ReturnReferences):
+            self._lender.take_back(message.count)
+        else:
+            self._lender.accept()
 
     def _on_task_event(self, message: wire.TaskEventRequest) -> None:
         check_task_event(message.event)
@@ -305,18 +335,28 @@ class PartitionRequestQueue:
             if reader.has_more(result):
                 reader.is_queued = True
                 self._available.append(reader)
-            buffer = result.buffer
-            payload = buffer.view()
-            header = wire.BufferHeader(
-                reader.receiver,
-                reader.subpartition,
-                result.sequence_number,
-                result.backlog,
-                buffer.data_type,
-                buffer.is_compressed,
-                len(payload),
-            )
-            connection.queue_buffer(header, payload, buffer.recycle)
+            self._queue(connection, reader, result)
+
+    def _queue(
+        self, connection: Connection, reader: SequenceViewReader, result: BufferAndBacklog
+    ) -> None:
+        """Queue a buffer, or a reference to where it lies."""
+        buffer = result.buffer
+        header = wire.BufferHeader(
+            reader.receiver,
+            reader.subpartition,
+            result.sequence_number,
+            result.backlog,
+            buffer.data_type,
+            buffer.is_compressed,
+            buffer.readable_bytes,
+        )
+        lender = self._lender
+        if lender is not None and (place := lender.place_of(buffer)) is not None:
+            lender.lend(buffer)
+            connection.queue(wire.BufferReference(header, place))
+        else:
+            connection.queue_buffer(header, buffer.view(), buffer.recycle)
 
     def _end_if_released(self, reader: SequenceViewReader) -> None:
         view = reader.view
@@ -336,6 +376,8 @@ class PartitionRequestQueue:
         readers, self._readers = self._readers, {}
         for reader in readers.values():
             reader.release()
+        if self._lender is not None:
+            self._lender.close()
         if self.on_gone is not None:
             self.on_gone()
 
@@ -371,6 +413,7 @@ class TransportServer:
         bind_host: str,
         token: bytes,
         partitions: ResultPartitionManager,
+        pool: NetworkBufferPool,
         partition_request_timeout_ms: int,
         *,
         handshake_timeout_ms: int,
@@ -382,6 +425,7 @@ class TransportServer:
         self._handshake_timeout_ms = handshake_timeout_ms
         self._tls = tls
         self._partitions = partitions
+        self._pool = pool
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._connections: set[Connection] = set()
         family = socket.AF_INET6 if ":" in bind_host else socket.AF_INET
@@ -401,7 +445,7 @@ class TransportServer:
 
     def _on_accepted(self, sock: socket.socket, peer: str) -> None:
         queue = PartitionRequestQueue(
-            self._loop, self._partitions, self._partition_request_timeout_ms
+            self._loop, self._partitions, self._pool, self._partition_request_timeout_ms
         )
         tls = self._tls if sock.family != socket.AF_UNIX else None
         connection = Connection(

@@ -23,7 +23,13 @@ id    message                sent by  body
 11    SegmentId              client   i32 subpartition, i32 segment, receiver 16
 ====  =====================  =======  ====================================================
 
-Ids 12 to 14 are between native executors of one host only: ``docs/formats/same-host.md``.
+Between executors of one host there are three more (``docs/formats/same-host.md``):
+
+====  =====================  =======  ====================================================
+12    UseSharedMemory        client   nothing
+13    BufferReference        server   as a BufferResponse up to its payload, u64 offset
+14    ReturnReferences       client   i32 count
+====  =====================  =======  ====================================================
 
 An error is ``i32 length`` and UTF-8 for each of: class name, message, traceback; then ``i32``
 number of causes and the same three strings for each.
@@ -70,8 +76,12 @@ ACK_ALL_RECORDS_PROCESSED = 8
 BACKLOG_ANNOUNCEMENT = 9
 NEW_BUFFER_SIZE = 10
 SEGMENT_ID = 11
+USE_SHARED_MEMORY = 12
+BUFFER_REFERENCE = 13
+RETURN_REFERENCES = 14
 
 _I32 = struct.Struct(">i")
+_U64 = struct.Struct(">Q")
 _I32_RECEIVER = struct.Struct(">i16s")
 _TWO_I32_RECEIVER = struct.Struct(">ii16s")
 _PARTITION_REQUEST = struct.Struct(">60sii16si")
@@ -187,7 +197,27 @@ class SegmentId:
     receiver: bytes
 
 
-ServerMessage = ErrorResponse | BacklogAnnouncement
+@dataclass(frozen=True, slots=True)
+class UseSharedMemory:
+    """The consumer has mapped what the producer has shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferReference:
+    """A BufferResponse whose payload lies ``offset`` bytes into the shown memory."""
+
+    header: BufferHeader
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnReferences:
+    """The consumer has what the oldest ``count`` references referred to."""
+
+    count: int
+
+
+ServerMessage = ErrorResponse | BacklogAnnouncement | BufferReference
 ClientMessage = (
     PartitionRequest
     | TaskEventRequest
@@ -198,6 +228,8 @@ ClientMessage = (
     | AckAllRecordsProcessed
     | NewBufferSize
     | SegmentId
+    | UseSharedMemory
+    | ReturnReferences
 )
 Message = ServerMessage | ClientMessage
 
@@ -215,9 +247,12 @@ def frame(message_id: int, body: bytes) -> bytes:
 
 def encode_buffer_header(header: BufferHeader) -> bytes:
     """Return the 43 bytes that precede the payload."""
-    return FRAME_HEADER.pack(
-        BUFFER_RESPONSE_HEADER_BYTES + header.size, MAGIC, BUFFER_RESPONSE
-    ) + BUFFER_HEADER.pack(
+    length = BUFFER_RESPONSE_HEADER_BYTES + header.size
+    return FRAME_HEADER.pack(length, MAGIC, BUFFER_RESPONSE) + _encode_buffer_fields(header)
+
+
+def _encode_buffer_fields(header: BufferHeader) -> bytes:
+    return BUFFER_HEADER.pack(
         header.receiver,
         header.subpartition,
         header.sequence_number,
@@ -281,6 +316,13 @@ def encode(message: Message) -> bytes:
                 SEGMENT_ID,
                 _TWO_I32_RECEIVER.pack(message.subpartition, message.segment, message.receiver),
             )
+        case UseSharedMemory():
+            return frame(USE_SHARED_MEMORY, b"")
+        case BufferReference():
+            fields = _encode_buffer_fields(message.header)
+            return frame(BUFFER_REFERENCE, fields + _U64.pack(message.offset))
+        case ReturnReferences():
+            return frame(RETURN_REFERENCES, _I32.pack(message.count))
 
 
 def decode(message_id: int, body: bytes) -> Message:
@@ -322,6 +364,13 @@ def _decode(message_id: int, body: bytes) -> Message:
             return NewBufferSize(*_I32_RECEIVER.unpack(body))
         case 11:
             return SegmentId(*_TWO_I32_RECEIVER.unpack(body))
+        case 12:
+            _expect_length(body, 0)
+            return UseSharedMemory()
+        case 13:
+            return _decode_reference(body)
+        case 14:
+            return ReturnReferences(*_I32.unpack(body))
     raise CorruptStreamError(f"no message has the id {message_id}")
 
 
@@ -342,6 +391,14 @@ def _decode_task_event(body: bytes) -> TaskEventRequest:
     return TaskEventRequest(
         body[4:end], body[end : end + PARTITION_ID_BYTES], body[end + PARTITION_ID_BYTES :]
     )
+
+
+def _decode_reference(body: bytes) -> BufferReference:
+    _expect_length(body, BUFFER_HEADER.size + _U64.size)
+    header = decode_buffer_header(body[: BUFFER_HEADER.size])
+    if header.is_compressed or header.size <= 0:
+        raise CorruptStreamError(f"a reference to {header}")
+    return BufferReference(header, *_U64.unpack_from(body, BUFFER_HEADER.size))
 
 
 def _encode_texts(texts: Sequence[str]) -> bytes:
