@@ -1,7 +1,8 @@
 """Peers that are killed or fall silent at work, in processes of their own (SEMANTICS C6, C10).
 
-Method: a peer writes or reads records of many buffers without end, so that a signal finds it in
-the middle of frames; whatever was on its way, the survivor hears of it and gets every buffer back.
+Method: a peer of either runtime writes or reads records of many buffers without end, so that a
+signal finds it in the middle of frames; whatever was on its way or lent, the survivor hears of it
+and gets every buffer back.
 """
 
 import json
@@ -25,6 +26,7 @@ from contract.plane import (
 )
 
 SCRIPT = Path(__file__).with_name("peer_process.py")
+pytestmark = pytest.mark.usefixtures("no_memory_stays")
 CUTS = [1, 2, 7]
 """Buffers after which the peer is killed."""
 
@@ -36,15 +38,15 @@ def link(request, plane):
 
 
 @contextmanager
-def peer(plane, link, *arguments):
-    """A peer and the first line that it says."""
+def peer(runtime, link, *arguments):
+    """A peer of a runtime, and what it says."""
     path = os.pathsep.join([str(SCRIPT.parents[1]), *sys.path])
-    command = [sys.executable, str(SCRIPT), plane.kind, link, *arguments]
+    command = [sys.executable, str(SCRIPT), runtime, link, *arguments]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "PENSTOCK_RUNTIME": runtime},
     ) as process:
         try:
             yield process, process.stdout
@@ -60,10 +62,10 @@ def gate_on(consumer, address):
     return gate
 
 
-def consuming_peer(plane, link, producer):
+def consuming_peer(runtime, link, producer):
     """A process that reads what an environment produces."""
     host, port = producer.address
-    return peer(plane, link, "consume", host, str(port))
+    return peer(runtime, link, "consume", host, str(port))
 
 
 def writer_of_all_channels(plane, partition):
@@ -74,10 +76,10 @@ def writer_of_all_channels(plane, partition):
 
 
 @pytest.mark.parametrize("cut", CUTS)
-def test_producer_killed_in_mid_frame(plane, link, cut):
+def test_producer_killed_in_mid_frame(plane, other_plane, link, cut):
     """C6, C-11: the channels of a killed producer fail, and every buffer is back."""
     consumer = plane.environment()
-    with peer(plane, link, "produce") as (process, says):
+    with peer(other_plane.kind, link, "produce") as (process, says):
         gate = gate_on(consumer, json.loads(says.readline()))
         for _ in range(cut):
             assert gate.next_buffer(PATIENCE_MS) is not None
@@ -89,11 +91,11 @@ def test_producer_killed_in_mid_frame(plane, link, cut):
     assert_all_returned(consumer)
 
 
-def test_consumer_killed_in_mid_frame(plane, link):
+def test_consumer_killed_in_mid_frame(plane, other_plane, link):
     """C6, C-11: what waited for a killed consumer is recycled, and its writer goes on."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), CHANNELS)
-    with consuming_peer(plane, link, producer) as (process, says):
+    with consuming_peer(other_plane.kind, link, producer) as (process, says):
         write = writer_of_all_channels(plane, partition)
 
         def write_until_consumed():
@@ -113,10 +115,10 @@ def test_consumer_killed_in_mid_frame(plane, link):
     assert_all_returned(producer)
 
 
-def test_silent_producer(plane, link):
+def test_silent_producer(plane, other_plane, link):
     """C6: a half-open connection blocks nobody: closing returns every buffer at once."""
     consumer = plane.environment()
-    with peer(plane, link, "produce") as (process, says):
+    with peer(other_plane.kind, link, "produce") as (process, says):
         gate = gate_on(consumer, json.loads(says.readline()))
         assert gate.next_buffer(PATIENCE_MS) is not None
         process.send_signal(signal.SIGSTOP)
@@ -129,11 +131,11 @@ def test_silent_producer(plane, link):
         consumer.close()
 
 
-def test_silent_consumer(plane, link):
+def test_silent_consumer(plane, other_plane, link):
     """C6: a consumer that stops to read holds up its partition alone, until it is released."""
     producer = plane.environment()
     partition = producer.create_result_partition(partition_id(), CHANNELS)
-    with consuming_peer(plane, link, producer) as (process, says):
+    with consuming_peer(other_plane.kind, link, producer) as (process, says):
         write = writer_of_all_channels(plane, partition)
 
         def write_on():
