@@ -13,7 +13,7 @@ use penstock_memory::{
 
 use crate::environment::EnvironmentCore;
 use crate::gate::{
-    InputChannel, LocalInputChannel, Next, RemoteChannelConfig, RemoteInputChannel,
+    Due, InputChannel, LocalInputChannel, Next, RemoteChannelConfig, RemoteInputChannel,
     SingleInputGate, UnionInputGate, Wait,
 };
 use crate::partition::{
@@ -383,7 +383,7 @@ pub(crate) fn receive_two(channel: &RemoteInputChannel) {
             channel
                 .on_buffer(Some(buffer), sequence_number, NO_BACKLOG)
                 .0,
-            0
+            Due::No
         );
     }
 }

@@ -9,6 +9,17 @@
 
 use penstock_memory::{PooledSegment, UniqueBuffer};
 
+/// When to tell the producer of credits, now that something has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// On a later occasion, if there are any at all.
+    No,
+    /// Once the reader has nothing better to do: the producer waits for nothing.
+    WhenIdle,
+    /// Of so many at once.
+    Now(i32),
+}
+
 /// The buffers and credits of one channel, under its lock.
 pub(super) struct Credits {
     pub(super) exclusive: Vec<PooledSegment>,
@@ -59,13 +70,18 @@ impl Credits {
         true
     }
 
-    /// The credits to announce now that something has arrived: none while the producer holds more
-    /// than has gathered.
-    pub(super) fn on_arrival(&mut self) -> i32 {
-        if self.outstanding > self.unannounced {
-            return 0;
+    /// When to announce the credits that have gathered, now that something has arrived.
+    ///
+    /// Not while the producer holds more than has gathered; and while it holds some and has
+    /// nothing to send, the record that has come goes first.
+    pub(super) fn on_arrival(&mut self, producer_has_more: bool) -> Due {
+        if self.unannounced == 0 || self.outstanding > self.unannounced {
+            Due::No
+        } else if self.outstanding > 0 && !producer_has_more {
+            Due::WhenIdle
+        } else {
+            Due::Now(self.take())
         }
-        self.take()
     }
 
     /// The credits to announce, all of them.

@@ -11,6 +11,7 @@ mod remote_channel;
 mod single;
 mod union;
 
+pub(crate) use credits::Due;
 pub use input_gate::{BufferOrEvent, InputGate, Next};
 pub(crate) use local_channel::LocalInputChannel;
 pub use reader::{Batch, RecordReader};

@@ -11,7 +11,7 @@ use penstock_memory::{
     Buffer, BufferListener, BufferRecycler, DataType, LocalBufferPool, PooledSegment, UniqueBuffer,
 };
 
-use super::credits::Credits;
+use super::credits::{Credits, Due};
 use super::persister::ChannelStatePersister;
 use super::single::{Polled, SingleInputGate};
 use crate::error::{Error, Result};
@@ -287,16 +287,16 @@ impl RemoteInputChannel {
 
     /// A whole buffer or event has arrived; an empty one only carries number and backlog.
     ///
-    /// Returns the credits to announce on this occasion, and the gate if it is to be announced.
+    /// Returns which credits to announce on this occasion, and the gate if it is to be announced.
     pub(crate) fn on_buffer(
         &self,
         buffer: Option<Buffer>,
         sequence_number: i32,
         backlog: i32,
-    ) -> (i32, Option<Arc<SingleInputGate>>) {
+    ) -> (Due, Option<Arc<SingleInputGate>>) {
         let mut state = self.state.lock();
         if state.released {
-            return (0, None);
+            return (Due::No, None);
         }
         let expected = state.expected_sequence_number;
         if sequence_number != expected {
@@ -308,7 +308,7 @@ impl RemoteInputChannel {
                  {sequence_number} from {}",
                 self.address
             )));
-            return (0, None);
+            return (Due::No, None);
         }
         state.expected_sequence_number = expected.wrapping_add(1);
         let mut notify = None;
@@ -346,7 +346,7 @@ impl RemoteInputChannel {
         if let Ok(backlog) = usize::try_from(backlog) {
             self.require(&mut state.credits, backlog);
         }
-        let credits = state.credits.on_arrival();
+        let due = state.credits.on_arrival(backlog > 0);
         drop(state);
         let waiting = notify.and_then(|priority| {
             let gate = self.gate.upgrade()?;
@@ -356,17 +356,17 @@ impl RemoteInputChannel {
             }
             gate.enqueue(self.index, false).then_some(gate)
         });
-        (credits, waiting)
+        (due, waiting)
     }
 
-    /// The producer says how much waits; returns the credits to announce on this occasion.
-    pub(crate) fn on_backlog(&self, backlog: usize) -> i32 {
+    /// The producer says how much waits; returns which credits to announce on this occasion.
+    pub(crate) fn on_backlog(&self, backlog: usize) -> Due {
         let mut state = self.state.lock();
         if state.released {
-            return 0;
+            return Due::No;
         }
         self.require(&mut state.credits, backlog);
-        state.credits.on_arrival()
+        state.credits.on_arrival(backlog > 0)
     }
 
     /// Obtains buffers for what waits at the producer, as far as there are any.

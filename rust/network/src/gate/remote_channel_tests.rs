@@ -109,7 +109,7 @@ fn floating_buffers_follow_the_backlog() {
 fn credits_match_buffers() {
     let fixture = Fixture::new(2, 4);
     let channel = &fixture.channel;
-    assert_eq!(channel.on_backlog(4), 4);
+    assert_eq!(channel.on_backlog(4), Due::Now(4));
     assert_eq!(channel.take_credits(), 0);
     // Floating buffers go out first, then the exclusive ones.
     let mut taken = fixture.buffers(6);
@@ -125,6 +125,26 @@ fn credits_match_buffers() {
     assert_eq!(channel.take_credits(), 2);
     drop(taken);
     assert_eq!(fixture.pool.available_segments(), 4);
+}
+
+/// C-7: credit is put off while the producer has some left and nothing to send, and never beyond.
+#[test]
+fn credit_comes_after_the_record_that_it_follows() {
+    let fixture = Fixture::new(2, 4);
+    let channel = &fixture.channel;
+    let arrive = |number, backlog| {
+        let mut unique = channel.take_buffer().unwrap().unwrap();
+        unique.append(&[1; 8]);
+        let buffer = unique.into_buffer(DataType::DataBuffer);
+        let (due, _) = channel.on_buffer(Some(buffer), number, backlog);
+        let credits = &channel.state.lock().credits;
+        let known = credits.outstanding + credits.unannounced;
+        assert_eq!(known as usize, credits.available(), "after buffer {number}");
+        due
+    };
+    assert_eq!(arrive(0, 0), Due::WhenIdle);
+    assert_eq!(arrive(1, 0), Due::Now(2), "none was left");
+    assert_eq!(arrive(2, 1), Due::Now(2), "one waits");
 }
 
 /// Sequence numbers are checked and wrap as 32 bits do; an empty buffer counts too.

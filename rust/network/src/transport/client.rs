@@ -12,7 +12,7 @@ use super::receivers::ReceiverMap;
 use super::socket::Peer;
 use crate::error::{Error, Result};
 use crate::event::MAX_EVENT_BYTES;
-use crate::gate::{RemoteInputChannel, SingleInputGate};
+use crate::gate::{Due, RemoteInputChannel, SingleInputGate};
 use crate::sync::Arc;
 use crate::wire::{
     BUFFER_REFERENCE, BUFFER_RESPONSE, BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse,
@@ -35,6 +35,8 @@ pub(super) struct ClientChannels {
     held: Vec<Arc<SingleInputGate>>,
     held_frames: usize,
     held_bytes: usize,
+    /// Channels with credits to announce when the reader is idle.
+    owing: Vec<ReceiverId>,
     /// Reads what the producer sends references to.
     borrower: Option<Borrower>,
 }
@@ -148,6 +150,20 @@ impl ClientChannels {
         }
     }
 
+    /// Whether there are credits to announce when the reader is idle.
+    pub(super) fn owes(&self) -> bool {
+        !self.owing.is_empty()
+    }
+
+    /// Tells the producer of the credits that were put off.
+    pub(super) fn announce_owed(&mut self, outbound: &mut Outbound) {
+        for receiver in self.owing.drain(..) {
+            if let Some(channel) = self.channels.get(&receiver) {
+                announce(receiver, channel.take_credits(), outbound);
+            }
+        }
+    }
+
     /// Wakes the readers of what has arrived.
     ///
     /// While the socket has more, a few frames are gathered for one wake-up: a reader that is
@@ -238,15 +254,23 @@ impl ClientChannels {
     fn on_arrived(
         &mut self,
         response: &BufferResponse,
-        (credits, gate): (i32, Option<Arc<SingleInputGate>>),
+        (due, gate): (Due, Option<Arc<SingleInputGate>>),
         outbound: &mut Outbound,
     ) {
-        announce(response.receiver, credits, outbound);
+        self.on_due(response.receiver, due, outbound);
         self.held.extend(gate);
         self.held_frames += 1;
         self.held_bytes += response.size as usize;
         if self.held_frames >= MAX_HELD_FRAMES || self.held_bytes >= MAX_HELD_BYTES {
             self.announce_gates();
+        }
+    }
+
+    fn on_due(&mut self, receiver: ReceiverId, due: Due, outbound: &mut Outbound) {
+        match due {
+            Due::No => {}
+            Due::WhenIdle => self.owing.push(receiver),
+            Due::Now(credit) => announce(receiver, credit, outbound),
         }
     }
 
@@ -305,7 +329,8 @@ impl ClientChannels {
                 let backlog = usize::try_from(backlog)
                     .map_err(|_| Error::CorruptStream(format!("a backlog of {backlog} buffers")))?;
                 if let Some(channel) = self.channels.get(&receiver) {
-                    announce(receiver, channel.on_backlog(backlog), outbound);
+                    let due = channel.on_backlog(backlog);
+                    self.on_due(receiver, due, outbound);
                 }
                 Ok(())
             }

@@ -198,6 +198,7 @@ impl Connection {
         // Also when that was the end: some channel may have come to its own end before.
         if let Side::Client(channels) = &mut self.side {
             channels.announce_gates();
+            channels.announce_owed(&mut self.outbound);
             channels.return_references(&mut self.outbound);
         }
         received
@@ -243,7 +244,8 @@ impl Connection {
         }
     }
 
-    /// Lets the reader of a gate receive, up to its turn's worth, and answer with credits.
+    /// Lets the reader of a gate receive, up to its turn's worth, and answer with the credits that
+    /// the producer may be in want of.
     pub(super) fn receive_now(&mut self) -> Received {
         if !matches!(self.phase, Phase::Open) || self.failure.is_some() {
             return Received::Failed;
@@ -260,6 +262,19 @@ impl Connection {
                 Received::Failed
             }
         }
+    }
+
+    /// Whether the reader that receives is to `send_owed` before it sleeps.
+    pub(super) fn owes(&self) -> bool {
+        matches!(&self.side, Side::Client(channels) if channels.owes())
+    }
+
+    /// Sends the credits that were put off; false when the I/O thread has to go on.
+    pub(super) fn send_owed(&mut self) -> bool {
+        if let Side::Client(channels) = &mut self.side {
+            channels.announce_owed(&mut self.outbound);
+        }
+        self.transmit_now()
     }
 
     fn read_reader_turn(&mut self) -> Result<Received> {
@@ -347,7 +362,7 @@ impl Connection {
         if let Side::Server(readers) = &mut self.side {
             readers.take_news(&mut self.outbound);
         }
-        match self.write_up_to(1) {
+        match self.write_up_to(1).and_then(|()| self.take_credits_ahead()) {
             Ok(()) => !self.has_unsent() && !self.unhandled,
             Err(error) => {
                 self.failure = Some(error);
@@ -398,6 +413,19 @@ impl Connection {
                 self.look_out()?;
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Reads credits that have come before the next record is in want of them, when the I/O thread
+    /// does not look out.
+    fn take_credits_ahead(&mut self) -> Result<()> {
+        if let Side::Server(readers) = &mut self.side
+            && readers.take_spent()
+            && matches!(self.lookout, Lookout::Ticks { .. })
+            && !self.unhandled
+        {
+            self.take_credits()?;
         }
         Ok(())
     }

@@ -132,13 +132,13 @@ fn flushed(partition: &PartitionShared, bytes: &[u8]) {
     }
 }
 
-/// A producer's frame.
+/// A frame of a producer that has nothing more to send.
 fn frame(sequence_number: i32, data_type: DataType, payload: &[u8]) -> Vec<u8> {
     let response = BufferResponse {
         receiver: RECEIVER,
         subpartition: 0,
         sequence_number,
-        backlog: -1,
+        backlog: 0,
         data_type: data_type.ordinal(),
         compressed: false,
         size: payload.len() as u32,
@@ -290,6 +290,35 @@ fn arrivals_find_the_reader() {
     });
 }
 
+/// C-7: credit that the producer is in no want of is announced before the reader sleeps.
+#[test]
+fn credit_that_was_put_off_is_announced() {
+    loom::model(|| {
+        let environment = Arc::new(EnvironmentCore::detached());
+        let backstop = Arc::new(SocketSet::new().unwrap());
+        let (gate, _shared, mut far) = gate_at_socket(&environment, &backstop);
+        let peer = {
+            let (gate, backstop) = (Arc::clone(&gate), Arc::clone(&backstop));
+            thread::spawn(move || {
+                let waiting = gate.waiting();
+                let sets = [waiting.set(), &*backstop];
+                arrive(&mut far, &frame(0, DataType::DataBuffer, &[1]), &sets);
+                while count(&mut far) == 0 {
+                    thread::yield_now();
+                }
+                let end = frame(1, DataType::EndOfPartition, &END_OF_PARTITION_BYTES);
+                arrive(&mut far, &end, &sets);
+                far
+            })
+        };
+        while let Next::Buffer(next) = gate.poll(Wait::Forever).unwrap() {
+            drop(next.buffer);
+        }
+        drop(peer.join().unwrap());
+        gate.close();
+    });
+}
+
 /// C9: `wakeup` and `close` reach a reader that is about to sleep at its sockets.
 #[test]
 fn reader_at_its_sockets_is_woken_and_cancelled() {
@@ -324,9 +353,6 @@ fn credit_that_was_not_looked_for_is_found() {
             connection.set = Some(Arc::clone(&set));
             connection.lookout = super::backstop::Lookout::Ticks { seen: 0 };
         }
-        // The credit is spent.
-        flushed(&partition, &[1]);
-        assert_eq!(count(&mut far), BUFFER_RESPONSE_BYTES + 1);
         let done = Arc::new(Mutex::new(false));
         let io = {
             let (set, shared, done) = (Arc::clone(&set), Arc::clone(&shared), Arc::clone(&done));
@@ -344,7 +370,11 @@ fn credit_that_was_not_looked_for_is_found() {
         };
         let writer = {
             let partition = Arc::clone(&partition);
-            thread::spawn(move || flushed(&partition, &[2]))
+            thread::spawn(move || {
+                // That spends the credit.
+                flushed(&partition, &[1]);
+                flushed(&partition, &[2]);
+            })
         };
         let credit = Message::AddCredit {
             credit: 1,
@@ -358,7 +388,7 @@ fn credit_that_was_not_looked_for_is_found() {
         // The writer leaves it to the I/O thread when that has the connection.
         transport.post(Command::Close);
         serve(&transport, |_| turn(&shared, &context));
-        assert_eq!(count(&mut far), BUFFER_RESPONSE_BYTES + 1);
+        assert_eq!(count(&mut far), 2 * (BUFFER_RESPONSE_BYTES + 1));
         assert!(matches!(shared.lock().phase, Phase::Open));
     });
 }

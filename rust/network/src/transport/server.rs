@@ -69,6 +69,8 @@ pub(super) struct ServerReaders {
     available: VecDeque<u32>,
     /// Set when a reader has come to wait for the consumer.
     waiting: bool,
+    /// Set when a reader has spent its last credit.
+    spent: bool,
     /// Set when the consumer has said something that changed what can be sent now.
     moved: bool,
 }
@@ -84,6 +86,7 @@ impl ServerReaders {
             free: Vec::new(),
             available: VecDeque::new(),
             waiting: false,
+            spent: false,
             moved: false,
         }
     }
@@ -101,6 +104,11 @@ impl ServerReaders {
     /// Whether a reader has come to wait for the consumer since the last call.
     pub(super) fn take_waiting(&mut self) -> bool {
         std::mem::take(&mut self.waiting)
+    }
+
+    /// Whether a reader has spent its last credit since the last call.
+    pub(super) fn take_spent(&mut self) -> bool {
+        std::mem::take(&mut self.spent)
     }
 
     /// Whether what the consumer has said since the last call made a difference at once.
@@ -269,6 +277,7 @@ impl ServerReaders {
                 if reader.credits < 0 {
                     return Err(Error::IllegalState("no credit available".into()));
                 }
+                self.spent |= reader.credits == 0;
             }
             let mut buffer = next.buffer;
             reader.blocked = buffer.data_type().is_blocking_upstream();

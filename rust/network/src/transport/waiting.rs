@@ -19,6 +19,10 @@
 //! it.  A reader that is told, or finds it reported, reads until the socket has no more, or leaves
 //! the rest to be seen by the I/O thread within a tick.
 //!
+//! **What has come goes first.**  Credits that the producer is in no want of are announced when the
+//! reader is about to sleep.  It may not come back for long: a producer that spends the credit it
+//! has left is told of the rest by whoever receives what it sent.
+//!
 //! **Nobody waits for a reader.**  What a reader does not come back for within a tick is taken by
 //! the I/O thread, so that credits, priority events and other channels do not depend on how long
 //! user code takes.
@@ -61,6 +65,8 @@ struct Role {
     ready: Vec<usize>,
     /// Connections that have more than was read.
     unread: Vec<usize>,
+    /// Connections whose producers are to be told of credits.
+    owing: Vec<usize>,
 }
 
 impl std::fmt::Debug for Sockets {
@@ -170,10 +176,26 @@ impl Waiting {
 }
 
 impl Sockets {
+    /// A connection in the set; `None` when it is gone, its socket with it.
+    fn connection(&self, token: usize) -> Option<Arc<Mutex<Connection>>> {
+        self.connections.lock().get(&token).and_then(Weak::upgrade)
+    }
+
     /// Sleeps until something comes, and receives it.
     fn receive(&self, role: &mut Role, timeout: Option<Duration>) {
-        let Role { ready, unread } = role;
+        let Role {
+            ready,
+            unread,
+            owing,
+        } = role;
         ready.clear();
+        for token in owing.drain(..) {
+            if let Some(shared) = self.connection(token)
+                && !shared.lock().send_owed()
+            {
+                self.transport.post(Command::Transmit(token));
+            }
+        }
         // What was left is no reason to forget the other sockets.
         let timeout = if unread.is_empty() {
             timeout
@@ -185,9 +207,7 @@ impl Sockets {
         unread.retain(|token| !ready.contains(token));
         ready.append(unread);
         for &token in &*ready {
-            // Gone, its socket with it.
-            let known = self.connections.lock().get(&token).and_then(Weak::upgrade);
-            let Some(shared) = known else {
+            let Some(shared) = self.connection(token) else {
                 continue;
             };
             let mut connection = shared.lock();
@@ -208,6 +228,9 @@ impl Sockets {
             };
             let command =
                 command.or_else(|| connection.has_unsent().then_some(Command::Transmit(token)));
+            if connection.owes() {
+                owing.push(token);
+            }
             drop(connection);
             if let Some(command) = command {
                 self.transport.post(command);
