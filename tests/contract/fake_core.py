@@ -60,6 +60,9 @@ class FakePartition:
         core.objects[id(self)] = self
         self._handle = capsule(id(self), b"penstock.partition")
 
+    def _attach(self, writer):
+        self.writer = writer
+
     def bytes_of(self, subpartition):
         """All committed bytes; an event stands there as itself."""
         return b"".join(

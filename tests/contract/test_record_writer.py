@@ -12,6 +12,7 @@ from penstock.common.typeinfo import Types
 from penstock.errors import (
     CancelTaskError,
     CorruptStreamError,
+    IllegalStateError,
     NetworkError,
     PartitionNotFoundError,
     SerializationError,
@@ -110,6 +111,73 @@ def test_latency_marker(plane):
     channels = exchange.finish()
     assert sorted(map(len, channels)) == [0, 0, 1]
     assert max(channels, key=len) == [("latency", 123, -(2**63), 2**63 - 1, 7)]
+
+
+def test_emits_past_the_selector(plane):
+    """B-4: a record goes where its selector says, to all channels, or to any; in order."""
+    exchange = Exchange(plane, "GLOBAL", 3)
+    writer = exchange.writer
+    assert writer.is_available()
+    for value in range(4):
+        writer.emit(value)
+        writer.broadcast_emit(-1 - value, value)
+    for value in range(100, 400):
+        writer.random_emit(value)
+    assert writer.records_out == 4 + 4 + 300
+    writer.flush_all()
+    channels = exchange.finish()
+    broadcast = [(-1 - n, n) for n in range(4)]
+    assert channels[0][:8] == [e for n in range(4) for e in ((n, MIN), broadcast[n])]
+    assert [elements[:4] for elements in channels[1:]] == [broadcast] * 2
+    chosen = [channels[0][8:], channels[1][4:], channels[2][4:]]
+    assert all(elements == sorted(elements) != [] for elements in chosen)
+    assert sorted(e for elements in chosen for e in elements) == [(n, MIN) for n in range(100, 400)]
+
+
+def test_broadcast_record_shares_a_segment(plane):
+    """B3: a record for all channels takes one segment, which returns with the last reader."""
+    exchange = Exchange(plane, "GLOBAL", 3)
+    exchange.writer.broadcast_emit(7)
+    assert exchange.partition.buffers_in_use == 1
+    assert exchange.finish() == [[(7, MIN)]] * 3
+    assert exchange.partition.buffers_in_use == 0
+
+
+@pytest.mark.parametrize("act", ["event", "overtake", "finish"])
+def test_partition_used_beside_its_writer(plane, act):
+    """B-4, B-3: what the partition itself sends ends the buffers that its writer has open."""
+    exchange = Exchange(plane, "FORWARD", 1)
+    writer, partition = exchange.writer, exchange.partition
+    writer.collect(1, MIN)
+    event = serialize_event(CancelCheckpointMarker(5))
+    if act == "finish":
+        partition.finish()
+        for write in (writer.collect, writer.broadcast_emit, writer.random_emit):
+            with pytest.raises(IllegalStateError, match="finished"):
+                write(2, MIN)
+        assert exchange.read_to_end() == [[(1, MIN)]]
+        return
+    if act == "event":
+        partition.broadcast_event(event, DataType.EVENT_BUFFER)
+        expected = [(1, MIN), CancelCheckpointMarker(5), (2, MIN)]
+    else:
+        partition.overtake(event, DataType.PRIORITIZED_EVENT_BUFFER)
+        expected = [CancelCheckpointMarker(5), (1, MIN), (2, MIN)]
+    writer.collect(2, MIN)
+    assert exchange.finish() == [expected]
+
+
+def test_one_writer_at_a_time(plane):
+    """B-3: a second record writer would write into the first one's buffers."""
+    exchange = Exchange(plane, "FORWARD", 1)
+    arguments = exchange.partition, exchange.writer.selector, exchange.codec
+    with pytest.raises(IllegalStateError, match="record writer already"):
+        plane.load("RecordWriter")(*arguments)
+    exchange.writer.collect(1, MIN)
+    exchange.writer = None
+    successor = plane.load("RecordWriter")(*arguments)
+    successor.collect(2, MIN)
+    assert exchange.finish() == [[(1, MIN), (2, MIN)]]
 
 
 def test_broadcast_between_random_elements(plane):

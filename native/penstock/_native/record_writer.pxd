@@ -22,6 +22,7 @@ cdef class RecordWriter(Output):
     cdef Writer writer                      # owns the scratch block
     cdef bint flush_always
     cdef object random
+    cdef object __weakref__
 
     cpdef collect(self, object value, long long timestamp)
     cpdef emit_watermark(self, long long timestamp)

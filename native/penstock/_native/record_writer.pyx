@@ -60,6 +60,7 @@ cdef class RecordWriter(Output):
         self.cursors = <PsCursor *>calloc(self.num_channels + 1, sizeof(PsCursor))
         if self.cursors == NULL:
             raise MemoryError
+        partition._attach(self)
 
     def __dealloc__(self):
         free(self.cursors)
@@ -72,36 +73,19 @@ cdef class RecordWriter(Output):
             SerializationError: the value is not one of the declared type.
             CancelTaskError: the partition was released.
         """
-        cdef int channel = self.selector.choose(value)
-        cdef PsCursor *cursor = self.cursor_of(channel)
-        cdef Writer *writer = &self.writer
-        cdef uint8_t *start = cursor.data + cursor.position
-        writer.data = start
-        writer.capacity = cursor.capacity - cursor.position
-        writer.position = 0
-        reserve(writer, LENGTH_BYTES + 9)
-        writer.position = LENGTH_BYTES
-        if timestamp == INT64_MIN:
-            put8(writer, RECORD)
-        else:
-            put8(writer, RECORD_WITH_TIMESTAMP)
-            put64(writer, <uint64_t>timestamp)
-        self.codec.encode_into(writer, value)
-        if writer.position - LENGTH_BYTES > MAX_RECORD_BYTES:
-            fail_too_large()
-        ps_store32(writer.data, <int32_t>(writer.position - LENGTH_BYTES))
-        if writer.data == start:
-            cursor.position += <unsigned int>writer.position
-            ps_commit(cursor)
-        else:
-            self.write_beyond(channel, writer.data, writer.position)
-        self.records_out += 1
-        if channel == ALL_CHANNELS:
-            self.bytes_out += writer.position * self.num_channels
-        else:
-            self.bytes_out += writer.position
-        if self.flush_always:
-            self.flush_channel(channel)
+        write_record(self, self.selector.choose(value), value, timestamp)
+
+    def emit(self, value, long long timestamp=INT64_MIN):
+        """As :meth:`collect`, by default a record without a timestamp."""
+        write_record(self, self.selector.choose(value), value, timestamp)
+
+    def broadcast_emit(self, value, long long timestamp=INT64_MIN):
+        """Writes a record to every channel, whatever the selector; it is serialized once."""
+        write_record(self, ALL_CHANNELS, value, timestamp)
+
+    def random_emit(self, value, long long timestamp=INT64_MIN):
+        """Writes a record to a channel chosen at random."""
+        write_record(self, self.random.randrange(self.num_channels), value, timestamp)
 
     cpdef emit_watermark(self, long long timestamp):
         """Writes a watermark to every channel."""
@@ -146,6 +130,18 @@ cdef class RecordWriter(Output):
     cpdef flush(self):
         """Makes everything that was written readable."""
         self.flush_channel(ALL_CHANNELS)
+
+    def flush_all(self):
+        """Makes everything that was written readable; Flink's name of :meth:`flush`."""
+        self.flush_channel(ALL_CHANNELS)
+
+    def is_available(self):
+        """Whether a record can be begun without waiting for a buffer."""
+        return self.partition.is_available()
+
+    def _void(self):
+        """Forgets the open buffers: the partition finishes them."""
+        self.void_cursors(0, self.num_channels + 1)
 
     cdef inline PsCursor *cursor_of(self, int channel) noexcept:
         return &self.cursors[self.num_channels if channel == ALL_CHANNELS else channel]
@@ -220,3 +216,38 @@ cdef class RecordWriter(Output):
             self.cursors[i].capacity = 0
             self.cursors[i].position = 0
             self.cursors[i].data = NULL
+
+
+cdef inline int write_record(
+    RecordWriter self, int channel, object value, long long timestamp
+) except -1:
+    cdef PsCursor *cursor = self.cursor_of(channel)
+    cdef Writer *writer = &self.writer
+    cdef uint8_t *start = cursor.data + cursor.position
+    writer.data = start
+    writer.capacity = cursor.capacity - cursor.position
+    writer.position = 0
+    reserve(writer, LENGTH_BYTES + 9)
+    writer.position = LENGTH_BYTES
+    if timestamp == INT64_MIN:
+        put8(writer, RECORD)
+    else:
+        put8(writer, RECORD_WITH_TIMESTAMP)
+        put64(writer, <uint64_t>timestamp)
+    self.codec.encode_into(writer, value)
+    if writer.position - LENGTH_BYTES > MAX_RECORD_BYTES:
+        fail_too_large()
+    ps_store32(writer.data, <int32_t>(writer.position - LENGTH_BYTES))
+    if writer.data == start:
+        cursor.position += <unsigned int>writer.position
+        ps_commit(cursor)
+    else:
+        self.write_beyond(channel, writer.data, writer.position)
+    self.records_out += 1
+    if channel == ALL_CHANNELS:
+        self.bytes_out += writer.position * self.num_channels
+    else:
+        self.bytes_out += writer.position
+    if self.flush_always:
+        self.flush_channel(channel)
+    return 0

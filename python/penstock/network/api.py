@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.network.stream_element import MIN_TIMESTAMP
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -286,6 +288,15 @@ class RecordWriter(Protocol):
     def collect(self, value: Any, timestamp: int) -> None:
         """Write a record; the least timestamp means "none"."""
 
+    def emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
+        """As `collect`, by default a record without a timestamp."""
+
+    def broadcast_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
+        """Write a record to every channel, whatever the selector; it is serialized once."""
+
+    def random_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
+        """Write a record to a channel chosen at random."""
+
     def emit_watermark(self, timestamp: int) -> None:
         """Write a watermark to every channel."""
 
@@ -300,6 +311,12 @@ class RecordWriter(Protocol):
 
     def flush(self) -> None:
         """Make every byte written so far readable."""
+
+    def flush_all(self) -> None:
+        """Make every byte written so far readable; Flink's name of `flush`."""
+
+    def is_available(self) -> bool:
+        """Whether a record can be begun without waiting for a buffer."""
 
 
 class ElementHandler(Protocol):

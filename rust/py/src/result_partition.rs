@@ -1,13 +1,13 @@
 //! `penstock._core.ResultPartition`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyWeakrefMethods, PyWeakrefReference};
 
 use crate::capi::event_type;
-use crate::errors::network_error;
+use crate::errors::{exception, network_error};
 use crate::handles::PartitionHandle;
 
 /// What one subtask produces for all consumers of one exchange.
@@ -17,6 +17,8 @@ pub(crate) struct ResultPartition {
     partition: Arc<penstock_network::ResultPartition>,
     /// Made once: the C function table's callers borrow what it points to.
     handle: Py<PyCapsule>,
+    /// The record writer, which holds pointers into the open buffers.
+    writer: Mutex<Option<Py<PyWeakrefReference>>>,
 }
 
 impl ResultPartition {
@@ -28,7 +30,25 @@ impl ResultPartition {
             partition: Arc::clone(&partition),
         };
         let handle = PyCapsule::new_with_value(py, handle, c"penstock.partition")?.unbind();
-        Ok(Self { partition, handle })
+        Ok(Self {
+            partition,
+            handle,
+            writer: Mutex::new(None),
+        })
+    }
+
+    /// The record writer, if there is one still.
+    fn writer<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.as_ref()?.bind(py).upgrade()
+    }
+
+    /// Makes the record writer forget the open buffers, which are about to be finished.
+    fn void_cursors(&self, py: Python<'_>) -> PyResult<()> {
+        match self.writer(py) {
+            Some(writer) => writer.call_method0("_void").map(drop),
+            None => Ok(()),
+        }
     }
 }
 
@@ -37,6 +57,18 @@ impl ResultPartition {
     #[getter]
     fn _handle(&self, py: Python<'_>) -> Py<PyCapsule> {
         self.handle.clone_ref(py)
+    }
+
+    /// Says who writes in place: the writer is told before open buffers are finished here.
+    fn _attach(&self, writer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = writer.py();
+        if self.writer(py).is_some() {
+            let message = "the result partition has a record writer already";
+            return Err(exception(py, "IllegalStateError", message));
+        }
+        let reference = PyWeakrefReference::new(writer)?.unbind();
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(reference);
+        Ok(())
     }
 
     /// Number of consumers.
@@ -65,6 +97,7 @@ impl ResultPartition {
 
     /// Sends a serialized event to every subpartition, behind what was written.
     fn broadcast_event(&self, py: Python<'_>, event: &[u8], data_type: i64) -> PyResult<()> {
+        self.void_cursors(py)?;
         py.detach(|| {
             self.partition
                 .broadcast_event(event, event_type(data_type)?)
@@ -80,6 +113,7 @@ impl ResultPartition {
         event: &[u8],
         data_type: i64,
     ) -> PyResult<Vec<Vec<Bound<'py, PyBytes>>>> {
+        self.void_cursors(py)?;
         let overtaken = py.detach(|| self.partition.overtake(event, event_type(data_type)?));
         contents(py, overtaken)
     }
@@ -107,6 +141,7 @@ impl ResultPartition {
 
     /// Sends EndOfPartition to every subpartition.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        self.void_cursors(py)?;
         py.detach(|| self.partition.finish())
             .map_err(|error| network_error(py, &error))
     }

@@ -45,6 +45,7 @@ class RecordWriter(Output):
         self.num_channels = partition.num_subpartitions
         self.records_out = 0
         self.bytes_out = 0
+        partition.attach(self)
 
     def collect(self, value: Any, timestamp: int) -> None:
         """Writes a record to the channel that the selector chooses.
@@ -53,7 +54,21 @@ class RecordWriter(Output):
             SerializationError: the value is not one of the declared type.
             CancelTaskError: the partition was released.
         """
-        channel = self.selector.select(value)
+        self._write(self.selector.select(value), value, timestamp)
+
+    def emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
+        """As :meth:`collect`, by default a record without a timestamp."""
+        self._write(self.selector.select(value), value, timestamp)
+
+    def broadcast_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
+        """Writes a record to every channel, whatever the selector; it is serialized once."""
+        self._write(ALL_CHANNELS, value, timestamp)
+
+    def random_emit(self, value: Any, timestamp: int = MIN_TIMESTAMP) -> None:
+        """Writes a record to a channel chosen at random."""
+        self._write(random.randrange(self.num_channels), value, timestamp)
+
+    def _write(self, channel: int, value: Any, timestamp: int) -> None:
         out = bytearray(_NO_LENGTH)
         if timestamp == MIN_TIMESTAMP:
             out.append(RECORD)
@@ -96,6 +111,14 @@ class RecordWriter(Output):
     def flush(self) -> None:
         """Makes everything that was written readable."""
         self.partition.flush_all()
+
+    def flush_all(self) -> None:
+        """Makes everything that was written readable; Flink's name of :meth:`flush`."""
+        self.partition.flush_all()
+
+    def is_available(self) -> bool:
+        """Whether a record can be begun without waiting for a buffer."""
+        return self.partition.is_available()
 
     def _broadcast(self, payload: bytes) -> None:
         framed = I32.pack(len(payload)) + payload

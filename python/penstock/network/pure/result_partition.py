@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
 
 from penstock.errors import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
     from penstock.network.pure.output_flusher import OutputFlusher
+    from penstock.network.pure.record_writer import RecordWriter
     from penstock.network.pure.subpartition_view import AvailabilityListener
 
 AnySubpartitionView = PipelinedSubpartitionView | BlockingSubpartitionView
@@ -80,6 +82,7 @@ class ResultPartition:
         self._broadcast: BufferBuilder | None = None
         self._flusher = flusher if flush_timeout_ms > 0 and file is None else None
         self._flush_is_due = False
+        self._writer: Callable[[], RecordWriter | None] = lambda: None
         self._on_release = on_release
         self._finished = False
         self._released = False
@@ -91,6 +94,16 @@ class ResultPartition:
 
     def __repr__(self) -> str:
         return f"partition {self.partition_id.hex()}"
+
+    def attach(self, writer: RecordWriter) -> None:
+        """Say who writes the records.
+
+        Raises:
+            IllegalStateError: another record writer does.
+        """
+        if self._writer() is not None:
+            raise IllegalStateError("the result partition has a record writer already")
+        self._writer = weakref.ref(writer)
 
     # -- writing, task thread only --------------------------------------------------------
 
