@@ -176,3 +176,42 @@ def test_availability_follows_the_pool(plane):
     writer.background.result()
     gate.close()
     assert_all_returned(environment)
+
+
+def test_hard_backpressure_is_told(plane):
+    """C11: the time for which a writer waits inside a record counts, the present wait too."""
+    environment = plane.environment()
+    partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    assert partition.hard_back_pressured_ms == 0
+    writer = SlowWriter(plane, partition)
+    settled(writer, partition, POOL - 1)
+    eventually(lambda: partition.hard_back_pressured_ms >= 2, "a wait that goes on is not counted")
+    partition.release()
+    writer.background.result()
+    waited = partition.hard_back_pressured_ms
+    assert waited >= 2
+    assert partition.hard_back_pressured_ms == waited
+    assert_all_returned(environment)
+
+
+def test_idle_time_is_told(plane):
+    """C11: the time for which a reading loop waits counts, and no other."""
+    environment = plane.environment()
+    partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
+    gate = connect(plane, environment, environment, [(PID, 0)], local=True)
+    reading = plane.reading(gate)
+    writing = plane.writing(partition, "GLOBAL")
+    writing.write(b"there already")
+    assert reading.step() == 1
+    assert reading.processor.idle_ns == 0
+    assert reading.step(timeout_ms=5) == 0
+    waited = reading.processor.idle_ns
+    assert waited >= 1_000_000
+    writing.write(b"again")
+    assert reading.step() == 1
+    assert reading.processor.idle_ns == waited
+    gate.close()
+    with pytest.raises(CancelTaskError):
+        reading.step()
+    partition.release()
+    assert_all_returned(environment)

@@ -17,6 +17,7 @@ cdef class StreamInputProcessor:
     cdef readonly object handler
     cdef readonly long long records_in
     cdef readonly long long bytes_in
+    cdef readonly long long idle_ns
     cdef const CApi *api
     cdef PsGate *handle
     cdef bint processing

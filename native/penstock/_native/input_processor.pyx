@@ -6,6 +6,7 @@ to its operator by a direct call before the next one is decoded.  The GIL is giv
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT64_MIN, int32_t, int64_t
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
 from penstock._native.capi cimport import_capi, raise_last_error
 from penstock._native.wire cimport ps_load32, ps_load64
@@ -31,12 +32,19 @@ cdef enum:
     END = 2
 
 
+cdef long long monotonic_ns() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * 1_000_000_000LL + now.tv_nsec
+
+
 cdef class StreamInputProcessor:
     """Reads one gate; used by the task's thread only.
 
     Attributes:
         records_in: Records handed to the inputs.
         bytes_in: Bytes of elements and events read, lengths included.
+        idle_ns: Nanoseconds for which reading has waited.
     """
 
     def __cinit__(self, gate, codecs, inputs, handler):
@@ -73,6 +81,7 @@ cdef class StreamInputProcessor:
         """
         cdef PsBatch batch
         cdef int32_t status
+        cdef long long began
         if self.processing:
             # The buffer that is being read would be given back.
             raise RuntimeError("process_next was called by an operator that it called")
@@ -80,7 +89,9 @@ cdef class StreamInputProcessor:
         if status >= 0 and batch.kind == BATCH_NONE:
             # Also without a timeout: this call uses up a pending wake-up, the first one does not.
             with nogil:
+                began = monotonic_ns()
                 status = self.api.gate_next(self.handle, timeout_ms, &batch)
+                self.idle_ns += monotonic_ns() - began
         if status < 0:
             raise_last_error(self.api)
         if batch.kind == BATCH_NONE:

@@ -67,13 +67,22 @@ class ResultPartition(Protocol):
         """Make every byte written so far readable."""
 
     def finish(self) -> None:
-        """Send EndOfPartition to every subpartition."""
+        """Send EndOfPartition to every subpartition.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: it is finished already.
+        """
 
     def fail(self, cause: str) -> None:
         """Readers get an error that names the cause; a blocked writer gets CancelTaskError."""
 
     def release(self) -> None:
         """Drop everything."""
+
+    @property
+    def hard_back_pressured_ms(self) -> int:
+        """Milliseconds for which the writer has waited for buffers inside of records, up to now."""
 
     def next_task_event(self, timeout_ms: int) -> bytes | None:
         """Return the next event that a consumer has sent to this task.
@@ -347,6 +356,10 @@ class StreamInputProcessor(Protocol):
     @property
     def bytes_in(self) -> int:
         """Bytes read."""
+
+    @property
+    def idle_ns(self) -> int:
+        """Nanoseconds for which `process_next` has waited."""
 
     def process_next(self, timeout_ms: int) -> int:
         """Process one buffer at most: 0 nothing came, 1 processed, 2 the input has ended."""

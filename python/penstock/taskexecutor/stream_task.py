@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
@@ -30,6 +31,7 @@ from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.processing_time import ProcessingTimeService
 from penstock.taskexecutor.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task_input import TaskInput
+from penstock.taskexecutor.task_times import TaskTimes
 from penstock.taskexecutor.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
@@ -82,6 +84,7 @@ class StreamTask:
         self.processing_time = ProcessingTimeService()
         self.mailbox = Mailbox(self._wakeup)
         self._accumulators = AccumulatorRegistry(self._report_accumulators_later)
+        self._times = TaskTimes(environment.metrics, environment.partitions)
 
     def restore(self) -> None:
         """Builds and opens the operators, tail to head, and asks for the inputs.
@@ -98,6 +101,7 @@ class StreamTask:
                 gate_input = TaskInput(self._chain_config, self._environment, chain)
                 with self._waking:
                     self._input = gate_input
+                self._times.input_idle_ns = lambda: gate_input.idle_ns
             self._track_latency(chain)
             chain.open()
             if self._input is not None:
@@ -247,13 +251,16 @@ class StreamTask:
                 source.output.emit_watermark(MAX_TIMESTAMP)
                 return
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
-                source.wait_available(timers.wait_ms(_IDLE_WAIT_MS))
+                self._times.idle(lambda: source.wait_available(timers.wait_ms(_IDLE_WAIT_MS)))
 
     def _outputs_available(self) -> bool:
         """Whether every partition has a buffer; waits a little for the first that has none."""
         for partition in self._environment.partitions:
             if not partition.is_available():
-                return bool(partition.wait_available(self.processing_time.wait_ms(_OUTPUT_WAIT_MS)))
+                timeout_ms = self.processing_time.wait_ms(_OUTPUT_WAIT_MS)
+                return self._times.soft_back_pressured(
+                    partial(partition.wait_available, timeout_ms)
+                )
         return True
 
     def _run_until(self, condition: Callable[[], bool], position: int) -> None:

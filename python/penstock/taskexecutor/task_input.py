@@ -83,6 +83,11 @@ class TaskInput:
         for gate in self._gates:
             gate.request_partitions()
 
+    @property
+    def idle_ns(self) -> int:
+        """Nanoseconds for which reading has waited until now."""
+        return self._processor.idle_ns
+
     def debloat(self) -> bool:
         """Tells the producers how large their buffers should be; False when that is not wanted."""
         return bool(self._gate.debloat())

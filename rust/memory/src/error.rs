@@ -83,8 +83,15 @@ pub enum PoolError {
     },
     /// The system refuses memory that other processes can read; the text is its own.
     NotShared(String),
-    /// Local pools that should have been gone are still registered.
-    PoolsRemain(usize),
+    /// Whoever waits was told not to go on.
+    Interrupted,
+    /// What should have been gone is still there.
+    PoolsRemain {
+        /// Local pools that are still registered.
+        pools: usize,
+        /// Segments that are still promised.
+        segments: usize,
+    },
 }
 
 impl fmt::Display for PoolError {
@@ -125,8 +132,9 @@ impl fmt::Display for PoolError {
                  allocated {allocated_mib} MiB, missing {missing_mib} MiB."
             ),
             Self::NotShared(text) => write!(f, "no memory to share with other processes: {text}"),
-            Self::PoolsRemain(count) => {
-                write!(f, "{count} local buffer pools are still registered")
+            Self::Interrupted => f.write_str("the wait for network buffers was interrupted"),
+            Self::PoolsRemain { pools, segments } => {
+                write!(f, "{pools} pools and {segments} promised segments remain")
             }
         }
     }

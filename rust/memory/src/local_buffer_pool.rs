@@ -145,7 +145,21 @@ impl LocalBufferPool {
     /// [`PoolError::InvalidArgument`] for more than the minimum; [`PoolError::Timeout`];
     /// [`PoolError::Destroyed`] and [`PoolError::NetworkPoolDestroyed`].
     pub fn reserve_segments(&self, count: usize) -> Result<(), PoolError> {
-        self.inner.reserve(count)
+        self.inner.reserve(count, &mut || true)
+    }
+
+    /// As [`reserve_segments`](Self::reserve_segments), but only while `go_on` says so, which is
+    /// asked several times a second.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Interrupted`] when it says no, besides.
+    pub fn reserve_segments_while(
+        &self,
+        count: usize,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), PoolError> {
+        self.inner.reserve(count, go_on)
     }
 
     /// Segments the pool may have now, overdraft apart.

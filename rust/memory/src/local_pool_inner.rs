@@ -370,7 +370,11 @@ impl LocalPoolInner {
         wakeups.push_signal(signal);
     }
 
-    pub(crate) fn reserve(self: &Arc<Self>, count: usize) -> Result<(), PoolError> {
+    pub(crate) fn reserve(
+        self: &Arc<Self>,
+        count: usize,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), PoolError> {
         if count > self.options.min_segments {
             return Err(PoolError::InvalidArgument(format!(
                 "{count} segments cannot be reserved in a pool that requires {}",
@@ -388,7 +392,10 @@ impl LocalPoolInner {
             if missing == 0 {
                 return Ok(());
             }
-            let slots = match self.network_pool.collect_segments(missing, Claim::Reserved) {
+            let collected = self
+                .network_pool
+                .collect_segments(missing, Claim::Reserved, go_on);
+            let slots = match collected {
                 Ok(slots) => slots,
                 Err((collected, error)) => {
                     for slot in collected {

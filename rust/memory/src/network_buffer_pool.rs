@@ -34,8 +34,8 @@ use crate::short_lock::ShortLock;
 use crate::slot::{Recycler, SegmentSlot, SlotArray, SlotRef};
 use crate::sync::{Arc, Deadline, Mutex, lock};
 
-/// The longest single wait of a blocking request.
-const WAIT_SLICE: Duration = Duration::from_secs(2);
+/// The longest single wait of a blocking request: so late it learns that it shall not go on.
+const WAIT_SLICE: Duration = Duration::from_millis(200);
 
 /// How long a request for exclusive segments waits unless told otherwise.
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_millis(30_000);
@@ -237,6 +237,20 @@ impl NetworkBufferPool {
         self: &Arc<Self>,
         count: usize,
     ) -> Result<Vec<PooledSegment>, PoolError> {
+        self.request_unpooled_memory_segments_while(count, &mut || true)
+    }
+
+    /// As [`request_unpooled_memory_segments`](Self::request_unpooled_memory_segments), but only
+    /// while `go_on` says so, which is asked several times a second.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Interrupted`] when it says no, besides.
+    pub fn request_unpooled_memory_segments_while(
+        self: &Arc<Self>,
+        count: usize,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Vec<PooledSegment>, PoolError> {
         if count == 0 {
             return Ok(Vec::new());
         }
@@ -246,7 +260,7 @@ impl NetworkBufferPool {
             self.redistribute(&mut factory)
         };
         wakeups.run();
-        match self.collect_segments(count, Claim::Promised) {
+        match self.collect_segments(count, Claim::Promised, go_on) {
             Ok(slots) => Ok(slots
                 .into_iter()
                 .map(|slot| PooledSegment::new(slot, Arc::clone(self)))
@@ -291,15 +305,15 @@ impl NetworkBufferPool {
     ///
     /// # Errors
     ///
-    /// [`PoolError::PoolsRemain`] if pools were created meanwhile.
+    /// [`PoolError::PoolsRemain`] if pools were created meanwhile, or exclusive segments are out.
     pub fn destroy_all_buffer_pools(&self) -> Result<(), PoolError> {
         let pools = lock(&self.factory).pools.clone();
         for pool in pools {
             pool.lazy_destroy();
         }
-        match self.registered_pools() {
-            0 => Ok(()),
-            remaining => Err(PoolError::PoolsRemain(remaining)),
+        match (self.registered_pools(), self.required_segments()) {
+            (0, 0) => Ok(()),
+            (pools, segments) => Err(PoolError::PoolsRemain { pools, segments }),
         }
     }
 
@@ -339,6 +353,7 @@ impl NetworkBufferPool {
         &self,
         count: usize,
         claim: Claim,
+        go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<SlotRef>, (Vec<SlotRef>, PoolError)> {
         let deadline = Deadline::after(Some(self.request_timeout));
         let mut collected = Vec::with_capacity(count);
@@ -358,6 +373,9 @@ impl NetworkBufferPool {
                     }
                     // Woken or not, the loop looks again.
                     let _ = future.wait(Some(left.min(WAIT_SLICE)));
+                    if !go_on() {
+                        return Err((collected, PoolError::Interrupted));
+                    }
                 }
             }
         }

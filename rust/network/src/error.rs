@@ -75,7 +75,9 @@ impl From<PoolError> for Error {
             PoolError::OutOfMemory { .. } | PoolError::NotShared(_) => {
                 Self::InsufficientBuffers(text)
             }
-            PoolError::InvalidArgument(_) | PoolError::PoolsRemain(_) => Self::IllegalState(text),
+            PoolError::InvalidArgument(_)
+            | PoolError::Interrupted
+            | PoolError::PoolsRemain { .. } => Self::IllegalState(text),
         }
     }
 }

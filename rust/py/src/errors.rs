@@ -44,9 +44,9 @@ pub(crate) fn pool_error(py: Python<'_>, error: &PoolError) -> PyErr {
         }
         PoolError::InvalidArgument(_) => PyValueError::new_err(message),
         PoolError::OutOfMemory { .. } | PoolError::NotShared(_) => PyMemoryError::new_err(message),
-        PoolError::NetworkPoolDestroyed | PoolError::PoolsRemain(_) => {
-            exception(py, "IllegalStateError", &message)
-        }
+        PoolError::NetworkPoolDestroyed
+        | PoolError::Interrupted
+        | PoolError::PoolsRemain { .. } => exception(py, "IllegalStateError", &message),
     }
 }
 

@@ -17,6 +17,7 @@ mod memory_segment;
 mod pools;
 mod records;
 mod result_partition;
+mod waiting;
 
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;

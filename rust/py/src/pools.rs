@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::buffers::{Buffer, BufferBuilder};
 use crate::errors::{exception, pool_error};
+use crate::waiting::{interruptibly, unless_interrupted};
 
 /// A number of segments or the like; a negative one is a mistake.
 fn amount(what: &str, value: i64) -> PyResult<usize> {
@@ -32,9 +33,14 @@ impl AvailabilityFuture {
 
     /// Waits until it is completed; False when the time is over.
     #[pyo3(signature = (timeout_seconds = None))]
-    fn wait(&self, py: Python<'_>, timeout_seconds: Option<f64>) -> bool {
-        let timeout = timeout_seconds.map(Duration::from_secs_f64);
-        py.detach(|| self.future.wait(timeout))
+    fn wait(&self, py: Python<'_>, timeout_seconds: Option<f64>) -> PyResult<bool> {
+        // A time that is over does not wait, and one beyond all clocks has no end.
+        let timeout = timeout_seconds
+            .map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
+        let done = interruptibly(py, timeout, |slice| {
+            self.future.wait(Some(slice)).then_some(())
+        })?;
+        Ok(done.is_some())
     }
 
     /// Calls `callback` upon completion, at once if it is completed already.
@@ -107,11 +113,12 @@ impl NetworkBufferPool {
         py: Python<'_>,
         num_segments: i64,
         segment_size: i64,
-        request_timeout_ms: u64,
+        request_timeout_ms: i64,
     ) -> PyResult<Self> {
+        let timeout = amount("a request timeout in ms", request_timeout_ms)? as u64;
         let num_segments = amount("a number of segments", num_segments)?;
         let segment_size = amount("segments", segment_size)?;
-        let timeout = Duration::from_millis(request_timeout_ms);
+        let timeout = Duration::from_millis(timeout);
         memory::NetworkBufferPool::new(num_segments, segment_size, timeout)
             .map(|pool| Self { pool })
             .map_err(|error| pool_error(py, &error))
@@ -179,7 +186,7 @@ impl NetworkBufferPool {
         py: Python<'_>,
         min_segments: i64,
         max_segments: Option<i64>,
-        num_subpartitions: usize,
+        num_subpartitions: i64,
         max_buffers_per_channel: Option<i64>,
         max_overdraft: i64,
     ) -> PyResult<LocalBufferPool> {
@@ -189,12 +196,16 @@ impl NetworkBufferPool {
             limit("a maximum", max_segments)?,
         )
         .with_quota(
-            num_subpartitions,
+            amount("subpartitions", num_subpartitions)?,
             limit("buffers per channel", max_buffers_per_channel)?,
         )
         .with_overdraft(amount("an overdraft", max_overdraft)?);
+        let num_subpartitions = options.num_subpartitions;
         py.detach(|| self.pool.create_buffer_pool(options))
-            .map(|pool| LocalBufferPool { pool })
+            .map(|pool| LocalBufferPool {
+                pool,
+                num_subpartitions,
+            })
             .map_err(|error| pool_error(py, &error))
     }
 
@@ -205,9 +216,11 @@ impl NetworkBufferPool {
         count: i64,
     ) -> PyResult<Vec<PooledSegment>> {
         let count = amount("a request", count)?;
-        let segments = py
-            .detach(|| self.pool.request_unpooled_memory_segments(count))
-            .map_err(|error| pool_error(py, &error))?;
+        let segments = unless_interrupted(py, |go_on| {
+            self.pool
+                .request_unpooled_memory_segments_while(count, go_on)
+        })?
+        .map_err(|error| pool_error(py, &error))?;
         let owned = |segment| PooledSegment {
             segment: Mutex::new(Some(segment)),
         };
@@ -251,6 +264,21 @@ impl NetworkBufferPool {
 #[derive(Debug)]
 pub(crate) struct LocalBufferPool {
     pool: Arc<memory::LocalBufferPool>,
+    num_subpartitions: usize,
+}
+
+impl LocalBufferPool {
+    /// The subpartition whose quota a buffer counts against; -1 for none.
+    fn subpartition(&self, channel: i64) -> PyResult<Option<usize>> {
+        match usize::try_from(channel) {
+            Ok(channel) if channel < self.num_subpartitions => Ok(Some(channel)),
+            Err(_) if channel == -1 => Ok(None),
+            _ => Err(PyValueError::new_err(format!(
+                "subpartition {channel} of a pool with {}",
+                self.num_subpartitions
+            ))),
+        }
+    }
 }
 
 #[pymethods]
@@ -309,9 +337,9 @@ impl LocalBufferPool {
     /// Returns a builder or None; `channel` names the subpartition whose quota it counts against.
     #[pyo3(signature = (channel = -1))]
     fn request_builder(&self, py: Python<'_>, channel: i64) -> PyResult<Option<BufferBuilder>> {
-        let buffer = match usize::try_from(channel) {
-            Ok(channel) => self.pool.request_buffer_for(channel),
-            Err(_) => self.pool.request_buffer(),
+        let buffer = match self.subpartition(channel)? {
+            Some(channel) => self.pool.request_buffer_for(channel),
+            None => self.pool.request_buffer(),
         };
         let buffer = buffer.map_err(|error| pool_error(py, &error))?;
         Ok(buffer.map(BufferBuilder::make))
@@ -320,11 +348,19 @@ impl LocalBufferPool {
     /// Returns a builder, waiting for one.
     #[pyo3(signature = (channel = -1))]
     fn request_builder_blocking(&self, py: Python<'_>, channel: i64) -> PyResult<BufferBuilder> {
-        let channel = usize::try_from(channel).ok();
-        let buffer = py
-            .detach(|| self.pool.request_buffer_blocking(channel, None))
-            .map_err(|error| pool_error(py, &error))?;
-        Ok(BufferBuilder::make(buffer.expect("the wait has no end")))
+        let channel = self.subpartition(channel)?;
+        loop {
+            let requested = interruptibly(py, None, |slice| {
+                self.pool
+                    .request_buffer_blocking(channel, Some(slice))
+                    .transpose()
+            })?;
+            if let Some(buffer) = requested {
+                return buffer
+                    .map(BufferBuilder::make)
+                    .map_err(|error| pool_error(py, &error));
+            }
+        }
     }
 
     /// Queues a listener for one buffer; False if one is at hand or none will ever be.
@@ -342,7 +378,7 @@ impl LocalBufferPool {
     /// Waits until the pool holds at least `count` segments.
     fn reserve_segments(&self, py: Python<'_>, count: i64) -> PyResult<()> {
         let count = amount("a reserve", count)?;
-        py.detach(|| self.pool.reserve_segments(count))
+        unless_interrupted(py, |go_on| self.pool.reserve_segments_while(count, go_on))?
             .map_err(|error| pool_error(py, &error))
     }
 

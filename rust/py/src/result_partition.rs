@@ -1,7 +1,6 @@
 //! `penstock._core.ResultPartition`.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyWeakrefMethods, PyWeakrefReference};
@@ -9,6 +8,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyWeakrefMethods, PyWeakrefReference};
 use crate::capi::event_type;
 use crate::errors::{exception, network_error};
 use crate::handles::PartitionHandle;
+use crate::waiting::{at_most, interruptibly};
 
 /// What one subtask produces for all consumers of one exchange.
 #[pyclass(frozen, module = "penstock._core")]
@@ -95,6 +95,12 @@ impl ResultPartition {
         py.detach(|| self.partition.buffers_in_use())
     }
 
+    /// Milliseconds for which the writer has waited for buffers inside of records, up to now.
+    #[getter]
+    fn hard_back_pressured_ms(&self) -> u64 {
+        u64::try_from(self.partition.hard_back_pressured().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Sends a serialized event to every subpartition, behind what was written.
     fn broadcast_event(&self, py: Python<'_>, event: &[u8], data_type: i64) -> PyResult<()> {
         self.void_cursors(py)?;
@@ -162,10 +168,14 @@ impl ResultPartition {
         py: Python<'py>,
         timeout_ms: i64,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let event = py
-            .detach(|| self.partition.next_task_event(at_most(timeout_ms)))
-            .map_err(|error| network_error(py, &error))?;
-        Ok(event.map(|event| PyBytes::new(py, &event)))
+        let taken = interruptibly(py, at_most(timeout_ms), |slice| {
+            self.partition.next_task_event(slice).transpose()
+        })?;
+        match taken {
+            None => Ok(None),
+            Some(Ok(event)) => Ok(Some(PyBytes::new(py, &event))),
+            Some(Err(error)) => Err(network_error(py, &error)),
+        }
     }
 
     /// Whether a record can be begun without waiting for a buffer.
@@ -174,20 +184,21 @@ impl ResultPartition {
     }
 
     /// Waits until that is so; False when the time is over.
-    fn wait_available(&self, py: Python<'_>, timeout_ms: i64) -> bool {
-        py.detach(|| self.partition.wait_available(at_most(timeout_ms)))
+    fn wait_available(&self, py: Python<'_>, timeout_ms: i64) -> PyResult<bool> {
+        let done = interruptibly(py, at_most(timeout_ms), |slice| {
+            self.partition.wait_available(slice).then_some(())
+        })?;
+        Ok(done.is_some())
     }
 
     /// Waits until every reader has everything or the partition is released; False when the time
     /// is over.
-    fn wait_consumed(&self, py: Python<'_>, timeout_ms: i64) -> bool {
-        py.detach(|| self.partition.wait_consumed(at_most(timeout_ms)))
+    fn wait_consumed(&self, py: Python<'_>, timeout_ms: i64) -> PyResult<bool> {
+        let done = interruptibly(py, at_most(timeout_ms), |slice| {
+            self.partition.wait_consumed(slice).then_some(())
+        })?;
+        Ok(done.is_some())
     }
-}
-
-/// A timeout in milliseconds; one that is over already does not wait.
-fn at_most(timeout_ms: i64) -> Duration {
-    Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0))
 }
 
 /// Makes bytes of what was overtaken, by subpartition.

@@ -40,6 +40,8 @@ class InputGate:
 
     def __init__(self, num_channels: int, temp_directories: Sequence[str] = ()) -> None:
         self.num_channels = num_channels
+        self.idle_ns = 0
+        """Nanoseconds for which reading has waited."""
         self._lock = threading.Condition()
         self._woken = False
         self._closed = False
@@ -109,7 +111,9 @@ class InputGate:
                 self._on_empty()
                 if (left is not None and left <= 0) or self.is_finished():
                     return False
+                began = time.monotonic_ns()
                 self._lock.wait(left)
+                self.idle_ns += time.monotonic_ns() - began
 
     def _check_open(self) -> None:
         if self._closed:
@@ -418,6 +422,8 @@ class UnionInputGate(InputGate):
             raise IllegalStateError("a union of no gates")
         if any(isinstance(gate, UnionInputGate) for gate in gates):
             raise IllegalStateError("a union of unions")
+        if any(gate._on_ready is not None for gate in gates) or len(set(gates)) < len(gates):
+            raise IllegalStateError("a gate is part of a union already")
         super().__init__(sum(gate.num_channels for gate in gates), temp_directories)
         self._gates = list(gates)
         self._offsets: list[int] = []
@@ -428,8 +434,6 @@ class UnionInputGate(InputGate):
         self._ready: deque[int] = deque()
         self._is_queued = [False] * len(gates)
         for index, gate in enumerate(gates):
-            if gate._on_ready is not None:
-                raise IllegalStateError("the gate is part of a union already")
             gate._on_ready = partial(self._on_gate_ready, index)
             self._on_gate_ready(index)
 

@@ -52,6 +52,11 @@ class StreamInputProcessor:
         self.records_in = 0
         self.bytes_in = 0
 
+    @property
+    def idle_ns(self) -> int:
+        """Nanoseconds for which reading has waited."""
+        return self.gate.idle_ns
+
     def process_next(self, timeout_ms: int) -> int:
         """Processes at most one buffer.
 

@@ -27,6 +27,8 @@ from penstock.network.pure.subpartition import (
     PipelinedSubpartitionView,
 )
 from penstock.network.pure.task_event_queue import TaskEventQueue
+from penstock.network.pure.wait_clock import WaitClock
+from penstock.network.pure.wire import MAX_EVENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,6 +84,7 @@ class ResultPartition:
         self._broadcast: BufferBuilder | None = None
         self._flusher = flusher if flush_timeout_ms > 0 and file is None else None
         self._flush_is_due = False
+        self._waits = WaitClock()
         self._writer: Callable[[], RecordWriter | None] = lambda: None
         self._on_release = on_release
         self._finished = False
@@ -156,9 +159,12 @@ class ResultPartition:
 
         Raises:
             CancelTaskError: the partition was failed or released.
-            ValueError: the data type is not an event's.
+            IllegalStateError: the data type is not an event's, or EndOfPartition's, which `finish`
+                sends; the event has no size that events have; or the partition is finished.
         """
-        kind = DataType(data_type)
+        kind = _event_type(data_type, event)
+        if kind is DataType.END_OF_PARTITION:
+            raise IllegalStateError(f"{kind.name} is not for broadcast_event")
         first = BufferConsumer.of_event(bytes(event), kind)
         try:
             with self._write_lock:
@@ -179,7 +185,7 @@ class ResultPartition:
             CancelTaskError: the partition was failed or released.
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
-        kind = _priority_type(data_type)
+        kind = _priority_type(data_type, event)
         with self._write_lock:
             self._check_writable()
             self._finish_all_builders()
@@ -195,7 +201,7 @@ class ResultPartition:
         Raises:
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
-        kind = _priority_type(data_type)
+        kind = _priority_type(data_type, event)
         return self._overtake_each(
             event, kind, lambda each, barrier: each.time_out_barrier(checkpoint_id, barrier)
         )
@@ -219,10 +225,13 @@ class ResultPartition:
         return overtaken
 
     def finish(self) -> None:
-        """Send EndOfPartition to every subpartition; a second call does nothing."""
+        """Send EndOfPartition to every subpartition.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: it is finished already.
+        """
         with self._write_lock:
-            if self._finished:
-                return
             self._check_writable()
             self._finish_all_builders()
             self._finished = True
@@ -337,6 +346,11 @@ class ResultPartition:
         """Segments of the pool that writer, queues or network hold."""
         return self.pool.used_segments
 
+    @property
+    def hard_back_pressured_ms(self) -> int:
+        """Milliseconds for which the writer has waited for buffers inside of records."""
+        return self._waits.total_ms
+
     def next_task_event(self, timeout_ms: int) -> bytes | None:
         """Return the next event that a consumer has sent to this task, or None.
 
@@ -397,7 +411,10 @@ class ResultPartition:
                 self._finish_builder(index)
         else:
             self._finish_builder(BROADCAST)
-        builder = self.pool.request_builder_blocking(subpartition)
+        builder = self.pool.request_builder(subpartition)
+        if builder is None:
+            with self._waits:
+                builder = self.pool.request_builder_blocking(subpartition)
         if subpartition == BROADCAST:
             self._broadcast = builder
         else:
@@ -436,9 +453,22 @@ class ResultPartition:
             self._finish_builder(index)
 
 
-def _priority_type(data_type: int) -> DataType:
+def _event_type(data_type: int, event: bytes) -> DataType:
+    """The type of an event that may be sent."""
+    try:
+        kind = DataType(data_type)
+    except ValueError as error:
+        raise IllegalStateError(f"no buffer data type {data_type}") from error
+    if not kind.is_event:
+        raise IllegalStateError(f"{kind.name} is not the type of an event")
+    if not 0 < len(event) <= MAX_EVENT_BYTES:
+        raise IllegalStateError(f"an event of {len(event)} bytes is outside 1..={MAX_EVENT_BYTES}")
+    return kind
+
+
+def _priority_type(data_type: int, event: bytes) -> DataType:
     """The type of an event that may overtake."""
-    kind = DataType(data_type)
+    kind = _event_type(data_type, event)
     if not kind.has_priority:
         raise IllegalStateError(f"{kind.name} overtakes nothing")
     return kind

@@ -10,6 +10,7 @@ mod shared;
 mod subpartition;
 mod task_events;
 mod view;
+mod wait_clock;
 mod wakeups;
 
 pub(crate) use blocking::PartitionFile;

@@ -12,6 +12,7 @@ use penstock_memory::{Buffer, BufferBuilder, BufferConsumer, DataType};
 use super::open_builders::{Cursor, OpenBuilders};
 use super::shared::{PartitionShared, Subpartition};
 use super::subpartition::{PipelinedSubpartition, Released};
+use super::wait_clock::WaitClock;
 use super::wakeups::Wakeups;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
@@ -61,6 +62,7 @@ pub struct ResultPartition {
     writer: Mutex<Writer>,
     environment: Arc<EnvironmentCore>,
     flush_timeout_ms: i64,
+    waits: WaitClock,
 }
 
 impl ResultPartition {
@@ -79,6 +81,7 @@ impl ResultPartition {
             writer: Mutex::new(writer),
             environment,
             flush_timeout_ms,
+            waits: WaitClock::default(),
         }
     }
 
@@ -336,6 +339,12 @@ impl ResultPartition {
         self.shared.task_events.next(timeout)
     }
 
+    /// How long the writer has waited for buffers inside of records, up to now: hard backpressure.
+    #[must_use]
+    pub fn hard_back_pressured(&self) -> Duration {
+        self.waits.total()
+    }
+
     /// Buffers and events that wait in the subpartitions.
     #[must_use]
     pub fn buffers_queued(&self) -> usize {
@@ -404,10 +413,10 @@ impl ResultPartition {
 
     fn wait_for_builder(&self, subpartition: Option<usize>) -> Result<BufferBuilder> {
         self.flush_finished(subpartition);
+        let pool = &self.shared.pool;
         let buffer = self
-            .shared
-            .pool
-            .request_buffer_blocking(subpartition, None)?;
+            .waits
+            .during(|| pool.request_buffer_blocking(subpartition, None))?;
         buffer
             .map(penstock_memory::UniqueBuffer::into_builder)
             .ok_or_else(|| Error::IllegalState("a wait without a timeout timed out".into()))

@@ -1,0 +1,41 @@
+"""How long a writer has waited for buffers: its hard backpressure (SEMANTICS C11)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class WaitClock:
+    """Adds up waits, which are its ``with`` blocks; a wait that goes on counts up to now."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._total_ns = 0
+        self._since_ns: int | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._since_ns = time.monotonic_ns()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            if self._since_ns is not None:
+                self._total_ns += time.monotonic_ns() - self._since_ns
+            self._since_ns = None
+
+    @property
+    def total_ms(self) -> int:
+        """All the time until now, in milliseconds."""
+        with self._lock:
+            present = 0 if self._since_ns is None else time.monotonic_ns() - self._since_ns
+            return (self._total_ns + present) // 1_000_000

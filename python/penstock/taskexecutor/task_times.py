@@ -1,0 +1,102 @@
+"""What a task spends its time with: idle, back pressured or busy (SEMANTICS C11).
+
+*Soft* backpressure: the task takes no input because an output has no buffer.  *Hard* backpressure:
+it waits for a buffer in the middle of a record.  Idle: it has no input.  All other time is busy.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping, Sequence
+
+    from penstock.network.api import ResultPartition
+
+_SECOND_MS: Final = 1000
+_LEAST_WINDOW_NS: Final = 1_000_000_000
+
+
+class TimeGauge:
+    """How many milliseconds of each second lately went into something."""
+
+    def __init__(self, total_ms: Callable[[], float], clock: Callable[[], int]) -> None:
+        """Creates a gauge.
+
+        Args:
+            total_ms: All the time that went into it until now.
+            clock: The present time in nanoseconds; it never goes back.
+        """
+        self._total_ms = total_ms
+        self._clock = clock
+        self._since = (clock(), total_ms())
+        self._value = 0
+
+    def __call__(self) -> int:
+        """Milliseconds per second since the last call that was at least a second ago."""
+        now_ns, total_ms = self._clock(), self._total_ms()
+        since_ns, before_ms = self._since
+        elapsed_ns = now_ns - since_ns
+        if elapsed_ns >= _LEAST_WINDOW_NS:
+            share = (total_ms - before_ms) * 1_000_000 / elapsed_ns
+            self._value = round(min(max(share, 0.0), 1.0) * _SECOND_MS)
+            self._since = (now_ns, total_ms)
+        return self._value
+
+
+class TaskTimes:
+    """Adds up the waits of one task; gauges tell their share of the time."""
+
+    def __init__(
+        self,
+        metrics: MutableMapping[str, Any],
+        partitions: Sequence[ResultPartition],
+        clock: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """Publishes the gauges.
+
+        Args:
+            metrics: Full name to metric.
+            partitions: The task's outputs.
+            clock: The present time in nanoseconds.
+        """
+        self._clock = clock
+        self._partitions = partitions
+        self._idle_ns = 0
+        self.input_idle_ns: Callable[[], int] = lambda: 0
+        """Nanoseconds that reading the inputs has waited, if there are any."""
+        self._soft_ns = 0
+        idle, soft, hard = (
+            TimeGauge(total_ms, clock) for total_ms in (self.idle_ms, self.soft_ms, self.hard_ms)
+        )
+        metrics["idleTimeMsPerSecond"] = idle
+        metrics["softBackPressuredTimeMsPerSecond"] = soft
+        metrics["hardBackPressuredTimeMsPerSecond"] = hard
+        metrics["backPressuredTimeMsPerSecond"] = lambda: min(soft() + hard(), _SECOND_MS)
+        metrics["busyTimeMsPerSecond"] = lambda: max(_SECOND_MS - idle() - soft() - hard(), 0)
+
+    def idle_ms(self) -> float:
+        """Milliseconds without input."""
+        return (self._idle_ns + self.input_idle_ns()) / 1_000_000
+
+    def soft_ms(self) -> float:
+        """Milliseconds in which no input was taken because an output had no buffer."""
+        return self._soft_ns / 1_000_000
+
+    def hard_ms(self) -> float:
+        """Milliseconds in which a record waited for a buffer."""
+        return float(sum(partition.hard_back_pressured_ms for partition in self._partitions))
+
+    def idle(self, wait: Callable[[], object]) -> None:
+        """Waits for what a source has to give."""
+        began = self._clock()
+        wait()
+        self._idle_ns += self._clock() - began
+
+    def soft_back_pressured(self, wait: Callable[[], bool]) -> bool:
+        """Waits for an output; returns what ``wait`` does."""
+        began = self._clock()
+        available = wait()
+        self._soft_ns += self._clock() - began
+        return available

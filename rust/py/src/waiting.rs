@@ -1,0 +1,63 @@
+//! Waits that a signal's handler can end, as those of Python's own locks.
+
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+/// How long a wait goes on before the main thread looks whether a signal has come.
+const SLICE: Duration = Duration::from_millis(200);
+
+/// Waits without the GIL until `wait`, which is told how long, gives something.
+///
+/// `timeout` `None` waits for as long as it takes; `Ok(None)` means that the time is over.
+///
+/// # Errors
+///
+/// What a signal's handler raised.
+pub(crate) fn interruptibly<T: Send>(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    mut wait: impl FnMut(Duration) -> Option<T> + Send,
+) -> PyResult<Option<T>> {
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let slice = left.map_or(SLICE, |left| left.min(SLICE));
+        if let Some(found) = py.detach(|| wait(slice)) {
+            return Ok(Some(found));
+        }
+        py.check_signals()?;
+        if left.is_some_and(|left| left == slice) {
+            return Ok(None);
+        }
+    }
+}
+
+/// A timeout in milliseconds; one that is over already does not wait.
+pub(crate) fn at_most(timeout_ms: i64) -> Option<Duration> {
+    Some(Duration::from_millis(
+        u64::try_from(timeout_ms).unwrap_or(0),
+    ))
+}
+
+/// Calls `wait` without the GIL with a question that it asks now and then: whether to go on.
+///
+/// # Errors
+///
+/// What a signal's handler raised, whatever `wait` then gave.
+pub(crate) fn unless_interrupted<T: Send>(
+    py: Python<'_>,
+    wait: impl FnOnce(&mut dyn FnMut() -> bool) -> T + Send,
+) -> PyResult<T> {
+    let mut raised = None;
+    let result = py.detach(|| {
+        wait(&mut || {
+            raised = Python::attach(|py| py.check_signals()).err();
+            raised.is_none()
+        })
+    });
+    match raised {
+        Some(error) => Err(error),
+        None => Ok(result),
+    }
+}

@@ -1,0 +1,57 @@
+"""Shares of a task's time: idle, soft and hard back pressured, busy (SEMANTICS C11)."""
+
+from types import SimpleNamespace
+
+from penstock.taskexecutor.task_times import TaskTimes
+
+MS = 1_000_000
+
+
+class Clock:
+    """A time that moves when it is told to."""
+
+    def __init__(self):
+        self.now_ns = 5
+
+    def __call__(self):
+        return self.now_ns
+
+    def pass_ms(self, count):
+        self.now_ns += count * MS
+
+
+def test_shares_of_a_second():
+    clock, metrics = Clock(), {}
+    partitions = [SimpleNamespace(hard_back_pressured_ms=0) for _ in range(2)]
+    times = TaskTimes(metrics, partitions, clock)
+    waited_ns = 0
+    times.input_idle_ns = lambda: waited_ns
+    names = ["idle", "softBackPressured", "hardBackPressured", "backPressured", "busy"]
+
+    def shares():
+        return [metrics[f"{name}TimeMsPerSecond"]() for name in names]
+
+    assert shares() == [0, 0, 0, 0, 1000]
+    assert times.soft_back_pressured(lambda: clock.pass_ms(400) or True)
+    times.idle(lambda: clock.pass_ms(300))
+    waited_ns += 100 * MS
+    clock.pass_ms(1300)
+    partitions[0].hard_back_pressured_ms += 150
+    partitions[1].hard_back_pressured_ms += 50
+    assert shares() == [200, 200, 100, 300, 500]
+    clock.pass_ms(999)
+    assert shares() == [200, 200, 100, 300, 500]
+    clock.pass_ms(1)
+    assert shares() == [0, 0, 0, 0, 1000]
+
+
+def test_shares_stay_within_a_second():
+    """Waits of several outputs may overlap; a share is a share all the same."""
+    clock, metrics = Clock(), {}
+    partitions = [SimpleNamespace(hard_back_pressured_ms=0)]
+    TaskTimes(metrics, partitions, clock)
+    partitions[0].hard_back_pressured_ms = 5000
+    clock.pass_ms(1000)
+    assert metrics["hardBackPressuredTimeMsPerSecond"]() == 1000
+    assert metrics["backPressuredTimeMsPerSecond"]() == 1000
+    assert metrics["busyTimeMsPerSecond"]() == 0
