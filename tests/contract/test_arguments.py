@@ -1,7 +1,13 @@
 """What cannot be made is refused alike by both runtimes, and nothing is held by the attempt."""
 
 import pytest
-from penstock.errors import ConfigurationError, IllegalStateError, InsufficientBuffersError
+from penstock.errors import (
+    CancelTaskError,
+    ConfigurationError,
+    IllegalStateError,
+    InsufficientBuffersError,
+    PartitionConnectionError,
+)
 
 from contract.plane import assert_all_returned, partition_id
 
@@ -28,6 +34,10 @@ def test_partitions(environment):
         environment.create_result_partition(partition_id(), 0)
     with pytest.raises(ConfigurationError, match="HYBRID_FULL"):
         environment.create_result_partition(partition_id(), 1, "HYBRID_FULL")
+    with pytest.raises(IllegalStateError, match="subpartitions"):
+        environment.create_result_partition(partition_id(), -1)
+    with pytest.raises(ConfigurationError, match="-2 ms"):
+        environment.create_result_partition(partition_id(), 1, flush_timeout_ms=-2)
     partition = environment.create_result_partition(partition_id(), 1)
     with pytest.raises(IllegalStateError, match="registered already"):
         environment.create_result_partition(partition_id(), 1)
@@ -41,15 +51,23 @@ def test_gates(environment):
     with pytest.raises(IllegalStateError, match="no gates"):
         environment.create_union_gate([])
     gate = environment.create_input_gate([(partition_id(), 0, None)])
+    with pytest.raises(IllegalStateError, match="already"):
+        environment.create_union_gate([gate, gate])
     union = environment.create_union_gate([gate])
+    other = environment.create_input_gate([(partition_id(), 0, None)])
+    with pytest.raises(IllegalStateError, match="already"):
+        environment.create_union_gate([other, gate])
+    environment.create_union_gate([other]).close()
     with pytest.raises(IllegalStateError, match="already"):
         environment.create_union_gate([gate])
     with pytest.raises(IllegalStateError, match="union of unions"):
         environment.create_union_gate([union])
     with pytest.raises(IllegalStateError):
         gate.resume_consumption(0)
-    with pytest.raises(IllegalStateError, match="channel 1"):
-        gate.resume_consumption(1)
+    for act in (gate.resume_consumption, gate.take_persisted, gate.unconsumed):
+        for channel in (1, -1):
+            with pytest.raises(IllegalStateError, match=f"channel {channel} of"):
+                act(channel)
     union.close()
 
 
@@ -81,3 +99,30 @@ def test_settings(plane, settings):
     """A5: settings that cannot work are refused."""
     with pytest.raises(ConfigurationError):
         plane.environment(**settings)
+
+
+def test_events_and_ends(environment):
+    """C2: a partition takes events only, of sizes that events have, and finishes once."""
+    partition = environment.create_result_partition(partition_id(), 2)
+    for event, data_type in ((b"event", 1), (b"event", 99), (b"event", -1), (b"", 2), (b"e", 10)):
+        with pytest.raises(IllegalStateError):
+            partition.broadcast_event(event, data_type)
+    with pytest.raises(IllegalStateError):
+        partition.overtake(b"event", 2)
+    assert partition.buffers_queued == 0
+    partition.finish()
+    with pytest.raises(IllegalStateError, match="finished"):
+        partition.finish()
+    with pytest.raises(IllegalStateError, match="finished"):
+        partition.broadcast_event(b"event", 2)
+    partition.fail("over")
+    for act in (partition.finish, lambda: partition.broadcast_event(b"event", 2)):
+        with pytest.raises(CancelTaskError):
+            act()
+    partition.release()
+
+
+def test_unknown_host(environment):
+    """C6: a name that nobody knows is an error of the connection, and takes nothing."""
+    with pytest.raises(PartitionConnectionError, match=r"no\.such\.host\.invalid"):
+        environment.create_input_gate([(partition_id(), 0, ("no.such.host.invalid", 7))])

@@ -181,6 +181,28 @@ class TestNetworkBufferPool:
         hog.lazy_destroy()
         assert pool.available_segments == 4
 
+    def test_returned_twice(self, pool_of):
+        """A-16, A-20: an exclusive segment returns once, to the pool that it came from."""
+        pool, other = pool_of(8), pool_of(8)
+        segments = pool.request_unpooled_segments(2)
+        pool.recycle_unpooled_segments(segments)
+        with pytest.raises(IllegalStateError, match="before"):
+            pool.recycle_unpooled_segments(segments)
+        assert (pool.available_segments, pool.required_segments) == (8, 0)
+        assert (other.available_segments, other.required_segments) == (8, 0)
+
+    def test_destroy_all(self, pool_of):
+        """A-16: exclusive segments that are still out are told of."""
+        pool = pool_of(8)
+        local = pool.create_buffer_pool(1, 4)
+        segments = pool.request_unpooled_segments(2)
+        with pytest.raises(IllegalStateError, match="0 pools and 2 promised"):
+            pool.destroy_all_buffer_pools()
+        assert local.is_destroyed
+        pool.recycle_unpooled_segments(segments)
+        pool.destroy_all_buffer_pools()
+        assert pool.available_segments == 8
+
     def test_blocked_request_is_served(self, pool_of):
         """A-20: a request for what others still hold waits until they return it."""
         pool = pool_of(4)
@@ -495,6 +517,23 @@ class TestLocalBufferPool:
         assert len(listener.buffers) == 1
         give(listener.buffers)
         assert poor.available_segments == 1
+
+    def test_unknown_subpartition(self, pool_of):
+        """A-20: a subpartition that the pool does not have is refused, and costs no segment."""
+        local = pool_of(4).create_buffer_pool(1, 4, 2)
+        for channel in (2, -2, 2**40):
+            for request in (local.request_builder, local.request_builder_blocking):
+                with pytest.raises(ValueError, match="subpartition"):
+                    request(channel)
+        assert (local.requested, local.available_segments, local.is_available) == (1, 1, True)
+
+    def test_waits_that_are_over(self, pool_of):
+        """A-19: a timeout in the past waits no more than one of nothing."""
+        local = pool_of(1).create_buffer_pool(1, 1)
+        assert local.available_future.wait(-1)
+        _held = local.request_buffer()
+        for seconds in (-1, -0.001, 0):
+            assert not local.available_future.wait(seconds)
 
     def test_reserve(self, pool_of):
         """A-18: what was promised can be had beforehand, and no more than that."""

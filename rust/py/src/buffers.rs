@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use penstock_memory::{
     self as memory, BufferConsumerWithPartialRecordLength, BufferError, DataType, UniqueBuffer,
 };
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -272,7 +273,8 @@ impl BufferBuilder {
     }
 
     /// Copies what fits, invisible until `commit`; returns the number of bytes taken.
-    fn append(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
+    fn append(&self, py: Python<'_>, data: PyBuffer<u8>) -> PyResult<usize> {
+        let data = &data.to_vec(py)?;
         self.builder.with(py, |builder| {
             builder
                 .append(data)
@@ -289,7 +291,8 @@ impl BufferBuilder {
     }
 
     /// Appends and publishes; returns the number of bytes taken.
-    fn append_and_commit(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
+    fn append_and_commit(&self, py: Python<'_>, data: PyBuffer<u8>) -> PyResult<usize> {
+        let data = &data.to_vec(py)?;
         self.builder.with(py, |builder| {
             builder
                 .append_and_commit(data)
@@ -359,8 +362,11 @@ impl BufferConsumer {
 impl BufferConsumer {
     /// Makes the finished consumer of an event.
     #[staticmethod]
-    fn of_event(event: Vec<u8>, data_type: u8) -> PyResult<Self> {
-        match DataType::from_ordinal(data_type).filter(|kind| kind.is_event()) {
+    fn of_event(event: Vec<u8>, data_type: i64) -> PyResult<Self> {
+        let kind = u8::try_from(data_type)
+            .ok()
+            .and_then(DataType::from_ordinal);
+        match kind.filter(|kind| kind.is_event()) {
             Some(kind) => Ok(Self::make(memory::BufferConsumer::finished(
                 memory::Buffer::from_bytes(event, kind),
             ))),
@@ -377,7 +383,8 @@ impl BufferConsumer {
     }
 
     #[setter]
-    fn set_partial_record_length(&self, py: Python<'_>, length: usize) -> PyResult<()> {
+    fn set_partial_record_length(&self, py: Python<'_>, length: i64) -> PyResult<()> {
+        let length = position(length)?;
         self.held.with(py, |held| {
             held.partial_record_length = length;
             Ok(())
@@ -436,8 +443,15 @@ impl BufferConsumer {
     }
 
     /// Returns a consumer of the same bytes from another position of the segment.
-    fn copy_with_reader_position(&self, py: Python<'_>, position: usize) -> PyResult<Self> {
+    fn copy_with_reader_position(&self, py: Python<'_>, at: i64) -> PyResult<Self> {
+        let position = position(at)?;
         self.held.with(py, |held| {
+            if position > held.consumer.written_bytes() {
+                return Err(PyIndexError::new_err(format!(
+                    "position {position} of {} bytes written",
+                    held.consumer.written_bytes()
+                )));
+            }
             let copy = held.consumer.copy_with_reader_position(position);
             Ok(Self::with_partial_record(copy, held.partial_record_length))
         })

@@ -172,10 +172,16 @@ impl NetworkEnvironment {
         &self,
         py: Python<'_>,
         partition_id: &[u8],
-        num_subpartitions: usize,
+        num_subpartitions: i64,
         partition_type: &str,
         flush_timeout_ms: i64,
     ) -> PyResult<ResultPartition> {
+        if flush_timeout_ms < -1 {
+            let message = format!("flush timeout of {flush_timeout_ms} ms; -1 means never");
+            return Err(exception(py, "ConfigurationError", &message));
+        }
+        // None are refused there, and no more are fewer than that.
+        let num_subpartitions = usize::try_from(num_subpartitions).unwrap_or(0);
         let partition_id = checked_id(py, partition_id)?;
         let partition_type = PartitionType::from_name(partition_type)
             .map_err(|error| exception(py, "ConfigurationError", &error.to_string()))?;

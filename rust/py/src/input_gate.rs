@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::capi::timeout;
-use crate::errors::network_error;
+use crate::errors::{exception, network_error};
 use crate::handles::GateHandle;
 
 /// Name of the capsules that hold a `GateHandle`.
@@ -32,6 +32,16 @@ impl InputGate {
         let handle = GateHandle::new(gate.clone(), limits);
         let handle = PyCapsule::new_with_value(py, handle, NAME)?.unbind();
         Ok(Self { gate, handle })
+    }
+
+    /// The index of a channel.
+    fn channel(&self, py: Python<'_>, channel: i64) -> PyResult<usize> {
+        let count = self.gate.num_channels();
+        let index = usize::try_from(channel).ok().filter(|&index| index < count);
+        index.ok_or_else(|| {
+            let message = format!("channel {channel} of a gate with {count}");
+            exception(py, "IllegalStateError", &message)
+        })
     }
 }
 
@@ -79,7 +89,8 @@ impl InputGate {
     }
 
     /// Lets a channel continue after a blocking event.
-    fn resume_consumption(&self, py: Python<'_>, channel: usize) -> PyResult<()> {
+    fn resume_consumption(&self, py: Python<'_>, channel: i64) -> PyResult<()> {
+        let channel = self.channel(py, channel)?;
         py.detach(|| self.gate.resume_consumption(channel))
             .map_err(|error| network_error(py, &error))
     }
@@ -105,8 +116,9 @@ impl InputGate {
     fn take_persisted<'py>(
         &self,
         py: Python<'py>,
-        channel: usize,
+        channel: i64,
     ) -> PyResult<(Vec<Bound<'py, PyBytes>>, bool)> {
+        let channel = self.channel(py, channel)?;
         let (kept, complete) = py
             .detach(|| self.gate.take_persisted(channel))
             .map_err(|error| network_error(py, &error))?;
@@ -119,16 +131,18 @@ impl InputGate {
     fn prioritize_barrier(
         &self,
         py: Python<'_>,
-        channel: usize,
+        channel: i64,
         checkpoint_id: i64,
     ) -> PyResult<bool> {
+        let channel = self.channel(py, channel)?;
         py.detach(|| self.gate.prioritize_barrier(channel, checkpoint_id))
             .map_err(|error| network_error(py, &error))
     }
 
     /// Returns the bytes of a channel that a StreamInputProcessor has taken and that belong to no
     /// record that it has handed on; for the thread that reads.
-    fn unconsumed<'py>(&self, py: Python<'py>, channel: usize) -> PyResult<Bound<'py, PyBytes>> {
+    fn unconsumed<'py>(&self, py: Python<'py>, channel: i64) -> PyResult<Bound<'py, PyBytes>> {
+        let channel = self.channel(py, channel)?;
         let handle = self.handle.bind(py).pointer_checked(Some(NAME))?;
         // SAFETY: a capsule of this name holds a `GateHandle`, and `self` holds the capsule.
         let handle = unsafe { handle.cast::<GateHandle>().as_ref() };

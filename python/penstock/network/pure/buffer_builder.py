@@ -127,10 +127,13 @@ class BufferBuilder:
     def close(self) -> None:
         """Drop the builder's reference; a second call does nothing."""
         if not self._closed:
-            self._closed = True
+            # Nothing is written any more: the segment may be another's from now on.
+            self._closed = self._finished = True
             self._buffer.recycle()
 
     def _make_consumer(self, position: int) -> BufferConsumer:
+        if self._closed:
+            raise IllegalStateError("buffer has been recycled")
         if self._consumer_made:
             raise IllegalStateError("two consumers of one builder; copy the first")
         self._consumer_made = True
@@ -191,7 +194,12 @@ class BufferConsumer:
         return absolute_position(self._marker.value)
 
     def build(self) -> BufferSlice:
-        """Return a retained slice of what was published since the last call, perhaps empty."""
+        """Return a retained slice of what was published since the last call, perhaps empty.
+
+        Raises:
+            IllegalStateError: the consumer was closed.
+        """
+        self._check_open()
         marker = self._cached_marker = self._marker.value
         end = absolute_position(marker)
         start = self._reader_position
@@ -220,9 +228,17 @@ class BufferConsumer:
         """Return a retained twin at the same position, independent from then on."""
         return self.copy_with_reader_position(self._reader_position)
 
-    def copy_with_reader_position(self, position: int) -> BufferConsumer:
-        """Return a retained twin at ``position``."""
-        twin = BufferConsumer(self._buffer.retain(), self._marker, position)
+    def copy_with_reader_position(self, at: int) -> BufferConsumer:
+        """Return a retained twin at ``at``.
+
+        Raises:
+            IllegalStateError: the consumer was closed.
+            IndexError: the position lies beyond what is written.
+        """
+        self._check_open()
+        if not 0 <= at <= self.written_bytes:
+            raise IndexError(f"position {at} of {self.written_bytes} bytes written")
+        twin = BufferConsumer(self._buffer.retain(), self._marker, at)
         twin._cached_marker = self._cached_marker
         twin.partial_record_length = self.partial_record_length
         return twin
@@ -232,3 +248,7 @@ class BufferConsumer:
         if not self._closed:
             self._closed = True
             self._buffer.recycle()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("buffer has been recycled")

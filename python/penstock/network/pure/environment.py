@@ -7,7 +7,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from penstock.errors import ConfigurationError, IllegalStateError
+from penstock.errors import ConfigurationError, IllegalStateError, PartitionConnectionError
 from penstock.network.pure.blocking_subpartition import PartitionFile
 from penstock.network.pure.buffer_debloater import DebloatOptions, GateDebloating
 from penstock.network.pure.buffer_manager import BufferManager
@@ -196,6 +196,8 @@ class NetworkEnvironment:
             )
         if num_subpartitions < 1:
             raise IllegalStateError("a partition without subpartitions")
+        if flush_timeout_ms < -1:
+            raise ConfigurationError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
         bounded = partition_type != "PIPELINED"
         file = PartitionFile(self._temp_directories) if partition_type == "BLOCKING" else None
         size = num_subpartitions * self._exclusive + self._floating
@@ -370,8 +372,13 @@ def _resolve(address: tuple[str, int]) -> tuple[str, int]:
     """Turn a host name into a number here, in the caller's thread: the loop must not block.
 
     Raises:
-        OSError: the name is unknown.
+        PartitionConnectionError: the name is unknown.
     """
-    info = socket.getaddrinfo(address[0], address[1], type=socket.SOCK_STREAM)
+    try:
+        info = socket.getaddrinfo(address[0], address[1], type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise PartitionConnectionError(
+            f"the address of {address[0]}:{address[1]} is unknown: {error.strerror}"
+        ) from error
     name = info[0][4]
     return str(name[0]), int(name[1])

@@ -129,7 +129,10 @@ class LocalBufferPool:
 
         Raises:
             CancelTaskError: the pool was destroyed.
+            ValueError: the pool has no such subpartition.
         """
+        if not UNKNOWN_CHANNEL <= channel < len(self._counts):
+            raise ValueError(f"subpartition {channel} of a pool with {len(self._counts)}")
         waiting: AvailabilityFuture | None = None
         with self._lock:
             self._check_not_destroyed()
@@ -247,7 +250,7 @@ class LocalBufferPool:
         Raises:
             InsufficientBuffersError: they did not come within the request timeout.
         """
-        if count > self.min_segments:
+        if not 0 <= count <= self.min_segments:
             raise ValueError(
                 f"{count} segments cannot be reserved in a pool that requires {self.min_segments}"
             )

@@ -48,7 +48,7 @@ class NetworkBufferPool:
         Raises:
             OSError: other processes were to read them, and the system has no such memory.
         """
-        if num_segments < 0 or segment_size <= 0:
+        if num_segments < 0 or not 0 < segment_size < 2**31:
             raise ValueError(f"{num_segments} segments of {segment_size} bytes")
         if request_timeout_ms <= 0:
             raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
@@ -65,6 +65,7 @@ class NetworkBufferPool:
         self._lock = threading.Lock()
         self._free: deque[MemorySegment] = deque()
         self._owed = 0
+        self._exclusive: set[MemorySegment] = set()
         self._reported_usage: int | None = None
         allocated = 0
         try:
@@ -227,12 +228,22 @@ class NetworkBufferPool:
                 self._redistribute()
             raise
         self.settle(count)
+        with self._factory_lock:
+            self._exclusive.update(segments)
         return segments
 
     def recycle_unpooled_segments(self, segments: Sequence[MemorySegment]) -> None:
-        """Return exclusive segments; the local pools grow by them."""
+        """Return exclusive segments; the local pools grow by them.
+
+        Raises:
+            IllegalStateError: a segment is none of those, or was returned before.
+        """
         if not segments:
             return
+        with self._factory_lock:
+            if len(set(segments) & self._exclusive) < len(segments):
+                raise IllegalStateError("the segment was returned before, or is not exclusive")
+            self._exclusive.difference_update(segments)
         self._give_back(segments)
         with self._factory_lock:
             self._required -= len(segments)
@@ -277,6 +288,8 @@ class NetworkBufferPool:
         """
         if min_segments < 0 or max_segments < max(1, min_segments):
             raise ValueError(f"pool of at least {min_segments}, at most {max_segments} segments")
+        if num_subpartitions < 0:
+            raise ValueError(f"{num_subpartitions} subpartitions")
         if num_subpartitions > 0 and max_buffers_per_channel <= 0:
             raise ValueError(f"{max_buffers_per_channel} buffers per channel")
         if max_overdraft < 0:

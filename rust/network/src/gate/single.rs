@@ -146,6 +146,11 @@ impl SingleInputGate {
         self.channels.len()
     }
 
+    /// Whether a union has been told to read this gate.
+    pub(super) fn is_joined(&self) -> bool {
+        self.parent.get().is_some()
+    }
+
     /// Makes `union` the one to be told of news; a gate belongs to one union at most.
     pub(crate) fn join(&self, union: Weak<UnionInputGate>, index: usize) -> Result<()> {
         self.parent

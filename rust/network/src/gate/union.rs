@@ -37,7 +37,13 @@ impl UnionInputGate {
         }
         let mut num_channels = 0;
         let mut offsets = Vec::with_capacity(gates.len());
-        for gate in &gates {
+        for (index, gate) in gates.iter().enumerate() {
+            // Looked at beforehand: a union that is refused must not keep its other gates.
+            if gate.is_joined() || gates[..index].iter().any(|other| Arc::ptr_eq(other, gate)) {
+                return Err(Error::IllegalState(
+                    "a gate is part of a union already".into(),
+                ));
+            }
             offsets.push(num_channels);
             num_channels += gate.num_channels();
         }
