@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import math
 import struct
 
 import pytest
@@ -285,3 +286,72 @@ def test_unsafe_memory(segments):
     segment.free()
     segment.free()
     assert cleaned == [True]
+
+
+def test_cleaner_may_look(segments):
+    """A-2: a cleaner finds its segment freed; what it raises is raised by ``free``, once."""
+    seen = []
+    segment = segments.allocate_unsafe(4, lambda: seen.append((segment.is_freed, segment.size)))
+    segment.free()
+    assert seen == [(True, 4)]
+    failing = segments.allocate_unsafe(4, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failing.free()
+    failing.free()
+    assert failing.is_freed
+
+
+def test_segment_with_itself(make):
+    """A1: both sides of an operation may be one segment, and ranges of a copy may overlap."""
+    segment = make(16)
+    segment.put_bytes(0, bytes(range(16)), 0, 16)
+    segment.copy_to(0, segment, 4, 8)
+    assert content(segment) == bytes([0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15])
+    segment.copy_to(4, segment, 0, 8)
+    assert content(segment)[:8] == bytes(range(8))
+    assert segment.compare(segment, 0, 1, 8) == -1
+    assert segment.compare(segment, 0, 1, 3, 2) == -1
+    assert segment.equal_to(segment, 8, 8, 8)
+    segment.swap_bytes(bytearray(4), segment, 0, 12, 4)
+    assert content(segment)[:4] + content(segment)[12:] == bytes([12, 13, 14, 15, 0, 1, 2, 3])
+    with pytest.raises(IndexError):
+        segment.copy_to(0, segment, 12, 5)
+    segment.free()
+    for act in (segment.copy_to, segment.compare, segment.equal_to):
+        with pytest.raises(IllegalStateError, match="freed"):
+            act(0, segment, 0, 1) if act == segment.copy_to else act(segment, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("char", (-1, 2**16)),
+        ("short", (-(2**15) - 1, 2**15)),
+        ("int", (-(2**31) - 1, 2**31)),
+        ("long", (-(2**63) - 1, 2**63)),
+    ],
+)
+def test_values_that_do_not_fit(make, name, values):
+    """A1: a number that its width does not hold is refused, and nothing is stored."""
+    segment = make(8)
+    for value in values:
+        with pytest.raises(OverflowError):
+            getattr(segment, f"put_{name}")(0, value)
+    for value in ("x", 1.5):
+        with pytest.raises(TypeError):
+            getattr(segment, f"put_{name}")(0, value)
+    assert content(segment) == bytes(8)
+
+
+def test_narrowed_float(make):
+    """A1: what 32 bits do not hold becomes infinite."""
+    segment = make(4)
+    for value in (1e300, -1e300):
+        segment.put_float(0, value)
+        assert segment.get_float(0) == value * math.inf
+
+
+def test_negative_index_is_named(make):
+    """A-1: the error says which index it was."""
+    with pytest.raises(IndexError, match=r"-5"):
+        make(8).get_int(-5)

@@ -2,46 +2,62 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use penstock_memory::SegmentError;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyEOFError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::{exception, segment_error};
+use crate::errors::segment_error;
 
 /// Bytes on the heap or off it, with checked random access.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct MemorySegment {
     segment: Mutex<penstock_memory::MemorySegment>,
+    /// Called once, after the memory is freed and without the lock: it may look at the segment.
+    cleaner: Mutex<Option<Py<PyAny>>>,
 }
 
 impl MemorySegment {
     fn make(segment: penstock_memory::MemorySegment) -> Self {
         Self {
             segment: Mutex::new(segment),
+            cleaner: Mutex::new(None),
         }
+    }
+
+    fn take_cleaner(&self) -> Option<Py<PyAny>> {
+        let mut cleaner = self.cleaner.lock().unwrap_or_else(PoisonError::into_inner);
+        cleaner.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, penstock_memory::MemorySegment> {
         self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Both segments of an operation on two; each has a lock of its own.
-    fn lock_with<'a>(
-        &'a self,
+    /// Calls `act` with both segments of an operation; the two may be one, then `other` is a copy
+    /// as it was before.
+    fn with_other<R>(
+        &self,
         py: Python<'_>,
-        other: &'a Self,
-    ) -> PyResult<(
-        MutexGuard<'a, penstock_memory::MemorySegment>,
-        MutexGuard<'a, penstock_memory::MemorySegment>,
-    )> {
-        if std::ptr::eq(self, other) {
-            let message = "the operation needs two segments";
-            return Err(exception(py, "IllegalStateError", message));
-        }
+        other: &Self,
+        act: impl FnOnce(
+            &mut penstock_memory::MemorySegment,
+            &mut penstock_memory::MemorySegment,
+        ) -> Result<R, SegmentError>,
+    ) -> PyResult<R> {
         // The GIL is held, so no other thread can be taking the two the other way round.
-        Ok((self.lock(), other.lock()))
+        let mut mine = self.lock();
+        let result = if std::ptr::eq(self, other) {
+            let mut before = vec![0; mine.size()];
+            mine.get_bytes(0, &mut before, 0, mine.size())
+                .map(|()| penstock_memory::MemorySegment::wrap_array(before))
+                .and_then(|mut copy| act(&mut mine, &mut copy))
+        } else {
+            act(&mut mine, &mut other.lock())
+        };
+        result.map_err(|error| segment_error(py, &error))
     }
 }
 
@@ -67,7 +83,7 @@ macro_rules! scalars {
 
 /// A negative index is outside of every segment, like one that is too large.
 fn position(index: i64) -> usize {
-    usize::try_from(index).unwrap_or(usize::MAX)
+    index.cast_unsigned() as usize
 }
 
 scalars! {
@@ -102,8 +118,9 @@ impl MemorySegment {
 
     /// Copies `memory[start:end]`.
     #[staticmethod]
-    fn wrap_copy(py: Python<'_>, memory: &[u8], start: usize, end: usize) -> PyResult<Self> {
-        penstock_memory::MemorySegment::wrap_copy(memory, start, end)
+    fn wrap_copy(py: Python<'_>, memory: PyBuffer<u8>, start: i64, end: i64) -> PyResult<Self> {
+        let memory = memory.to_vec(py)?;
+        penstock_memory::MemorySegment::wrap_copy(&memory, position(start), position(end))
             .map(Self::make)
             .map_err(|error| segment_error(py, &error))
     }
@@ -117,18 +134,11 @@ impl MemorySegment {
     /// Allocates memory off the heap that gives no views; `cleaner` is called once by `free`.
     #[staticmethod]
     fn allocate_unsafe(size: usize, cleaner: Py<PyAny>) -> Self {
-        let clean = move || {
-            Python::attach(|py| {
-                if let Err(error) = cleaner.call0(py) {
-                    // Nobody is there to raise it for.
-                    error.write_unraisable(py, Some(cleaner.bind(py)));
-                }
-            });
-        };
-        Self::make(penstock_memory::MemorySegment::allocate_unsafe(
-            size,
-            Box::new(clean),
-        ))
+        let segment = penstock_memory::MemorySegment::allocate_unsafe(size, Box::new(|| {}));
+        Self {
+            segment: Mutex::new(segment),
+            cleaner: Mutex::new(Some(cleaner)),
+        }
     }
 
     /// Length in bytes; readable after `free`.
@@ -155,7 +165,11 @@ impl MemorySegment {
     fn free(&self, py: Python<'_>) -> PyResult<()> {
         self.lock()
             .free()
-            .map_err(|error| segment_error(py, &error))
+            .map_err(|error| segment_error(py, &error))?;
+        match self.take_cleaner() {
+            Some(cleaner) => cleaner.call0(py).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The signed byte at `index`.
@@ -299,15 +313,16 @@ impl MemorySegment {
         target_offset: i64,
         count: i64,
     ) -> PyResult<()> {
-        let (source, mut target) = self.lock_with(py, target)?;
-        source
-            .copy_to(
-                position(offset),
-                &mut target,
-                position(target_offset),
-                position(count),
-            )
-            .map_err(|error| segment_error(py, &error))
+        let (from, to) = (position(offset), position(target_offset));
+        let count = position(count);
+        if std::ptr::eq(self, target) {
+            return self.with_other(py, target, |mine, before| {
+                before.copy_to(from, mine, to, count)
+            });
+        }
+        self.with_other(py, target, |mine, theirs| {
+            mine.copy_to(from, theirs, to, count)
+        })
     }
 
     /// Exchanges `count` bytes with another segment; nothing moves when it raises.
@@ -321,15 +336,16 @@ impl MemorySegment {
         count: i64,
     ) -> PyResult<()> {
         let mut scratch = scratch.to_vec(py)?;
-        let (mut mine, mut theirs) = self.lock_with(py, other)?;
-        mine.swap_bytes(
-            &mut scratch,
-            &mut theirs,
-            position(offset),
-            position(other_offset),
-            position(count),
-        )
-        .map_err(|error| segment_error(py, &error))
+        let (mine_at, theirs_at) = (position(offset), position(other_offset));
+        let count = position(count);
+        let is_one = std::ptr::eq(self, other);
+        self.with_other(py, other, |mine, theirs| {
+            mine.swap_bytes(&mut scratch, theirs, mine_at, theirs_at, count)?;
+            if is_one {
+                theirs.copy_to(theirs_at, mine, theirs_at, count)?;
+            }
+            Ok(())
+        })
     }
 
     /// Compares as unsigned bytes; with two lengths a common prefix decides for the shorter.
@@ -343,21 +359,16 @@ impl MemorySegment {
         length: i64,
         other_length: Option<i64>,
     ) -> PyResult<i64> {
-        let (mine, theirs) = self.lock_with(py, other)?;
         let (offset, other_offset) = (position(offset), position(other_offset));
-        match other_length {
+        let length = position(length);
+        self.with_other(py, other, |mine, theirs| match other_length.map(position) {
             None => mine
-                .compare(&theirs, offset, other_offset, position(length))
+                .compare(theirs, offset, other_offset, length)
                 .map(i64::from),
-            Some(other_length) => mine.compare_lengths(
-                &theirs,
-                offset,
-                other_offset,
-                position(length),
-                position(other_length),
-            ),
-        }
-        .map_err(|error| segment_error(py, &error))
+            Some(other_length) => {
+                mine.compare_lengths(theirs, offset, other_offset, length, other_length)
+            }
+        })
     }
 
     /// Whether two ranges hold the same bytes.
@@ -369,13 +380,23 @@ impl MemorySegment {
         other_offset: i64,
         length: i64,
     ) -> PyResult<bool> {
-        let (mine, theirs) = self.lock_with(py, other)?;
-        mine.equal_to(
-            &theirs,
-            position(offset),
-            position(other_offset),
-            position(length),
-        )
-        .map_err(|error| segment_error(py, &error))
+        let (offset, other_offset) = (position(offset), position(other_offset));
+        let length = position(length);
+        self.with_other(py, other, |mine, theirs| {
+            mine.equal_to(theirs, offset, other_offset, length)
+        })
+    }
+}
+
+impl Drop for MemorySegment {
+    fn drop(&mut self) {
+        if let Some(cleaner) = self.take_cleaner() {
+            Python::attach(|py| {
+                if let Err(error) = cleaner.call0(py) {
+                    // Nobody is there to raise it for.
+                    error.write_unraisable(py, Some(cleaner.bind(py)));
+                }
+            });
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 import struct
 import sys
@@ -73,6 +74,8 @@ class MemorySegment:
     @classmethod
     def allocate_off_heap(cls, size: int, owner: object = None) -> MemorySegment:
         """Map ``size`` zeroed bytes outside the heap."""
+        if size < 0:
+            raise OverflowError(f"a segment of {size} bytes")
         # A mapping has one byte at least.
         return cls(mmap.mmap(-1, max(1, size)), size=size, owner=owner)
 
@@ -101,6 +104,8 @@ class MemorySegment:
     @classmethod
     def wrap_int(cls, value: int) -> MemorySegment:
         """Make a segment of the four big-endian bytes of ``value``."""
+        if not -(2**31) <= value < 2**31:
+            raise OverflowError(f"{value} is no value of 4 bytes")
         return cls(bytearray(struct.pack(">i", value)))
 
     # -- state ----------------------------------------------------------------------------
@@ -202,7 +207,14 @@ class MemorySegment:
     def _put_scalar(self, code: str, order: str, index: int, value: float) -> None:
         scalar = _SCALARS[code, order]
         self._check(index, scalar.size)
-        scalar.pack_into(self.view, index, value)
+        try:
+            scalar.pack_into(self.view, index, value)
+        except OverflowError:
+            # A number that 32 bits do not hold becomes infinite, as in any narrowing.
+            scalar.pack_into(self.view, index, math.copysign(math.inf, value))
+        except struct.error as error:
+            kind = OverflowError if isinstance(value, int) and code not in "fd" else TypeError
+            raise kind(f"{value!r} is no value of {scalar.size} bytes: {error}") from error
 
     # -- bulk -----------------------------------------------------------------------------
 

@@ -293,7 +293,8 @@ fn end_of(index: usize, length: usize, size: usize) -> Result<usize, SegmentErro
 }
 
 fn out_of_bounds(index: usize, length: usize, size: usize) -> SegmentError {
-    let show = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    // Callers count in signed numbers: what they meant as negative is shown so.
+    let show = |value: usize| (value as u64).cast_signed();
     SegmentError::OutOfBounds {
         index: show(index),
         length: show(length),
