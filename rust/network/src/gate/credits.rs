@@ -91,6 +91,16 @@ impl Credits {
         credits
     }
 
+    /// Gives up the floating buffers and the credit that they stood for, to be dropped once the
+    /// channel's lock is released: the producer is blocked, and forgets what it was granted when it
+    /// is resumed.  For channels without exclusive buffers.
+    pub(super) fn forfeit(&mut self) -> Vec<UniqueBuffer> {
+        self.required = 0;
+        self.outstanding = 0;
+        self.unannounced = 0;
+        std::mem::take(&mut self.floating)
+    }
+
     /// Gives up the buffers, to be dropped once the channel's lock is released.
     pub(super) fn release(&mut self) -> (Vec<PooledSegment>, Vec<UniqueBuffer>) {
         (

@@ -312,10 +312,12 @@ impl RemoteInputChannel {
         }
         state.expected_sequence_number = expected.wrapping_add(1);
         let mut notify = None;
+        let mut blocks = false;
         if let Some(buffer) = buffer {
             let data_type = buffer.data_type();
             let was_empty = state.queue.is_empty();
             let mut priority = data_type.has_priority();
+            blocks = data_type.is_blocking_upstream();
             state.credits.outstanding -= i32::from(data_type.is_buffer());
             state.ended |= data_type == DataType::EndOfPartition;
             let State {
@@ -346,8 +348,14 @@ impl RemoteInputChannel {
         if let Ok(backlog) = usize::try_from(backlog) {
             self.require(&mut state.credits, backlog);
         }
+        let forfeited = if blocks && self.initial_credit == 0 {
+            state.credits.forfeit()
+        } else {
+            Vec::new()
+        };
         let due = state.credits.on_arrival(backlog > 0);
         drop(state);
+        drop(forfeited);
         let waiting = notify.and_then(|priority| {
             let gate = self.gate.upgrade()?;
             if priority {

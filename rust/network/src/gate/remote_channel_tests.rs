@@ -147,6 +147,22 @@ fn credit_comes_after_the_record_that_it_follows() {
     assert_eq!(arrive(2, 1), Due::Now(2), "one waits");
 }
 
+/// C5: a channel without exclusive buffers lends its floating ones to others while it is blocked;
+/// its producer forgets what credit it has when it goes on.
+#[test]
+fn a_blocking_event_forfeits_floating_buffers() {
+    let fixture = Fixture::new(0, 4);
+    let channel = &fixture.channel;
+    assert_eq!(channel.on_backlog(3), Due::Now(3));
+    assert_eq!(fixture.pool.available_segments(), 1);
+    let barrier = Buffer::from_bytes([0; 4], DataType::AlignedCheckpointBarrier);
+    let (due, _) = channel.on_buffer(Some(barrier), 0, 0);
+    assert_eq!((due, channel.take_credits()), (Due::No, 0));
+    assert_eq!(fixture.state(), (0, 0, false));
+    assert_eq!(fixture.pool.available_segments(), 4);
+    assert_eq!(channel.on_backlog(2), Due::Now(2));
+}
+
 /// Sequence numbers are checked and wrap as 32 bits do; an empty buffer counts too.
 #[test]
 fn sequence_numbers_wrap() {
