@@ -211,6 +211,9 @@ class Connection:
             return self._socket.recv_into(into)
         count, shown = same_host.receive(self._socket, into)
         self._shown += shown
+        # Too many are still too many; none is worth keeping then.
+        while len(self._shown) > same_host.MAX_DESCRIPTORS:
+            os.close(self._shown.pop())
         return count
 
     def _close_shown(self) -> None:

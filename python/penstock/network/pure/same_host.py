@@ -26,8 +26,8 @@ _SEND_BUFFER_BYTES = 1 << 20
 
 _LISTEN_BACKLOG = 1024
 _PEER_CREDENTIALS = struct.Struct("3i")
-_DESCRIPTORS_SPACE = socket.CMSG_SPACE(3 * array.array("i").itemsize)
-"""Room for more descriptors than anybody shows, so that too many are seen to be."""
+MAX_DESCRIPTORS = 3
+"""More than anybody shows, so that too many are seen to be."""
 
 
 def _name_of(address: tuple[str, int]) -> bytes:
@@ -85,9 +85,9 @@ def configure(sock: socket.socket) -> None:
 
 def receive(sock: socket.socket, into: memoryview) -> tuple[int, list[int]]:
     """Receive bytes and the descriptors that come along; return how many bytes, and those."""
-    flags = socket.MSG_CMSG_CLOEXEC
-    count, ancillary, _, _ = sock.recvmsg_into([into], _DESCRIPTORS_SPACE, flags)
     descriptors = array.array("i")
+    space = socket.CMSG_SPACE(MAX_DESCRIPTORS * descriptors.itemsize)
+    count, ancillary, _, _ = sock.recvmsg_into([into], space, socket.MSG_CMSG_CLOEXEC)
     for level, kind, data in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             descriptors.frombytes(data)

@@ -18,8 +18,6 @@ from penstock.network.pure.memory_segment import MemorySegment
 _F_SEAL_FUTURE_WRITE = 0x10
 """From ``<linux/fcntl.h>``; the fcntl module has it from Python 3.13 on."""
 
-_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL | _F_SEAL_FUTURE_WRITE
-
 
 class SharedMemory:
     """Zeroed memory of this process that others may map; pages are resident once touched.
@@ -41,8 +39,9 @@ class SharedMemory:
         try:
             os.ftruncate(self.descriptor, pages * mmap.PAGESIZE)
             self.view = memoryview(mmap.mmap(self.descriptor, pages * mmap.PAGESIZE))
+            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
             # Behind the mapping: from here on nobody gets another one that he can write to.
-            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEALS)
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals | _F_SEAL_FUTURE_WRITE)
         except OSError:
             os.close(self.descriptor)
             raise
