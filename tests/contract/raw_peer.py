@@ -128,7 +128,7 @@ class RawProducer:
         return RawPeer(self._socket.accept()[0])
 
 
-def _same_host_name(address) -> str:
+def same_host_name(address) -> str:
     return f"\0penstock-data/{address[0]}/{address[1]}"
 
 
@@ -139,7 +139,7 @@ class SameHostConsumer(RawConsumer):
         self.descriptors: list[int] = []
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.connect(_same_host_name(address))
+            sock.connect(same_host_name(address))
             RawPeer.__init__(self, sock)
             self._prove_token(token)
         except BaseException:
@@ -169,7 +169,7 @@ class SameHostProducer(RawProducer):
         super().__init__()
         self._beside = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._beside.settimeout(PATIENCE_MS / 1000)
-        self._beside.bind(_same_host_name(self.address))
+        self._beside.bind(same_host_name(self.address))
         self._beside.listen()
 
     def __exit__(self, *_):

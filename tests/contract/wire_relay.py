@@ -1,0 +1,213 @@
+"""A relay between a producing and a consuming environment, which hands on frames when it is told.
+
+It keeps the books of both ends from what passes: whoever breaks the rules of credits, sequence
+numbers or references is found out at the frame with which he does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections import deque
+from dataclasses import dataclass
+
+from penstock.network.data_type import DataType
+from penstock.network.pure import wire
+
+from contract.plane import PATIENCE_MS
+from contract.raw_peer import same_host_name
+
+_PIECE_BYTES = 1 << 20
+
+
+@dataclass
+class Account:
+    """What passed for one channel."""
+
+    initial_credit: int
+    granted: int
+    """Credit that the consumer has granted; less what a blocking event made void."""
+    known: int
+    """Of it, what the producer has been told."""
+    sent: int = 0
+    """Data buffers that the producer has sent."""
+    delivered: int = 0
+    """Of them, those that the consumer was given."""
+    sequence_number: int = 0
+    is_blocked: bool = False
+
+
+class Books:
+    """The accounts of all channels of a connection, and the references on it."""
+
+    def __init__(self) -> None:
+        self.accounts: dict[bytes, Account] = {}
+        self.references = 0
+        self.returned = 0
+        self.messages_on_memory = 0
+
+    @property
+    def granted(self) -> int:
+        """Credit of all channels, the data that was sent for it included."""
+        return sum(account.granted for account in self.accounts.values())
+
+    @property
+    def is_any_blocked(self) -> bool:
+        """Whether a channel waits to be resumed."""
+        return any(account.is_blocked for account in self.accounts.values())
+
+    def from_consumer(self, message: wire.Message) -> None:
+        """The consumer has sent a message."""
+        match message:
+            case wire.PartitionRequest():
+                account = Account(message.credit, message.credit, 0)
+                self.accounts[message.receiver] = account
+            case wire.AddCredit():
+                assert message.credit > 0
+                self.accounts[message.receiver].granted += message.credit
+            case wire.ResumeConsumption():
+                account = self.accounts[message.receiver]
+                assert account.is_blocked
+                if account.initial_credit == 0:
+                    # It gave its floating buffers back while it was blocked.
+                    account.granted = account.known = account.sent
+            case wire.UseSharedMemory():
+                self.messages_on_memory += 1
+            case wire.ReturnReferences():
+                self.returned += message.count
+                assert message.count > 0
+                assert self.returned <= self.references
+
+    def to_producer(self, message: wire.Message) -> None:
+        """The producer is given a message."""
+        match message:
+            case wire.PartitionRequest():
+                self.accounts[message.receiver].known += message.credit
+            case wire.AddCredit():
+                self.accounts[message.receiver].known += message.credit
+            case wire.ResumeConsumption():
+                self.accounts[message.receiver].is_blocked = False
+
+    def from_producer(self, header: wire.BufferHeader, *, is_reference: bool) -> None:
+        """The producer has sent a buffer or an event."""
+        account = self.accounts[header.receiver]
+        assert not account.is_blocked, "C-6: nothing follows a blocking event"
+        assert header.sequence_number == account.sequence_number, "C-3: no gaps"
+        assert header.backlog >= 0, "C-2: a backlog counts buffers"
+        account.sequence_number += 1
+        data_type = DataType(header.data_type)
+        account.is_blocked = data_type.is_blocking_upstream
+        if data_type.is_buffer:
+            account.sent += 1
+            assert account.sent <= account.known, "C-7: data costs credit"
+        self.references += is_reference
+
+    def to_consumer(self, header: wire.BufferHeader) -> None:
+        """The consumer is given a buffer or an event."""
+        if DataType(header.data_type).is_buffer:
+            self.accounts[header.receiver].delivered += 1
+
+
+class Frames:
+    """The frames that wait on their way in one direction."""
+
+    def __init__(self, source: socket.socket, target: socket.socket) -> None:
+        self._source, self._target = source, target
+        self._bytes = bytearray()
+        self.waiting: deque[bytes] = deque()
+
+    def receive(self) -> list[bytes]:
+        """Take what has arrived; return the frames that are whole by now."""
+        with contextlib.suppress(BlockingIOError):
+            while piece := self._source.recv(_PIECE_BYTES):
+                self._bytes += piece
+        whole = []
+        while len(self._bytes) >= 9:
+            length, magic, _ = wire.FRAME_HEADER.unpack_from(self._bytes)
+            assert magic == wire.MAGIC
+            if len(self._bytes) < length:
+                break
+            whole.append(bytes(self._bytes[:length]))
+            del self._bytes[:length]
+        self.waiting += whole
+        return whole
+
+    def hand_on(self, count: int) -> list[bytes]:
+        """Send the first ``count`` frames on; return them."""
+        frames = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+        self._target.settimeout(PATIENCE_MS / 1000)
+        self._target.sendall(b"".join(frames))
+        self._target.setblocking(False)
+        return frames
+
+
+def _buffer_header(frame: bytes) -> wire.BufferHeader | None:
+    if frame[8] in (wire.BUFFER_RESPONSE, wire.BUFFER_REFERENCE):
+        return wire.decode_buffer_header(frame[9:43])
+    return None
+
+
+class Relay:
+    """Stands between a consumer, which takes it for its producer, and that producer."""
+
+    def __init__(self, *, same_host: bool) -> None:
+        self._port = socket.create_server(("127.0.0.1", 0))
+        self.address = self._port.getsockname()
+        self._listener = self._port
+        if same_host:
+            self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._listener.bind(same_host_name(self.address))
+            self._listener.listen()
+        self._listener.settimeout(PATIENCE_MS / 1000)
+        self._sockets = [self._port, self._listener]
+        self.books = Books()
+
+    def join(self, producer_address) -> None:
+        """Accept the consumer, connect to the producer, and hand on their handshake."""
+        consumer, _ = self._listener.accept()
+        producer = socket.socket(consumer.family, socket.SOCK_STREAM)
+        self._sockets += [consumer, producer]
+        is_unix = consumer.family == socket.AF_UNIX
+        for sock in (consumer, producer):
+            sock.settimeout(PATIENCE_MS / 1000)
+        producer.connect(same_host_name(producer_address) if is_unix else producer_address)
+        consumer.sendall(producer.recv(32, socket.MSG_WAITALL))
+        producer.sendall(consumer.recv(64, socket.MSG_WAITALL))
+        if is_unix:
+            proof, shown, _, _ = socket.recv_fds(producer, 32, 2)
+            socket.send_fds(consumer, [proof], shown)
+            for descriptor in shown:
+                os.close(descriptor)
+        else:
+            consumer.sendall(producer.recv(32, socket.MSG_WAITALL))
+        for sock in (consumer, producer):
+            sock.setblocking(False)
+        self._up, self._down = Frames(consumer, producer), Frames(producer, consumer)
+
+    def look(self) -> None:
+        """Take what either end has sent, and enter it."""
+        for frame in self._up.receive():
+            self.books.from_consumer(wire.decode(frame[8], frame[9:]))
+        for frame in self._down.receive():
+            if (header := _buffer_header(frame)) is not None:
+                is_reference = frame[8] == wire.BUFFER_REFERENCE
+                self.books.from_producer(header, is_reference=is_reference)
+
+    def up(self, count: int) -> None:
+        """Hand frames on to the producer."""
+        self.look()
+        for frame in self._up.hand_on(count):
+            self.books.to_producer(wire.decode(frame[8], frame[9:]))
+
+    def down(self, count: int) -> None:
+        """Hand frames on to the consumer."""
+        self.look()
+        for frame in self._down.hand_on(count):
+            if (header := _buffer_header(frame)) is not None:
+                self.books.to_consumer(header)
+
+    def close(self) -> None:
+        """Leave both ends."""
+        for sock in self._sockets:
+            sock.close()
