@@ -111,6 +111,38 @@ def test_credit_follows_the_backlog(consumer, producer):
     assert_all_returned(consumer)
 
 
+def test_credit_comes_while_the_reader_waits(consumer, producer):
+    """C-7: a producer with nothing more to send is told of its credit all the same."""
+    gate = gate_on(consumer, producer)
+    with producer.accept() as peer:
+        receiver = peer.receive().receiver
+        reader = Background(lambda: [gate.next_buffer(PATIENCE_MS) for _ in range(4)])
+        for number in range(4):
+            peer.send_buffer(receiver, number, b"\0\0\0\1x")
+            assert peer.receive() == wire.AddCredit(1, receiver)
+        assert len(reader.result()) == 4
+        gate.close()
+    assert_all_returned(consumer)
+
+
+def test_credit_comes_when_the_reader_stays_away(consumer, producer):
+    """C-7: a producer that spends all it knows of is told of the rest without the reader."""
+    gate = gate_on(consumer, producer)
+    with producer.accept() as peer:
+        request = peer.receive()
+        assert request.credit == 2
+        peer.send_buffer(request.receiver, 0, b"\0\0\0\1x")
+        assert gate.next_buffer(PATIENCE_MS) is not None
+        # The reader does not come back.
+        peer.send_buffer(request.receiver, 1, b"\0\0\0\1y")
+        granted = 0
+        while granted < 2:
+            granted += peer.receive().credit
+        assert granted == 2
+        gate.close()
+    assert_all_returned(consumer)
+
+
 def test_exclusive_buffers_stay(plane, producer):
     """C-9: a channel has its exclusive buffers to receive, however much another one takes."""
     consumer = plane.environment(exclusive_buffers_per_channel=2, floating_buffers_per_gate=1)

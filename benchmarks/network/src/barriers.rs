@@ -1,5 +1,6 @@
 //! A barrier on every channel of a gate: from the broadcast until the last one has arrived.
 
+use std::sync::mpsc;
 use std::time::Instant;
 
 use penstock_memory::DataType;
@@ -42,6 +43,46 @@ pub(crate) fn measure(report: &Report) {
         "us",
         || until_all(DataType::PrioritizedEventBuffer, 1_000, rounds, true),
     );
+    report.row(
+        "unaligned barrier, 1,000 channels, first arrival at a waiting reader",
+        "us",
+        || until_first(1_000, rounds),
+    );
+}
+
+/// The middle time in microseconds until the first channel has delivered to a thread that waits at
+/// the gate, as another executor's task does.
+fn until_first(channels: usize, rounds: usize) -> f64 {
+    let producer = environment("producer", channels, Link::Tcp);
+    let consumer = environment("consumer", channels, Link::Tcp);
+    let partition = partition(&producer, 1, channels, -1);
+    let mut reader = reader(&consumer, &producer, 1, channels);
+    let (arrived, arrivals) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for _ in 0..=rounds {
+                let mut first = None;
+                for _ in 0..channels {
+                    let batch = reader.next_batch(None).expect("a batch");
+                    assert!(matches!(batch, Batch::Event { .. }));
+                    first.get_or_insert_with(Instant::now);
+                }
+                arrived.send(first).expect("told");
+            }
+        });
+        let mut times = Vec::with_capacity(rounds);
+        // The first round also waits for the connection.
+        for _ in 0..=rounds {
+            let started = Instant::now();
+            partition
+                .broadcast_event(&BARRIER, DataType::PrioritizedEventBuffer)
+                .expect("sent");
+            let first = arrivals.recv().expect("the reader lives").expect("a time");
+            times.push(first - started);
+        }
+        times.remove(0);
+        p50_us(times)
+    })
 }
 
 /// The middle time in microseconds until all channels, or the first one, have delivered.
