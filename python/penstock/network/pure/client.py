@@ -19,7 +19,7 @@ from penstock.errors import (
     ProducerFailedError,
 )
 from penstock.network.data_type import DataType
-from penstock.network.pure import same_host, wire
+from penstock.network.pure import lz4, same_host, wire
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ClientHandshake
 from penstock.network.pure.lending import Borrower
@@ -266,12 +266,8 @@ class PartitionRequestClient:
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
         """Find room for a payload; without a channel it is skipped."""
         data_type = _data_type(header)
-        if header.is_compressed:
-            raise CorruptStreamError(
-                f"'{self._peer}' sends compressed buffers, which the pure runtime cannot read; set "
-                "taskmanager.network.compression.codec to 'none' where it runs, or "
-                "PENSTOCK_RUNTIME to 'native' here"
-            )
+        if header.is_compressed and data_type.is_event:
+            raise CorruptStreamError("a compressed event")
         channel = self._channels.get(header.receiver)
         if channel is None or (header.size == 0 and data_type.is_buffer):
             return None
@@ -287,6 +283,8 @@ class PartitionRequestClient:
         buffer, self._incoming = self._incoming, None
         channel = self._channels.get(header.receiver)
         if buffer is not None:
+            if header.is_compressed:
+                _decompress(buffer)
             if channel is None:
                 buffer.recycle()
             else:
@@ -400,6 +398,21 @@ class PartitionRequestClient:
         if self._connection is not None:
             self._connection.close(None)
         self._fail_all(PartitionConnectionError("the network environment was closed"))
+
+
+def _decompress(buffer: Buffer) -> None:
+    """Put the content of a compressed buffer in its place.
+
+    Raises:
+        CorruptStreamError: it cannot be read; the buffer goes back.
+    """
+    try:
+        content = lz4.decompress(bytes(buffer.view()), buffer.capacity)
+    except CorruptStreamError:
+        buffer.recycle()
+        raise
+    buffer.size = len(content)
+    buffer.segment.view[: len(content)] = content
 
 
 def _data_type(header: wire.BufferHeader) -> DataType:

@@ -78,7 +78,7 @@ class NetworkEnvironment:
                 f"{floating_buffers_per_gate} floating buffers per gate; "
                 "at least 0 and 1 are needed"
             )
-        _check_compression(compression_codec)
+        compress = _is_compressing(compression_codec)
         tls = TlsContexts(*tls_identity) if tls_identity is not None else None
         self.executor_id = executor_id
         self._exclusive = exclusive_buffers_per_channel
@@ -119,6 +119,7 @@ class NetworkEnvironment:
                 handshake_timeout_ms=handshake_timeout_ms,
                 same_host_path=same_host_path,
                 tls=tls,
+                compress=compress,
             )
         except OSError:
             self._loop.close(lambda: None)
@@ -348,15 +349,13 @@ class NetworkEnvironment:
             logger.warning(text)
 
 
-def _check_compression(codec: str) -> None:
+def _is_compressing(codec: str) -> bool:
+    """Whether a codec compresses."""
     match codec.lower():
         case "none":
-            return
+            return False
         case "lz4":
-            raise ConfigurationError(
-                "the pure runtime does not compress; set taskmanager.network.compression.codec "
-                "to 'none', or PENSTOCK_RUNTIME to 'native'"
-            )
+            return True
         case _:
             raise ConfigurationError(f"no compression codec {codec!r}; known are none and lz4")
 

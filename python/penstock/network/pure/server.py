@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError, IllegalStateError, NetworkError, PenstockError
 from penstock.network.data_type import DataType
-from penstock.network.pure import same_host, wire
+from penstock.network.pure import lz4, same_host, wire
+from penstock.network.pure.buffer import FREEING_RECYCLER, Buffer, BufferSlice
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ServerHandshake
 from penstock.network.pure.lending import Lender
+from penstock.network.pure.memory_segment import MemorySegment
 from penstock.network.pure.task_event_queue import check_task_event
 
 if TYPE_CHECKING:
@@ -136,8 +138,11 @@ class PartitionRequestQueue:
         partitions: ResultPartitionManager,
         pool: NetworkBufferPool,
         request_timeout_ms: int,
+        *,
+        compress: bool = False,
     ) -> None:
         self._loop = loop
+        self._compress = compress
         self._pool = pool
         self._lender: Lender | None = None
         self._partitions = partitions
@@ -341,7 +346,7 @@ class PartitionRequestQueue:
         self, connection: Connection, reader: SequenceViewReader, result: BufferAndBacklog
     ) -> None:
         """Queue a buffer, or a reference to where it lies."""
-        buffer = result.buffer
+        buffer = self._compressed(result.buffer) if self._compress else result.buffer
         header = wire.BufferHeader(
             reader.receiver,
             reader.subpartition,
@@ -352,11 +357,26 @@ class PartitionRequestQueue:
             buffer.readable_bytes,
         )
         lender = self._lender
-        if lender is not None and (place := lender.place_of(buffer)) is not None:
+        place = None if lender is None or buffer.is_compressed else lender.place_of(buffer)
+        if lender is not None and place is not None:
             lender.lend(buffer)
             connection.queue(wire.BufferReference(header, place))
         else:
             connection.queue_buffer(header, buffer.view(), buffer.recycle)
+
+    def _compressed(self, buffer: BufferSlice) -> BufferSlice:
+        """The buffer, or a smaller one in its place, which then goes back."""
+        if not buffer.data_type.is_buffer:
+            return buffer
+        block = lz4.compress(bytes(buffer.view()))
+        if block is None:
+            return buffer
+        segment = MemorySegment(bytearray(block))
+        whole = Buffer(segment, FREEING_RECYCLER, buffer.data_type, len(block))
+        small = whole.slice(0, len(block))
+        small.is_compressed = True
+        buffer.recycle()
+        return small
 
     def _end_if_released(self, reader: SequenceViewReader) -> None:
         view = reader.view
@@ -419,8 +439,10 @@ class TransportServer:
         handshake_timeout_ms: int,
         same_host_path: bool,
         tls: TlsContexts | None,
+        compress: bool = False,
     ) -> None:
         self._loop = loop
+        self._compress = compress
         self._token = token
         self._handshake_timeout_ms = handshake_timeout_ms
         self._tls = tls
@@ -445,7 +467,11 @@ class TransportServer:
 
     def _on_accepted(self, sock: socket.socket, peer: str) -> None:
         queue = PartitionRequestQueue(
-            self._loop, self._partitions, self._pool, self._partition_request_timeout_ms
+            self._loop,
+            self._partitions,
+            self._pool,
+            self._partition_request_timeout_ms,
+            compress=self._compress,
         )
         tls = self._tls if sock.family != socket.AF_UNIX else None
         connection = Connection(
