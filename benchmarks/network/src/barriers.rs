@@ -57,7 +57,7 @@ fn until_first(channels: usize, rounds: usize) -> f64 {
     let consumer = environment("consumer", channels, Link::Tcp);
     let partition = partition(&producer, 1, channels, -1);
     let mut reader = reader(&consumer, &producer, 1, channels);
-    let (arrived, arrivals) = mpsc::channel();
+    let (arrived, arrivals) = mpsc::sync_channel(1);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             for _ in 0..=rounds {
