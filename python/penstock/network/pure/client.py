@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.buffer import Buffer
     from penstock.network.pure.event_loop import EventLoop, Timer
-    from penstock.network.pure.input_channel import RemoteInputChannel
+    from penstock.network.pure.remote_channel import RemoteInputChannel
     from penstock.network.pure.tls import TlsContexts
 
 logger = logging.getLogger(__name__)

@@ -13,24 +13,23 @@ from penstock.network.pure.buffer_debloater import DebloatOptions, GateDebloatin
 from penstock.network.pure.buffer_manager import BufferManager
 from penstock.network.pure.client import ConnectionManager
 from penstock.network.pure.event_loop import EventLoop
-from penstock.network.pure.input_channel import (
-    InputChannel,
-    LocalInputChannel,
-    RemoteInputChannel,
-)
-from penstock.network.pure.input_gate import InputGate, SingleInputGate, UnionInputGate
+from penstock.network.pure.input_gate import InputGate, SingleInputGate
+from penstock.network.pure.local_channel import LocalInputChannel
 from penstock.network.pure.network_buffer_pool import UNBOUNDED, NetworkBufferPool
 from penstock.network.pure.output_flusher import OutputFlusher
 from penstock.network.pure.partition_manager import ResultPartitionManager
+from penstock.network.pure.remote_channel import RemoteInputChannel
 from penstock.network.pure.result_partition import ResultPartition
 from penstock.network.pure.server import TransportServer
 from penstock.network.pure.tls import TlsContexts
+from penstock.network.pure.union_gate import UnionInputGate
 from penstock.network.pure.wire import PARTITION_ID_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.network import api
+    from penstock.network.pure.input_channel import InputChannel
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
 
 logger = logging.getLogger(__name__)
