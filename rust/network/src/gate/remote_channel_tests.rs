@@ -163,6 +163,38 @@ fn a_blocking_event_forfeits_floating_buffers() {
     assert_eq!(channel.on_backlog(2), Due::Now(2));
 }
 
+/// C-7: of a producer without credit each gets half; whoever takes the last buffer announces the
+/// rest, also when no exclusive one comes back.
+#[test]
+fn credit_gathers_while_more_waits_to_be_read() {
+    let fixture = Fixture::new(4, 1);
+    let channel = &fixture.channel;
+    for number in 0..4 {
+        let event = Buffer::from_bytes([0, 0, 0, 2], DataType::EventBuffer);
+        channel.on_buffer(Some(event), number, -1);
+    }
+    let segments = std::mem::take(&mut channel.state.lock().credits.exclusive);
+    channel.state.lock().credits.outstanding = 0;
+    let mut segments = segments.into_iter();
+    let mut recycle = || channel.recycle(segments.next().unwrap());
+    let announcing = || channel.state.lock().credits.announcing;
+    recycle();
+    assert!(!announcing(), "four wait to be read");
+    channel.poll().unwrap();
+    recycle();
+    assert!(!announcing(), "three wait");
+    channel.poll().unwrap();
+    assert!(announcing(), "as many as have gathered");
+    assert_eq!(channel.take_credits(), 2);
+    recycle();
+    assert!(!announcing(), "the producer has two");
+    channel.state.lock().credits.outstanding = 0;
+    channel.poll().unwrap();
+    assert!(announcing());
+    assert_eq!(channel.take_credits(), 1);
+    recycle();
+}
+
 /// Sequence numbers are checked and wrap as 32 bits do; an empty buffer counts too.
 #[test]
 fn sequence_numbers_wrap() {

@@ -13,7 +13,8 @@
 //! business.  Credits that nobody waits for make no difference; a thread that sends by itself
 //! (`news`) and runs out of credit reads them, and puts the socket back if there are none
 //! (`Connection::fill`).  So while the socket is not in the set, no reader is in want of credit, of
-//! a word to go on after an event that blocks, or of a buffer that it has lent.
+//! a word to go on after an event that blocks, or of a buffer that it has lent and that its pool
+//! misses.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -188,7 +189,7 @@ impl Backstop {
             (Lookout::Turn, _) => connection.look_out()?,
             (Lookout::Set { seen }, Side::Server(readers)) if seen != received => {
                 let moved = readers.take_moved();
-                if moved || readers.wait() || connection.outbound.lends() {
+                if moved || readers.wait() || connection.outbound.misses_buffers() {
                     connection.lookout = Lookout::Set { seen: received };
                 } else {
                     self.watch(connection);

@@ -24,6 +24,9 @@ const MAX_HELD_FRAMES: usize = 32;
 /// Bytes that readers may wait for while the socket has more.
 const MAX_HELD_BYTES: usize = 128 << 10;
 
+/// References that are returned by themselves; fewer wait for credits to go along with.
+const MAX_OWED_REFERENCES: i32 = 32;
+
 /// The channels of a connection.
 #[derive(Default)]
 pub(super) struct ClientChannels {
@@ -140,6 +143,12 @@ impl ClientChannels {
             }
         }
         Ok(copied)
+    }
+
+    /// Whether the producer would rather not wait longer for its buffers.
+    pub(super) fn owes_many(&self) -> bool {
+        let owed = self.borrower.as_ref().map_or(0, Borrower::owed);
+        owed >= MAX_OWED_REFERENCES
     }
 
     /// Tells the producer which of its buffers it may use again.

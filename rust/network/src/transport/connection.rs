@@ -253,7 +253,11 @@ impl Connection {
         let received = self.read_reader_turn();
         if let Side::Client(channels) = &mut self.side {
             channels.announce_gates();
-            channels.return_references(&mut self.outbound);
+            // The I/O thread does it at a tick, unless credits are sent before.
+            let alone = self.outbound.is_empty() && matches!(self.lookout, Lookout::Ticks { .. });
+            if !alone || channels.owes_many() {
+                channels.return_references(&mut self.outbound);
+            }
         }
         match received.and_then(|received| self.write_up_to(TURN_BYTES).map(|()| received)) {
             Ok(received) => received,
@@ -336,11 +340,12 @@ impl Connection {
 
     /// Queues the credits that a channel has gathered, if the channel is still one of these.
     pub(super) fn send_credits(&mut self, channel: &RemoteInputChannel) {
-        if let Side::Client(channels) = &self.side
+        if let Side::Client(channels) = &mut self.side
             && channels.contains(&channel.id)
         {
             let credit = channel.take_credits();
             if credit > 0 {
+                channels.return_references(&mut self.outbound);
                 let receiver = channel.id;
                 self.send(&Message::AddCredit { credit, receiver });
             }
@@ -404,7 +409,7 @@ impl Connection {
     fn fill(&mut self) -> Result<()> {
         while let Side::Server(readers) = &mut self.side {
             readers.fill(&mut self.outbound)?;
-            let waiting = readers.take_waiting() || self.outbound.lends();
+            let waiting = readers.take_waiting() || self.outbound.misses_buffers();
             if !waiting || !matches!(self.lookout, Lookout::Ticks { .. }) {
                 break;
             }

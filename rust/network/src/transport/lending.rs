@@ -28,7 +28,16 @@ pub(super) struct Lender {
     /// Whether the consumer has said that it has mapped both.
     accepted: bool,
     /// What the consumer has not returned, oldest first.
-    lent: VecDeque<Buffer>,
+    lent: VecDeque<Lent>,
+    /// How many of these are missing from a local pool.
+    missed: usize,
+}
+
+/// A buffer that the consumer copies.
+struct Lent {
+    _buffer: Buffer,
+    /// Whether its local pool has no other in its place.
+    missed: bool,
 }
 
 impl Lender {
@@ -38,6 +47,7 @@ impl Lender {
             flag: SharedFlag::create()?,
             accepted: false,
             lent: VecDeque::new(),
+            missed: 0,
         })
     }
 
@@ -67,16 +77,20 @@ impl Lender {
         Some(offset as u64)
     }
 
-    /// Whether the consumer has something to return.
-    pub(super) fn has_lent(&self) -> bool {
-        !self.lent.is_empty()
+    /// Whether a pool is in want of what the consumer has not returned.
+    pub(super) fn is_missed(&self) -> bool {
+        self.missed > 0
     }
 
     /// Keeps a buffer until it is returned, at the cost of nobody but the network pool, if it can:
     /// what waited in a socket would not keep its writer waiting either.
     pub(super) fn lend(&mut self, mut buffer: Buffer) {
-        buffer.leave_local_pool();
-        self.lent.push_back(buffer);
+        let missed = !buffer.leave_local_pool();
+        self.missed += usize::from(missed);
+        self.lent.push_back(Lent {
+            _buffer: buffer,
+            missed,
+        });
     }
 
     /// The consumer has what the oldest `count` references referred to.
@@ -86,7 +100,8 @@ impl Lender {
     pub(super) fn take_back(&mut self, count: i32) -> Result<()> {
         match usize::try_from(count) {
             Ok(returned @ 1..) if returned <= self.lent.len() => {
-                self.lent.drain(..returned);
+                let back = self.lent.drain(..returned);
+                self.missed -= back.filter(|lent| lent.missed).count();
                 Ok(())
             }
             _ => Err(Error::CorruptStream(format!(
@@ -160,7 +175,12 @@ impl Borrower {
         Ok(())
     }
 
-    /// How many references to return now.
+    /// How many references to return.
+    pub(super) fn owed(&self) -> i32 {
+        self.owed
+    }
+
+    /// As `owed`; they are returned now.
     pub(super) fn take_owed(&mut self) -> i32 {
         std::mem::take(&mut self.owed)
     }

@@ -9,6 +9,7 @@ use std::io::{ErrorKind, IoSlice, Write};
 use penstock_memory::Buffer;
 
 use super::lending::Lender;
+use crate::error::{Error, Result};
 use crate::wire::{BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse, Message, encode};
 
 /// Slices handed to one write: a header and a payload for 64 buffers.
@@ -57,9 +58,20 @@ impl Outbound {
         self.frames.is_empty()
     }
 
-    /// Whether the peer has buffers to return.
-    pub(super) fn lends(&self) -> bool {
-        self.lender.as_ref().is_some_and(Lender::has_lent)
+    /// Whether a pool is in want of buffers that the peer has not returned.
+    pub(super) fn misses_buffers(&self) -> bool {
+        self.lender.as_ref().is_some_and(Lender::is_missed)
+    }
+
+    /// The peer has copied what the oldest `count` references refer to.
+    ///
+    /// # Errors
+    /// `CorruptStream` when it was not lent as many.
+    pub(super) fn take_back(&mut self, count: i32) -> Result<()> {
+        match &mut self.lender {
+            Some(lender) => lender.take_back(count),
+            None => Err(Error::CorruptStream("buffers that were not lent".into())),
+        }
     }
 
     /// Queues bytes as they are.

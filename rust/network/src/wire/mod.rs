@@ -54,8 +54,10 @@ pub const BUFFER_RESPONSE: u8 = 0;
 pub const BUFFER_REFERENCE_BYTES: usize = BUFFER_RESPONSE_BYTES + 8;
 /// Message id of `BufferReference`.
 pub const BUFFER_REFERENCE: u8 = 13;
+/// Message id of `ReturnReferences`.
+pub const RETURN_REFERENCES: u8 = 14;
 /// The largest message id.
-const LAST_ID: u8 = 14;
+const LAST_ID: u8 = RETURN_REFERENCES;
 /// Message id of `AddCredit`.
 pub const ADD_CREDIT: u8 = 6;
 

@@ -10,8 +10,8 @@ use crate::transport::inbound::{Inbound, PayloadKind, Target};
 use crate::transport::io_thread::Context;
 use crate::transport::outbound::Outbound;
 use crate::wire::{
-    ADD_CREDIT, BUFFER_RESPONSE, FrameHeader, HEADER_BYTES, Message, PartitionRequest, ReceiverId,
-    decode_body,
+    ADD_CREDIT, BUFFER_RESPONSE, FrameHeader, HEADER_BYTES, Message, PartitionRequest,
+    RETURN_REFERENCES, ReceiverId, decode_body,
 };
 
 impl ServerReaders {
@@ -58,8 +58,8 @@ impl ServerReaders {
         }
     }
 
-    /// Handles the credits that have been read, up to anything else; whether there is something
-    /// else.
+    /// Handles the credits and returned references that have been read, up to anything else;
+    /// whether there is something else.
     pub(in crate::transport) fn take_credits(
         &mut self,
         inbound: &mut Inbound,
@@ -72,13 +72,17 @@ impl ServerReaders {
             let Some(body) = rest.get(..header.body_bytes) else {
                 break;
             };
-            if header.id != ADD_CREDIT {
+            if !matches!(header.id, ADD_CREDIT | RETURN_REFERENCES) {
                 return Ok(true);
             }
             let message = decode_body(header.id, body)?;
             inbound.consume(HEADER_BYTES + header.body_bytes);
-            if let Message::AddCredit { credit, receiver } = message {
-                self.on_credit(credit, &receiver, outbound)?;
+            match message {
+                Message::AddCredit { credit, receiver } => {
+                    self.on_credit(credit, &receiver, outbound)?;
+                }
+                Message::ReturnReferences { count } => outbound.take_back(count)?,
+                _ => {}
             }
         }
         Ok(!inbound.staged().is_empty() || inbound.in_payload())
@@ -109,7 +113,10 @@ impl ServerReaders {
         outbound: &mut Outbound,
         context: &Context,
     ) -> Result<()> {
-        self.moved |= !matches!(message, Message::AddCredit { .. });
+        self.moved |= !matches!(
+            message,
+            Message::AddCredit { .. } | Message::ReturnReferences { .. }
+        );
         match message {
             Message::PartitionRequest(request) => self.on_request(request, outbound, context)?,
             Message::AddCredit { credit, receiver } => {
@@ -162,10 +169,7 @@ impl ServerReaders {
                     return Err(Error::CorruptStream("memory that was not shown".into()));
                 }
             },
-            Message::ReturnReferences { count } => match &mut outbound.lender {
-                Some(lender) => lender.take_back(count)?,
-                None => return Err(Error::CorruptStream("buffers that were not lent".into())),
-            },
+            Message::ReturnReferences { count } => outbound.take_back(count)?,
             Message::SegmentId { .. } => {
                 log::warn!("nothing here keeps segments; message ignored");
             }
