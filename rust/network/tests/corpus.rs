@@ -97,3 +97,13 @@ fn blocks() {
 fn connection() {
     run("connection", 40, entry_points::connection);
 }
+
+#[test]
+fn producer() {
+    run("producer", 40, entry_points::producer);
+}
+
+#[test]
+fn files() {
+    run("files", 300, entry_points::files);
+}
