@@ -32,6 +32,15 @@ impl AvailabilityFuture {
             .is_none_or(|signal| lock(&signal.state).done)
     }
 
+    /// Whether both are of the same unavailable period of one pool.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.signal, &other.signal) {
+            (Some(signal), Some(other)) => Arc::ptr_eq(signal, other),
+            _ => false,
+        }
+    }
+
     /// Waits until it is done and returns true, or false after `timeout` (`None`: no limit; the
     /// wait then ends at the latest when the pool is destroyed).
     #[must_use]

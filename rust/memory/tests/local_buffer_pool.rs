@@ -161,6 +161,19 @@ fn availability_follows_the_size() {
     assert!(pool.is_available());
 }
 
+/// futures that were asked for while the pool was unavailable are of one period.
+#[test]
+fn futures_of_one_period_are_the_same() {
+    let (_network_pool, pool) = pools(2, LocalPoolOptions::new(1, 1));
+    let available = pool.availability();
+    let held = take(&pool);
+    let (one, other) = (pool.availability(), pool.availability());
+    assert!(one.is_same(&other) && !one.is_same(&available));
+    drop(held);
+    let _held = take(&pool);
+    assert!(!one.is_same(&pool.availability()));
+}
+
 /// overdraft serves while unavailable, up to its limit, and goes straight back.
 #[test]
 fn overdraft_is_bounded_and_returned() {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use common::{
     Item, OneChannel, PATIENCE, Writer, assert_all_returned, channel, drain, environment, gate,
-    partition, reader, records_of,
+    next_items, partition, reader, records_of,
 };
 use penstock_memory::DataType;
-use penstock_network::{Error, Next};
+use penstock_network::{Error, Next, RecordReader};
 
 fn payload(index: usize, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 31 + index) as u8).collect()
@@ -367,4 +367,32 @@ fn a_slow_consumer_stops_the_writer() {
         assert_eq!(records_of(&items, 0).len(), 1000);
         writing.join().unwrap();
     });
+}
+
+/// Nobody waits for a writer: credits that come while it is away let what it has written leave.
+#[test]
+fn a_writer_that_stays_away_holds_nothing_up() {
+    let producer = environment("producer");
+    let consumer = environment("consumer");
+    let partition = partition(&producer, 1, 1, -1);
+    let gate = gate(&consumer, &[channel(1, 0, Some(producer.address()))]);
+    let mut reader = reader(&consumer, &gate);
+    let mut writer = Writer::new(&partition);
+    let read = |reader: &mut RecordReader, count: usize| {
+        (0..count).for_each(|_| assert!(!next_items(reader).is_empty()));
+    };
+    for _ in 0..3 {
+        // A record fills a buffer.
+        thread::scope(|scope| {
+            scope.spawn(|| read(&mut reader, 200));
+            // It comes to wait for buffers, and receives credits by itself.
+            (0..220).for_each(|_| writer.emit(0, &[7; 32_764]).unwrap());
+        });
+        // It is away now, with more written than the consumer has buffers for.
+        assert!(partition.buffers_queued() > 0);
+        partition.flush(Some(0)).unwrap();
+        read(&mut reader, 20);
+    }
+    writer.finish().unwrap();
+    assert!(records_of(&drain(&mut reader), 0).is_empty());
 }

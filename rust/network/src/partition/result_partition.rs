@@ -321,7 +321,7 @@ impl ResultPartition {
     /// Waits until `is_available`; false when the timeout passed before.
     #[must_use]
     pub fn wait_available(&self, timeout: Duration) -> bool {
-        self.shared.pool.availability().wait(Some(timeout))
+        self.shared.wait_available(timeout)
     }
 
     /// Waits until every reader has taken everything or the partition was released; false when
@@ -413,13 +413,17 @@ impl ResultPartition {
 
     fn wait_for_builder(&self, subpartition: Option<usize>) -> Result<BufferBuilder> {
         self.flush_finished(subpartition);
-        let pool = &self.shared.pool;
-        let buffer = self
-            .waits
-            .during(|| pool.request_buffer_blocking(subpartition, None))?;
-        buffer
-            .map(penstock_memory::UniqueBuffer::into_builder)
-            .ok_or_else(|| Error::IllegalState("a wait without a timeout timed out".into()))
+        self.waits.during(|| {
+            loop {
+                if let Some(builder) = self.try_builder(subpartition)? {
+                    return Ok(builder);
+                }
+                // It looks again after whatever happens: as much as was sent can be had beyond the
+                // pool's size before the pool is available.
+                let available = self.shared.pool.availability();
+                self.shared.wait_for_buffers(&available, None);
+            }
+        })
     }
 
     /// Before waiting: a finished last buffer is unknown to its reader until something follows
@@ -449,6 +453,7 @@ impl ResultPartition {
                 if let Some(size) = self.shared.subpartitions[index].add(consumer) {
                     builder.trim(size);
                 }
+                self.shared.look_for_credit(index);
             }
             None => {
                 let mut wanted = usize::MAX;

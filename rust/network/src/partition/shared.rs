@@ -2,15 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use penstock_memory::{BufferConsumer, LocalBufferPool};
+use penstock_memory::{AvailabilityFuture, BufferConsumer, LocalBufferPool};
 
 use super::blocking::{BlockingSubpartition, PartitionFile};
 use super::subpartition::{PipelinedSubpartition, Released};
 use super::task_events::TaskEvents;
 use super::wakeups::Wakeups;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicU8, Condvar, Mutex, Ordering};
+use crate::transport::{Transport, Waiting};
 use crate::wire::PartitionId;
+
+/// Buffers in a queue, the open one among them, that are there with a reader that has credit.
+const AHEAD_BUFFERS: usize = 2;
+/// With each so many buffers a writer that is ahead looks for credit: soon enough for a reader that
+/// tells of it when half of the usual ten are spent.
+const LOOK_BUFFERS: u64 = 4;
 
 /// A queue of either kind.
 #[derive(Debug)]
@@ -105,6 +112,8 @@ pub(crate) struct PartitionShared {
     dirty: Box<[AtomicU8]>,
     /// What consumers have sent to the writing task.
     pub(crate) task_events: TaskEvents,
+    /// Where its writer waits, if readers come by connections.
+    writer: Mutex<Option<Arc<Waiting>>>,
     /// Which subpartitions have been consumed or released.
     consumed: Mutex<Consumed>,
     all_consumed: Condvar,
@@ -138,6 +147,7 @@ impl PartitionShared {
             pool,
             dirty: (0..=num_subpartitions).map(|_| AtomicU8::new(0)).collect(),
             task_events: TaskEvents::default(),
+            writer: Mutex::new(None),
             consumed: Mutex::new(Consumed {
                 done: vec![false; num_subpartitions],
                 left: num_subpartitions,
@@ -196,6 +206,65 @@ impl PartitionShared {
     pub(crate) fn flush(&self, subpartition: usize) {
         self.dirty[subpartition].swap(0, Ordering::AcqRel);
         self.subpartitions[subpartition].flush();
+    }
+
+    /// Where the writer waits for buffers, once readers have come by connections of `transport`.
+    ///
+    /// # Errors
+    /// As for [`Waiting::remote`].
+    pub(crate) fn writer_at(&self, transport: &Arc<Transport>) -> Result<Arc<Waiting>> {
+        let mut writer = self.writer.lock();
+        if let Some(waiting) = &*writer {
+            return Ok(Arc::clone(waiting));
+        }
+        let waiting = Arc::new(Waiting::remote(transport)?);
+        *writer = Some(Arc::clone(&waiting));
+        Ok(waiting)
+    }
+
+    /// Lets a writer that is ahead of the reader of a subpartition look for credit.
+    pub(crate) fn look_for_credit(&self, subpartition: usize) {
+        let subpartition = &self.subpartitions[subpartition];
+        let (added, _) = subpartition.totals();
+        if added % LOOK_BUFFERS != 0 || subpartition.queued() <= AHEAD_BUFFERS {
+            return;
+        }
+        // What it receives may be a request for this partition.
+        let waiting = self.writer.lock().clone();
+        if let Some(waiting) = waiting {
+            waiting.look();
+        }
+    }
+
+    /// Waits until the pool is available or a buffer may have come back, at most until `timeout`;
+    /// may return early.
+    pub(crate) fn wait_for_buffers(
+        &self,
+        available: &AvailabilityFuture,
+        timeout: Option<Duration>,
+    ) {
+        let writer = self.writer.lock().clone();
+        match writer {
+            Some(waiting) => waiting.wait_beside(available, timeout),
+            None => {
+                let _ = available.wait(timeout);
+            }
+        }
+    }
+
+    /// Waits until the pool has a buffer and no subpartition is at its quota, or the partition was
+    /// released; false when the timeout passed before.
+    pub(crate) fn wait_available(&self, timeout: Duration) -> bool {
+        let deadline = Instant::now().checked_add(timeout);
+        let available = self.pool.availability();
+        while !available.is_done() {
+            let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return false;
+            }
+            self.wait_for_buffers(&available, left);
+        }
+        true
     }
 
     /// Ends every subpartition early and wakes a writer that waits for a buffer.

@@ -14,7 +14,8 @@
 //! (`news`) and runs out of credit reads them, and puts the socket back if there are none
 //! (`Connection::fill`).  So while the socket is not in the set, no reader is in want of credit, of
 //! a word to go on after an event that blocks, or of a buffer that it has lent and that its pool
-//! misses.
+//! misses; or a writer has come for such things, and comes again within a tick
+//! (`Connection::left_to_writers`).
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -26,7 +27,6 @@ use mio::{Interest, Registry, Token};
 use super::connection::{Connection, Phase, Side};
 use super::io_thread::schedule;
 use super::socket_set::{MAX_READY, SocketSet};
-use super::waiting::Waiting;
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
@@ -165,6 +165,7 @@ impl Backstop {
                 return true;
             }
             connection.lookout = Lookout::Turn;
+            connection.left_to_writers = false;
             give_turn(&mut connection, scheduled);
             false
         });
@@ -197,7 +198,7 @@ impl Backstop {
             }
             _ => {}
         }
-        Ok(())
+        connection.attend_writers(shared)
     }
 
     /// Tells the poll to leave the arrivals of an open connection to the sets.
@@ -216,26 +217,6 @@ impl Backstop {
                     waiting.attend(shared, connection)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    /// Puts a gate's reader in line for what arrives.
-    pub(super) fn attend(
-        &self,
-        shared: &Arc<Mutex<Connection>>,
-        connection: &Connection,
-        waiting: &Waiting,
-    ) -> io::Result<()> {
-        // Until it is open that would come too early.
-        if connection.lookout == Lookout::Poll || waiting.attends(connection.token) {
-            return Ok(());
-        }
-        waiting.attend(shared, connection)?;
-        if matches!(connection.lookout, Lookout::Set { .. }) {
-            // The I/O thread stays last in line.
-            self.set.remove(&connection.socket)?;
-            self.set.add(&connection.socket, connection.token)?;
         }
         Ok(())
     }

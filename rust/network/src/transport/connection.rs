@@ -1,5 +1,7 @@
 //! One connection: its socket, the handshake that opens it, and the two ways of using it.
 
+mod receive;
+
 use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant};
 
@@ -13,17 +15,14 @@ use super::outbound::Outbound;
 use super::server::ServerReaders;
 use super::socket::{Peer, Socket};
 use super::socket_set::SocketSet;
+use super::waiting::Waiting;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
-use crate::sync::Arc;
+use crate::sync::{Arc, Mutex};
 use crate::wire::Message;
 
 /// Bytes read or written in one turn before other connections have theirs.
 pub(super) const TURN_BYTES: usize = 4 << 20;
-/// Bytes that the reader of a gate receives before it looks at what it has.
-const READER_TURN_BYTES: usize = 256 << 10;
-/// Frames that it handles before it does: the first of a thousand may be what it waits for.
-const READER_TURN_FRAMES: usize = 32;
 
 /// How far a connection has come.
 pub(super) enum Phase {
@@ -49,7 +48,7 @@ pub(super) enum Side {
     Client(ClientChannels),
 }
 
-/// What a reader has received.
+/// What a thread that waits has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
     /// All there was.
@@ -81,6 +80,8 @@ pub(super) struct Connection {
     pub(super) lookout: Lookout,
     /// The I/O thread's set, once the socket was in it.
     pub(super) set: Option<Arc<SocketSet>>,
+    /// Whether writers come for what arrives, or else the next tick does.
+    pub(super) left_to_writers: bool,
     /// How often something was read.
     pub(super) received: u64,
     /// Whether another thread has read what it has not handled.
@@ -101,9 +102,10 @@ impl Connection {
         peer: Peer,
         deadline: Instant,
         nonce: [u8; NONCE_BYTES],
+        context: &Arc<Context>,
         news: News,
     ) -> Self {
-        let side = Side::Server(ServerReaders::new(token, news));
+        let side = Side::Server(ServerReaders::new(token, Arc::clone(context), news));
         let mut connection = Self::new(
             token,
             socket,
@@ -145,6 +147,7 @@ impl Connection {
             writable: false,
             lookout: Lookout::Poll,
             set: None,
+            left_to_writers: false,
             received: 0,
             unhandled: false,
             scheduled: false,
@@ -187,136 +190,6 @@ impl Connection {
         self.deadline = None;
         self.inbound.open();
         self.outbound.append(&mut self.early);
-    }
-
-    /// Reads and handles what has come, up to a turn's worth.
-    ///
-    /// # Errors
-    /// What ends the connection; `PartitionConnection` when the peer closed it.
-    pub(super) fn receive(&mut self, context: &Context) -> Result<()> {
-        let received = self.read_turn(context);
-        // Also when that was the end: some channel may have come to its own end before.
-        if let Side::Client(channels) = &mut self.side {
-            channels.announce_gates();
-            channels.announce_owed(&mut self.outbound);
-            channels.return_references(&mut self.outbound);
-        }
-        received
-    }
-
-    fn read_turn(&mut self, context: &Context) -> Result<()> {
-        if std::mem::take(&mut self.unhandled) {
-            self.handle_frames(context)?;
-        }
-        let mut turn = 0;
-        while self.readable && turn < TURN_BYTES {
-            match self.read_once()? {
-                None => self.readable = false,
-                Some((count, filled)) => {
-                    turn += count;
-                    // A short read has emptied the socket; only its end is not announced again.
-                    self.readable = filled || self.ending;
-                    if !matches!(self.phase, Phase::Open) {
-                        self.shake_hands(context)?;
-                    }
-                    if matches!(self.phase, Phase::Open) {
-                        turn += self.handle_frames(context)?;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads once; how many bytes came and whether there was room for no more, `None` when the
-    /// socket has nothing for now.
-    fn read_once(&mut self) -> Result<Option<(usize, bool)>> {
-        loop {
-            match self.inbound.read(&mut self.socket) {
-                Ok(Some((0, _))) => return Err(self.closed_by_peer()),
-                Ok(read) => {
-                    self.received += u64::from(read.is_some());
-                    return Ok(read);
-                }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.lost(&error)),
-            }
-        }
-    }
-
-    /// Lets the reader of a gate receive, up to its turn's worth, and answer with the credits that
-    /// the producer may be in want of.
-    pub(super) fn receive_now(&mut self) -> Received {
-        if !matches!(self.phase, Phase::Open) || self.failure.is_some() {
-            return Received::Failed;
-        }
-        let received = self.read_reader_turn();
-        if let Side::Client(channels) = &mut self.side {
-            channels.announce_gates();
-            // The I/O thread does it at a tick, unless credits are sent before.
-            let alone = self.outbound.is_empty() && matches!(self.lookout, Lookout::Ticks { .. });
-            if !alone || channels.owes_many() {
-                channels.return_references(&mut self.outbound);
-            }
-        }
-        match received.and_then(|received| self.write_up_to(TURN_BYTES).map(|()| received)) {
-            Ok(received) => received,
-            Err(error) => {
-                self.failure = Some(error);
-                Received::Failed
-            }
-        }
-    }
-
-    /// Whether the reader that receives is to `send_owed` before it sleeps.
-    pub(super) fn owes(&self) -> bool {
-        matches!(&self.side, Side::Client(channels) if channels.owes())
-    }
-
-    /// Sends the credits that were put off; false when the I/O thread has to go on.
-    pub(super) fn send_owed(&mut self) -> bool {
-        if let Side::Client(channels) = &mut self.side {
-            channels.announce_owed(&mut self.outbound);
-        }
-        self.transmit_now()
-    }
-
-    fn read_reader_turn(&mut self) -> Result<Received> {
-        let (mut turn, mut left) = (0, READER_TURN_FRAMES);
-        let mut emptied = false;
-        loop {
-            if let Side::Client(channels) = &mut self.side {
-                let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
-                turn += channels.handle_frames(inbound, outbound, self.peer, &mut left)?;
-            }
-            self.unhandled = left == 0;
-            if self.unhandled || turn >= READER_TURN_BYTES {
-                return Ok(Received::Some);
-            }
-            if emptied {
-                return Ok(Received::All);
-            }
-            let Some((count, filled)) = self.read_once()? else {
-                return Ok(Received::All);
-            };
-            turn += count;
-            emptied = !filled;
-        }
-    }
-
-    /// Handles what has been read; returns how many bytes were copied past the socket.
-    fn handle_frames(&mut self, context: &Context) -> Result<usize> {
-        match &mut self.side {
-            Side::Client(channels) => {
-                let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
-                let mut all = usize::MAX;
-                channels.handle_frames(inbound, outbound, self.peer, &mut all)
-            }
-            Side::Server(readers) => {
-                readers.handle_frames(&mut self.inbound, &mut self.outbound, context)?;
-                Ok(0)
-            }
-        }
     }
 
     /// Writes what waits, fetching more from the readers while the socket takes it.
@@ -415,37 +288,13 @@ impl Connection {
             }
             if self.unhandled || !self.take_credits()? {
                 // From now on it is told of the next ones, and of those that have come meanwhile.
-                self.look_out()?;
+                if !self.left_to_writers {
+                    self.look_out()?;
+                }
                 break;
             }
         }
         Ok(())
-    }
-
-    /// Reads credits that have come before the next record is in want of them, when the I/O thread
-    /// does not look out.
-    fn take_credits_ahead(&mut self) -> Result<()> {
-        if let Side::Server(readers) = &mut self.side
-            && readers.take_spent()
-            && matches!(self.lookout, Lookout::Ticks { .. })
-            && !self.unhandled
-        {
-            self.take_credits()?;
-        }
-        Ok(())
-    }
-
-    /// Reads credits that have come; whether there were any.
-    fn take_credits(&mut self) -> Result<bool> {
-        let Some(_) = self.read_once()? else {
-            return Ok(false);
-        };
-        if let Side::Server(readers) = &mut self.side {
-            self.unhandled = readers.take_credits(&mut self.inbound, &mut self.outbound)?;
-            // Perhaps they were another's.
-            readers.ask_who_waits();
-        }
-        Ok(true)
     }
 
     /// Has the I/O thread look out for arrivals by its set, also for those that have come.
@@ -456,6 +305,39 @@ impl Connection {
             self.lookout = Lookout::Set {
                 seen: self.received,
             };
+        }
+        Ok(())
+    }
+
+    /// Puts a thread that waits in line for what arrives, before the I/O thread.
+    pub(super) fn attend(&self, shared: &Arc<Mutex<Self>>, waiting: &Waiting) -> Result<()> {
+        // Until the poll has left the arrivals to sets, that would come too early.
+        if self.lookout == Lookout::Poll || waiting.attends(self.token) {
+            return Ok(());
+        }
+        let attended = || {
+            waiting.attend(shared, self)?;
+            match (&self.set, self.lookout) {
+                (Some(set), Lookout::Set { .. }) => {
+                    set.remove(&self.socket)?;
+                    set.add(&self.socket, self.token)
+                }
+                _ => Ok(()),
+            }
+        };
+        attended().map_err(|error| Error::io("adding a thread to a connection", &error))
+    }
+
+    /// Puts the writers of partitions that are read in line.
+    pub(super) fn attend_writers(&mut self, shared: &Arc<Mutex<Self>>) -> Result<()> {
+        if self.lookout == Lookout::Poll {
+            return Ok(());
+        }
+        let Side::Server(readers) = &mut self.side else {
+            return Ok(());
+        };
+        for waiting in readers.take_attached()? {
+            self.attend(shared, &waiting)?;
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(super) struct Context {
 pub(super) struct IoThread {
     poll: Poll,
     listeners: Listeners,
-    context: Context,
+    context: Arc<Context>,
     connections: HashMap<usize, Arc<Mutex<Connection>>>,
     /// The connection to each executor that channels are read from.
     clients: HashMap<SocketAddr, usize>,
@@ -82,13 +82,13 @@ impl IoThread {
         Ok(Self {
             poll,
             listeners,
-            context: Context {
+            context: Arc::new(Context {
                 transport,
                 manager,
                 config,
                 tls,
                 memory,
-            },
+            }),
             connections: HashMap::new(),
             clients: HashMap::new(),
             opening: Vec::new(),
@@ -270,7 +270,13 @@ impl IoThread {
         let connection = Arc::new_cyclic(|connection| {
             let news = News::new(transport, token, Weak::clone(connection));
             Mutex::new(Connection::accepted(
-                token, socket, peer, deadline, nonce, news,
+                token,
+                socket,
+                peer,
+                deadline,
+                nonce,
+                &self.context,
+                news,
             ))
         });
         schedule(&mut self.scheduled, &mut connection.lock());
@@ -317,7 +323,7 @@ impl IoThread {
                 if !closing && (opening || !quiet) {
                     log::warn!("dropping connection from {peer}: {error}");
                 }
-                readers.release(&self.context);
+                readers.release();
             }
         }
     }

@@ -23,7 +23,7 @@ use crate::environment::{EnvironmentConfig, EnvironmentCore};
 use crate::event::END_OF_PARTITION_BYTES;
 use crate::gate::{InputChannel, Next, RemoteInputChannel, SingleInputGate, Wait};
 use crate::loom_models::{end_of, finished, partition, pool, receive_two, remote_channel_of};
-use crate::partition::{PartitionManager, PartitionShared, Subpartition};
+use crate::partition::{PartitionShared, Released, Subpartition};
 use crate::sync::{Arc, Mutex, Weak};
 use crate::wire::{BUFFER_RESPONSE_BYTES, BufferResponse, Message, PartitionRequest, encode};
 
@@ -62,29 +62,34 @@ fn client(channel: &Arc<RemoteInputChannel>) -> (Arc<Mutex<Connection>>, UnixStr
     (shared, far)
 }
 
+/// What connections need of their surroundings.
+fn context(transport: &Arc<Transport>) -> Arc<Context> {
+    Arc::new(Context {
+        transport: Arc::clone(transport),
+        manager: Arc::default(),
+        config: Arc::new(EnvironmentConfig::new("model", b"")),
+        tls: None,
+        memory: None,
+    })
+}
+
 /// The producing end of a connection with one reader of `partition`, which has some credit.
 fn server(
     transport: &Arc<Transport>,
     partition: &Arc<PartitionShared>,
     initial_credit: i32,
-) -> (Arc<Mutex<Connection>>, UnixStream, Context) {
+) -> (Arc<Mutex<Connection>>, UnixStream, Arc<Context>) {
     let (near, mut far) = sockets();
+    let context = context(transport);
+    context.manager.register(Arc::clone(partition)).unwrap();
     let shared = Arc::new_cyclic(|shared| {
         let news = News::new(Arc::clone(transport), TOKEN, Weak::clone(shared));
         let nonce = [0; super::auth::NONCE_BYTES];
         let peer = Peer::SameHost;
-        let accepted = Connection::accepted(TOKEN, near, peer, Instant::now(), nonce, news);
+        let now = Instant::now();
+        let accepted = Connection::accepted(TOKEN, near, peer, now, nonce, &context, news);
         Mutex::new(opened(accepted))
     });
-    let manager = Arc::new(PartitionManager::default());
-    manager.register(Arc::clone(partition)).unwrap();
-    let context = Context {
-        transport: Arc::clone(transport),
-        manager,
-        config: Arc::new(EnvironmentConfig::new("model", b"")),
-        tls: None,
-        memory: None,
-    };
     let request = Message::PartitionRequest(PartitionRequest {
         partition: Box::new(partition.id),
         index_start: 0,
@@ -247,13 +252,7 @@ fn arrivals_find_the_reader() {
         let done = Arc::new(Mutex::new(false));
         let io = {
             let (backstop, done) = (Arc::clone(&backstop), Arc::clone(&done));
-            let context = Context {
-                transport: Arc::clone(environment.transport_handle()),
-                manager: Arc::default(),
-                config: Arc::new(EnvironmentConfig::new("model", b"")),
-                tls: None,
-                memory: None,
-            };
+            let context = context(environment.transport_handle());
             thread::spawn(move || {
                 while !*done.lock() {
                     let mut ready = Vec::new();
@@ -390,5 +389,102 @@ fn credit_that_was_not_looked_for_is_found() {
         serve(&transport, |_| turn(&shared, &context));
         assert_eq!(count(&mut far), 2 * (BUFFER_RESPONSE_BYTES + 1));
         assert!(matches!(shared.lock().phase, Phase::Open));
+    });
+}
+
+/// A server whose one reader has spent its credit, while the writer of `partition` has its two
+/// buffers queued and is first in line for what arrives, before the set of the I/O thread.
+fn writer_out_of_buffers(
+    transport: &Arc<Transport>,
+    partition: &Arc<PartitionShared>,
+) -> (
+    Arc<Mutex<Connection>>,
+    UnixStream,
+    Arc<Context>,
+    Arc<SocketSet>,
+) {
+    let (shared, mut far, context) = server(transport, partition, 1);
+    let set = Arc::new(SocketSet::new().unwrap());
+    {
+        let mut connection = shared.lock();
+        connection.set = Some(Arc::clone(&set));
+        connection.look_out().unwrap();
+        connection.attend_writers(&shared).unwrap();
+    }
+    flushed(partition, &[1]);
+    assert_eq!(count(&mut far), BUFFER_RESPONSE_BYTES + 1);
+    while let Some(buffer) = partition.pool.request_buffer().unwrap() {
+        let mut builder = buffer.into_builder();
+        let consumer = builder.create_buffer_consumer_from_beginning().unwrap();
+        builder.append_and_commit(&[2]).unwrap();
+        builder.finish();
+        partition.subpartitions[0].add(consumer);
+    }
+    (shared, far, context, set)
+}
+
+/// Credit that arrives lets the writer have a buffer: it receives it while it waits, or else the
+/// I/O thread does, which is told of it when the writer does not wait.
+#[test]
+fn credit_finds_the_writer() {
+    loom::model(|| {
+        let transport = Transport::detached();
+        let partition = partition(1, 1);
+        let (shared, mut far, context, set) = writer_out_of_buffers(&transport, &partition);
+        let waiting = partition.writer_at(&transport).unwrap();
+        let done = Arc::new(Mutex::new(false));
+        let io = {
+            let (set, done) = (Arc::clone(&set), Arc::clone(&done));
+            thread::spawn(move || {
+                while !*done.lock() {
+                    let mut ready = Vec::new();
+                    set.wait(&mut ready, None);
+                    if !ready.is_empty() {
+                        turn(&shared, &context);
+                    }
+                }
+            })
+        };
+        let peer = {
+            let set = Arc::clone(&set);
+            thread::spawn(move || {
+                let credit = Message::AddCredit {
+                    credit: 1,
+                    receiver: RECEIVER,
+                };
+                arrive(&mut far, &encoded(&credit), &[waiting.set(), &set]);
+                far
+            })
+        };
+        while partition.pool.request_buffer().unwrap().is_none() {
+            partition.wait_for_buffers(&partition.pool.availability(), None);
+        }
+        *done.lock() = true;
+        set.ring();
+        io.join().unwrap();
+        assert_eq!(count(&mut peer.join().unwrap()), BUFFER_RESPONSE_BYTES + 1);
+    });
+}
+
+/// The end of a partition reaches a writer that is about to sleep at its sockets.
+#[test]
+fn writer_at_its_sockets_is_cancelled() {
+    loom::model(|| {
+        let transport = Transport::detached();
+        let partition = partition(1, 1);
+        let (_shared, _far, _context, _set) = writer_out_of_buffers(&transport, &partition);
+        let other = {
+            let partition = Arc::clone(&partition);
+            thread::spawn(move || partition.release(&Released::Released))
+        };
+        let mut taken = Vec::new();
+        while let Ok(buffer) = partition.pool.request_buffer() {
+            if buffer.is_none() {
+                partition.wait_for_buffers(&partition.pool.availability(), None);
+            }
+            taken.extend(buffer);
+        }
+        assert!(partition.pool.is_destroyed());
+        other.join().unwrap();
     });
 }

@@ -3,15 +3,15 @@
 //!
 //! Sockets live in this module only.  A thread that makes something visible to a reader sends it
 //! by itself when the reader's connection is idle (`news`), a thread that has credit announces it
-//! (`link`), and the reader of a gate receives by itself while it waits (`waiting`); the I/O thread
-//! does everything else, and all of this when nobody else does (`backstop`).
+//! (`link`), and the reader of a gate and the writer of a partition receive by themselves while they
+//! wait (`waiting`); the I/O thread does everything else, and all of this when nobody else does (`backstop`).
 //! Other threads talk to it by commands; every command is coalesced by its sender (one
 //! announcement per channel with new credit, one note per connection with news), so the command
 //! queue is bounded by the number of channels and connections; task events come on top, at most a
 //! few for each superstep of a task.
 //!
-//! A connection has a lock.  The I/O thread and readers at their gates wait for it, holding none;
-//! others try it, so they may hold whatever they like.  What is done under it takes the locks of
+//! A connection has a lock.  The I/O thread, readers at their gates and writers that wait for buffers
+//! wait for it, holding none that are taken under it; others try it, so they may hold whatever they like.  What is done under it takes the locks of
 //! subpartitions, pools, gates and channels, which are never held while a reader is notified.
 
 mod auth;

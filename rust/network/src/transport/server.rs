@@ -11,6 +11,7 @@ use super::io_thread::Context;
 use super::news::{News, ReaderListener};
 use super::outbound::Outbound;
 use super::receivers::ReceiverMap;
+use super::waiting::Waiting;
 use crate::error::{Error, Result};
 use crate::partition::{
     AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
@@ -58,6 +59,7 @@ impl Reader {
 /// late news of the old one only make the new one look in vain.
 pub(super) struct ServerReaders {
     connection: usize,
+    context: Arc<Context>,
     news: Arc<News>,
     /// Room for the news that are being looked at.
     taken: Vec<u32>,
@@ -67,6 +69,8 @@ pub(super) struct ServerReaders {
     free: Vec<u32>,
     /// Readers with something to send, in turn.
     available: VecDeque<u32>,
+    /// Partitions whose writers are not told of arrivals yet.
+    attached: Vec<Arc<PartitionShared>>,
     /// Set when a reader has come to wait for the consumer.
     waiting: bool,
     /// Set when a reader has spent its last credit.
@@ -76,15 +80,17 @@ pub(super) struct ServerReaders {
 }
 
 impl ServerReaders {
-    pub(super) fn new(connection: usize, news: News) -> Self {
+    pub(super) fn new(connection: usize, context: Arc<Context>, news: News) -> Self {
         Self {
             connection,
+            context,
             news: Arc::new(news),
             taken: Vec::new(),
             readers: Vec::new(),
             numbers: ReceiverMap::default(),
             free: Vec::new(),
             available: VecDeque::new(),
+            attached: Vec::new(),
             waiting: false,
             spent: false,
             moved: false,
@@ -116,6 +122,15 @@ impl ServerReaders {
         std::mem::take(&mut self.moved)
     }
 
+    /// Where the writers wait whose partitions have come to be read since the last call.
+    pub(super) fn take_attached(&mut self) -> Result<Vec<Arc<Waiting>>> {
+        let transport = &self.context.transport;
+        let attached = self.attached.drain(..);
+        attached
+            .map(|partition| partition.writer_at(transport))
+            .collect()
+    }
+
     pub(super) fn has_available(&self) -> bool {
         !self.available.is_empty()
     }
@@ -125,9 +140,9 @@ impl ServerReaders {
     }
 
     /// The connection is gone: nobody will read these subpartitions any more.
-    pub(super) fn release(&mut self, context: &Context) {
+    pub(super) fn release(&mut self) {
         let connection = self.connection;
-        context.manager.forget(
+        self.context.manager.forget(
             |listener| matches!(listener, Listener::Remote { connection: c, .. } if *c == connection),
         );
         self.available.clear();
@@ -154,11 +169,15 @@ impl ServerReaders {
         };
         let listener = Arc::new(ReaderListener::new(news, number));
         let ear: Arc<dyn AvailabilityListener> = Arc::<ReaderListener>::clone(&listener);
-        let created = SubpartitionView::new(partition, reader.subpartition)
+        let created = SubpartitionView::new(Arc::clone(&partition), reader.subpartition)
             .and_then(|view| view.connect(ear).map(|()| view));
         match created {
             Ok(view) => {
                 reader.view = Some((view, listener));
+                // Nothing is written to a blocking one that somebody reads.
+                if !partition.is_blocking() {
+                    self.attached.push(partition);
+                }
                 self.enqueue(number, outbound);
             }
             Err(error) => self.fail_reader(number, &error, outbound),
@@ -311,7 +330,7 @@ impl ServerReaders {
         Ok(())
     }
 
-    fn cancel(&mut self, receiver: &ReceiverId, context: &Context) {
+    fn cancel(&mut self, receiver: &ReceiverId) {
         let Some(&number) = self.numbers.get(receiver) else {
             return;
         };
@@ -320,7 +339,7 @@ impl ServerReaders {
         };
         match reader.view {
             Some((view, _)) => view.release(),
-            None => context.manager.forget(|listener| {
+            None => self.context.manager.forget(|listener| {
                 matches!(listener, Listener::Remote { request, .. } if request.receiver == *receiver)
             }),
         }

@@ -1,8 +1,11 @@
 //! Where the reader of a gate waits: for news from other threads, and at the sockets that its
-//! channels hang on.
+//! channels hang on; and where the writer of a partition waits for buffers: until its pool has one,
+//! and at the sockets that its readers hang on.
 //!
-//! A reader that waits receives by itself.  A record then comes with one wake-up of a thread, the
-//! one that it is for, and its bytes are in the cache of the core that uses them.
+//! A thread that waits receives by itself.  A record then comes with one wake-up of a thread, the
+//! one that it is for, and its bytes are in the cache of the core that uses them; and credit that
+//! lets a writer's buffers leave wakes the writer, which sends them and goes on in them.
+//! What follows is said of readers; a writer's news is that its pool has become available.
 //!
 //! Every gate with remote channels has a set of sockets (`socket_set`): those of its connections.
 //! The kernel wakes one thread for an arrival: the reader of the gate that has had the socket
@@ -27,12 +30,19 @@
 //! the I/O thread, so that credits, priority events and other channels do not depend on how long
 //! user code takes.
 //!
+//! **Nobody waits for a writer.**  Once a writer has come for credit, what arrives while it is busy
+//! is left to it: it has just got buffers to fill, looks with every few of them while it is ahead of
+//! a reader, and comes back when they are full.  When it does not within a tick, the I/O thread
+//! takes what there is and looks out for all that follows, until the writer has come again.
+//!
 //! A reader waits for a connection's lock holding none but its own role at the set, which others
-//! only try.
+//! only try; a writer holds its partition's writing side, too, which others only try as well.
 
 use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
+
+use penstock_memory::AvailabilityFuture;
 
 use super::backstop::Lookout;
 use super::connection::{Connection, Received};
@@ -49,7 +59,7 @@ pub(crate) struct Waiting {
     sockets: Option<Sockets>,
 }
 
-/// The sockets of a gate.
+/// The sockets of a gate, or of a partition.
 struct Sockets {
     transport: Arc<Transport>,
     set: SocketSet,
@@ -60,6 +70,13 @@ struct Sockets {
     role: Mutex<Role>,
 }
 
+/// How to come by a connection that another thread has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Waits,
+    Tries,
+}
+
 #[derive(Default)]
 struct Role {
     ready: Vec<usize>,
@@ -67,6 +84,8 @@ struct Role {
     unread: Vec<usize>,
     /// Connections whose producers are to be told of credits.
     owing: Vec<usize>,
+    /// The future that rings once it is done.
+    rung_by: Option<AvailabilityFuture>,
 }
 
 impl std::fmt::Debug for Sockets {
@@ -124,7 +143,7 @@ impl Waiting {
         {
             sockets.asleep.swap(true, Ordering::AcqRel);
             drop(guard);
-            sockets.receive(&mut role, timeout);
+            sockets.receive(&mut role, timeout, Patience::Waits);
             drop(role);
             return state.lock();
         }
@@ -132,6 +151,51 @@ impl Waiting {
             None => self.changed.wait(guard),
             Some(Duration::ZERO) => guard,
             Some(timeout) => self.changed.wait_timeout(guard, timeout),
+        }
+    }
+
+    /// Waits until `future` is done or something was received, at most until `timeout`; may return
+    /// early.
+    pub(crate) fn wait_beside(
+        self: &Arc<Self>,
+        future: &AvailabilityFuture,
+        timeout: Option<Duration>,
+    ) {
+        let role = self
+            .sockets
+            .as_ref()
+            .and_then(|sockets| Some((sockets, sockets.role.try_lock()?)));
+        let Some((sockets, mut role)) = role else {
+            let _ = future.wait(timeout);
+            return;
+        };
+        if !role
+            .rung_by
+            .as_ref()
+            .is_some_and(|known| known.is_same(future))
+        {
+            let bell = Arc::downgrade(self);
+            future.on_done(Box::new(move || {
+                if let Some(bell) = bell.upgrade() {
+                    bell.notify_all();
+                }
+            }));
+            role.rung_by = Some(future.clone());
+        }
+        sockets.asleep.swap(true, Ordering::AcqRel);
+        if future.is_done() {
+            sockets.asleep.swap(false, Ordering::AcqRel);
+            return;
+        }
+        sockets.receive(&mut role, timeout, Patience::Waits);
+    }
+
+    /// Receives what has come, without waiting for anything or anybody.
+    pub(crate) fn look(&self) {
+        if let Some(sockets) = &self.sockets
+            && let Some(mut role) = sockets.role.try_lock()
+        {
+            sockets.receive(&mut role, Some(Duration::ZERO), Patience::Tries);
         }
     }
 
@@ -182,11 +246,12 @@ impl Sockets {
     }
 
     /// Sleeps until something comes, and receives it.
-    fn receive(&self, role: &mut Role, timeout: Option<Duration>) {
+    fn receive(&self, role: &mut Role, timeout: Option<Duration>, patience: Patience) {
         let Role {
             ready,
             unread,
             owing,
+            ..
         } = role;
         ready.clear();
         for token in owing.drain(..) {
@@ -210,13 +275,23 @@ impl Sockets {
             let Some(shared) = self.connection(token) else {
                 continue;
             };
-            let mut connection = shared.lock();
-            let command = match connection.receive_now() {
-                Received::All => None,
-                Received::Some => {
-                    unread.push(token);
-                    matches!(connection.lookout, Lookout::Set { .. })
-                        .then_some(Command::Watch(token))
+            let mut connection = match patience {
+                Patience::Waits => shared.lock(),
+                Patience::Tries => match shared.try_lock() {
+                    Some(connection) => connection,
+                    // The set reports it again.
+                    None => continue,
+                },
+            };
+            let received = connection.receive_now();
+            let command = match received {
+                Received::Some | Received::All => {
+                    if received == Received::Some {
+                        unread.push(token);
+                    }
+                    let watched = matches!(connection.lookout, Lookout::Set { .. });
+                    let left = received == Received::Some || connection.left_to_writers;
+                    (watched && left).then_some(Command::Watch(token))
                 }
                 Received::Failed => {
                     self.connections.lock().remove(&token);
@@ -226,6 +301,9 @@ impl Sockets {
                     Some(Command::Transmit(token))
                 }
             };
+            if let Err(error) = connection.attend_writers(&shared) {
+                log::error!("{error}");
+            }
             let command =
                 command.or_else(|| connection.has_unsent().then_some(Command::Transmit(token)));
             if connection.owes() {

@@ -208,17 +208,18 @@ pub(crate) fn items(batch: &Batch<'_>) -> Vec<Item> {
     }
 }
 
+/// The next batch, which must come.
+pub(crate) fn next_items(reader: &mut RecordReader) -> Vec<Item> {
+    let batch = items(&reader.next_batch(Some(PATIENCE)).expect("a batch"));
+    assert_ne!(batch, [Item::Nothing], "nothing came");
+    batch
+}
+
 /// Reads until the end of all channels; fails the test when nothing comes for too long.
 pub(crate) fn drain(reader: &mut RecordReader) -> Vec<Item> {
     let mut all = Vec::new();
     loop {
-        let batch = items(&reader.next_batch(Some(PATIENCE)).expect("a batch"));
-        assert_ne!(
-            batch,
-            [Item::Nothing],
-            "nothing came after {} items",
-            all.len()
-        );
+        let batch = next_items(reader);
         if batch == [Item::End] {
             return all;
         }

@@ -1,7 +1,6 @@
 //! What other threads ask of the I/O thread.
 
 use super::{IoThread, schedule};
-use crate::error::Error;
 use crate::gate::RemoteInputChannel;
 use crate::sync::{Arc, Ordering};
 use crate::transport::Command;
@@ -150,9 +149,9 @@ impl IoThread {
         else {
             return;
         };
-        let attended = self.backstop.attend(shared, &shared.lock(), &waiting);
+        let attended = shared.lock().attend(shared, &waiting);
         if let Err(error) = attended {
-            self.drop_connection(token, &Error::io("adding a reader to a connection", &error));
+            self.drop_connection(token, &error);
         }
     }
 }

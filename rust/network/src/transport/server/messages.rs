@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::partition::{Listener, check_task_event};
 use crate::transport::connection::exceeds_staging;
 use crate::transport::inbound::{Inbound, PayloadKind, Target};
-use crate::transport::io_thread::Context;
 use crate::transport::outbound::Outbound;
 use crate::wire::{
     ADD_CREDIT, BUFFER_RESPONSE, FrameHeader, HEADER_BYTES, Message, PartitionRequest,
@@ -20,7 +19,6 @@ impl ServerReaders {
         &mut self,
         inbound: &mut Inbound,
         outbound: &mut Outbound,
-        context: &Context,
     ) -> Result<()> {
         loop {
             if inbound.in_payload() {
@@ -33,7 +31,7 @@ impl ServerReaders {
                         "a consumer's message in a buffer".into(),
                     ));
                 };
-                self.on_message(decode_body(id, &body)?, outbound, context)?;
+                self.on_message(decode_body(id, &body)?, outbound)?;
                 continue;
             }
             let staged = inbound.staged();
@@ -47,7 +45,7 @@ impl ServerReaders {
             if let Some(body) = rest.get(..header.body_bytes) {
                 let message = decode_body(header.id, body)?;
                 inbound.consume(HEADER_BYTES + header.body_bytes);
-                self.on_message(message, outbound, context)?;
+                self.on_message(message, outbound)?;
             } else if exceeds_staging(HEADER_BYTES + header.body_bytes) {
                 inbound.consume(HEADER_BYTES);
                 let target = Target::Heap(vec![0; header.body_bytes]);
@@ -107,18 +105,13 @@ impl ServerReaders {
         Ok(())
     }
 
-    fn on_message(
-        &mut self,
-        message: Message,
-        outbound: &mut Outbound,
-        context: &Context,
-    ) -> Result<()> {
+    fn on_message(&mut self, message: Message, outbound: &mut Outbound) -> Result<()> {
         self.moved |= !matches!(
             message,
             Message::AddCredit { .. } | Message::ReturnReferences { .. }
         );
         match message {
-            Message::PartitionRequest(request) => self.on_request(request, outbound, context)?,
+            Message::PartitionRequest(request) => self.on_request(request, outbound)?,
             Message::AddCredit { credit, receiver } => {
                 self.on_credit(credit, &receiver, outbound)?;
             }
@@ -138,8 +131,8 @@ impl ServerReaders {
                     }
                 }
             }
-            Message::CancelPartitionRequest { receiver } => self.cancel(&receiver, context),
-            Message::CloseRequest => self.release(context),
+            Message::CancelPartitionRequest { receiver } => self.cancel(&receiver),
+            Message::CloseRequest => self.release(),
             Message::NewBufferSize { size, receiver } => {
                 let size = usize::try_from(size)
                     .map_err(|_| Error::CorruptStream(format!("a buffer size of {size}")))?;
@@ -157,7 +150,7 @@ impl ServerReaders {
                 receiver,
             } => {
                 check_task_event(&event)?;
-                if let Err(error) = context.manager.publish_task_event(&partition, event)
+                if let Err(error) = self.context.manager.publish_task_event(&partition, event)
                     && let Some((number, _)) = self.find(&receiver)
                 {
                     self.fail_reader(number, &error, outbound);
@@ -182,12 +175,7 @@ impl ServerReaders {
         Ok(())
     }
 
-    fn on_request(
-        &mut self,
-        request: PartitionRequest,
-        outbound: &mut Outbound,
-        context: &Context,
-    ) -> Result<()> {
+    fn on_request(&mut self, request: PartitionRequest, outbound: &mut Outbound) -> Result<()> {
         let (Ok(subpartition), true) = (
             usize::try_from(request.index_start),
             request.index_start == request.index_end,
@@ -212,7 +200,7 @@ impl ServerReaders {
             initial_credit: request.initial_credit,
             queued: false,
             blocked: false,
-            compression: context.config.compression,
+            compression: self.context.config.compression,
             view: None,
         };
         let number = self.free.pop().unwrap_or(self.readers.len() as u32);
@@ -221,15 +209,16 @@ impl ServerReaders {
         }
         self.readers[number as usize] = Some(reader);
         self.numbers.insert(request.receiver, number);
-        let deadline = Instant::now() + context.config.partition_request_timeout;
+        let deadline = Instant::now() + self.context.config.partition_request_timeout;
         let connection = self.connection;
         let listener = || Listener::Remote {
             connection,
             request: request.clone(),
         };
-        if let Some(found) = context
-            .manager
-            .find_or_wait(&request.partition, deadline, listener)
+        if let Some(found) =
+            self.context
+                .manager
+                .find_or_wait(&request.partition, deadline, listener)
         {
             self.attach(&request.receiver, found, outbound);
         }

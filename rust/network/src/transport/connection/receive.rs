@@ -1,0 +1,176 @@
+//! How a connection receives: on the I/O thread, or on the thread that waits for what comes.
+
+use std::io::ErrorKind;
+
+use super::{Connection, Phase, Received, Side, TURN_BYTES};
+use crate::error::Result;
+use crate::transport::backstop::Lookout;
+use crate::transport::io_thread::Context;
+
+/// Bytes that a thread which waits for something receives before it looks at what it has.
+const WAITER_TURN_BYTES: usize = 256 << 10;
+/// Frames that it handles before it does: the first of a thousand may be what it waits for.
+const WAITER_TURN_FRAMES: usize = 32;
+
+impl Connection {
+    /// Reads and handles what has come, up to a turn's worth.
+    ///
+    /// # Errors
+    /// What ends the connection; `PartitionConnection` when the peer closed it.
+    pub(in crate::transport) fn receive(&mut self, context: &Context) -> Result<()> {
+        let received = self.read_turn(context);
+        // Also when that was the end: some channel may have come to its own end before.
+        if let Side::Client(channels) = &mut self.side {
+            channels.announce_gates();
+            channels.announce_owed(&mut self.outbound);
+            channels.return_references(&mut self.outbound);
+        }
+        received
+    }
+
+    fn read_turn(&mut self, context: &Context) -> Result<()> {
+        let mut all = usize::MAX;
+        if std::mem::take(&mut self.unhandled) {
+            self.handle_frames(&mut all)?;
+        }
+        let mut turn = 0;
+        while self.readable && turn < TURN_BYTES {
+            match self.read_once()? {
+                None => self.readable = false,
+                Some((count, filled)) => {
+                    turn += count;
+                    // A short read has emptied the socket; only its end is not announced again.
+                    self.readable = filled || self.ending;
+                    if !matches!(self.phase, Phase::Open) {
+                        self.shake_hands(context)?;
+                    }
+                    if matches!(self.phase, Phase::Open) {
+                        turn += self.handle_frames(&mut all)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once; how many bytes came and whether there was room for no more, `None` when the
+    /// socket has nothing for now.
+    fn read_once(&mut self) -> Result<Option<(usize, bool)>> {
+        loop {
+            match self.inbound.read(&mut self.socket) {
+                Ok(Some((0, _))) => return Err(self.closed_by_peer()),
+                Ok(read) => {
+                    self.received += u64::from(read.is_some());
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.lost(&error)),
+            }
+        }
+    }
+
+    /// Lets a thread that waits receive, up to its turn's worth: the reader of a gate, who answers
+    /// with the credits that the producer may be in want of, or the writer of a partition, who sends what credits allow.
+    pub(in crate::transport) fn receive_now(&mut self) -> Received {
+        if !matches!(self.phase, Phase::Open) || self.failure.is_some() {
+            return Received::Failed;
+        }
+        let received = self.read_waiter_turn();
+        match &mut self.side {
+            Side::Client(channels) => {
+                channels.announce_gates();
+                // The I/O thread does it at a tick, unless credits are sent before.
+                let ticks = matches!(self.lookout, Lookout::Ticks { .. });
+                if !ticks || !self.outbound.is_empty() || channels.owes_many() {
+                    channels.return_references(&mut self.outbound);
+                }
+            }
+            // It is sent below, and the I/O thread need not look out for more of it.
+            Side::Server(readers) => {
+                readers.take_moved();
+                self.left_to_writers = true;
+            }
+        }
+        match received.and_then(|received| self.write_up_to(TURN_BYTES).map(|()| received)) {
+            Ok(received) => received,
+            Err(error) => {
+                self.failure = Some(error);
+                Received::Failed
+            }
+        }
+    }
+
+    /// Whether the reader that receives is to `send_owed` before it sleeps.
+    pub(in crate::transport) fn owes(&self) -> bool {
+        matches!(&self.side, Side::Client(channels) if channels.owes())
+    }
+
+    /// Sends the credits that were put off; false when the I/O thread has to go on.
+    pub(in crate::transport) fn send_owed(&mut self) -> bool {
+        if let Side::Client(channels) = &mut self.side {
+            channels.announce_owed(&mut self.outbound);
+        }
+        self.transmit_now()
+    }
+
+    fn read_waiter_turn(&mut self) -> Result<Received> {
+        let (mut turn, mut left) = (0, WAITER_TURN_FRAMES);
+        let mut emptied = false;
+        loop {
+            turn += self.handle_frames(&mut left)?;
+            self.unhandled = left == 0;
+            if self.unhandled || turn >= WAITER_TURN_BYTES {
+                return Ok(Received::Some);
+            }
+            if emptied {
+                return Ok(Received::All);
+            }
+            let Some((count, filled)) = self.read_once()? else {
+                return Ok(Received::All);
+            };
+            turn += count;
+            emptied = !filled;
+        }
+    }
+
+    /// Handles what has been read, of a producer's frames at most `left`, from which it takes what
+    /// it handled; returns how many bytes were copied past the socket.
+    fn handle_frames(&mut self, left: &mut usize) -> Result<usize> {
+        match &mut self.side {
+            Side::Client(channels) => {
+                let (inbound, outbound) = (&mut self.inbound, &mut self.outbound);
+                channels.handle_frames(inbound, outbound, self.peer, left)
+            }
+            Side::Server(readers) => {
+                readers.handle_frames(&mut self.inbound, &mut self.outbound)?;
+                Ok(0)
+            }
+        }
+    }
+
+    /// Reads credits that have come before the next record is in want of them, when the I/O thread
+    /// does not look out.
+    pub(super) fn take_credits_ahead(&mut self) -> Result<()> {
+        if let Side::Server(readers) = &mut self.side
+            && readers.take_spent()
+            && matches!(self.lookout, Lookout::Ticks { .. })
+            && !self.unhandled
+        {
+            self.take_credits()?;
+        }
+        Ok(())
+    }
+
+    /// Reads credits that have come; whether there were any.
+    pub(super) fn take_credits(&mut self) -> Result<bool> {
+        let Some(_) = self.read_once()? else {
+            return Ok(false);
+        };
+        if let Side::Server(readers) = &mut self.side {
+            self.unhandled = readers.take_credits(&mut self.inbound, &mut self.outbound)?;
+            // Perhaps they were another's.
+            readers.ask_who_waits();
+        }
+        Ok(true)
+    }
+}
