@@ -1,6 +1,6 @@
 //! Models of what several threads share: every interleaving of small programs over the real code.
 //!
-//! A lost wake-up shows as a deadlock, which loom reports.  Run with `make models`.
+//! A lost wake-up shows as a deadlock, which loom reports.  Run with `make proof PARTS=models`.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -3,6 +3,8 @@
 
 mod blocking;
 mod flusher;
+#[cfg(all(test, loom))]
+mod loom_models;
 mod manager;
 mod open_builders;
 mod result_partition;
