@@ -116,11 +116,13 @@ def test_credit_comes_while_the_reader_waits(consumer, producer):
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
         receiver = peer.receive().receiver
-        reader = Background(lambda: [gate.next_buffer(PATIENCE_MS) for _ in range(4)])
+        reader = Background(lambda: [gate.next_buffer(PATIENCE_MS) for _ in range(5)])
         for number in range(4):
             peer.send_buffer(receiver, number, b"\0\0\0\1x")
             assert peer.receive() == wire.AddCredit(1, receiver)
-        assert len(reader.result()) == 4
+        # Until now the reader has come back each time.
+        peer.send_buffer(receiver, 4, b"\0\0\0\1x")
+        assert len(reader.result()) == 5
         gate.close()
     assert_all_returned(consumer)
 
