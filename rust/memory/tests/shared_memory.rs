@@ -47,6 +47,34 @@ fn others_read_what_is_in_a_buffer() {
 }
 
 #[test]
+fn every_byte_is_copied_wherever_it_lies() {
+    let pool = pool(PAGE as usize);
+    let local = pool
+        .create_buffer_pool(LocalPoolOptions::new(1, 1))
+        .unwrap();
+    let mut unique = local.request_buffer().unwrap().unwrap();
+    let bytes: Vec<u8> = (0..PAGE).map(|index| (index % 251) as u8).collect();
+    unique.append(&bytes);
+    let buffer = unique.into_buffer(DataType::DataBuffer);
+    let memory = pool.shared_memory().unwrap();
+    let foreign = ForeignMemory::map(memory.descriptor()).unwrap();
+    let start = memory.offset_of(&buffer).unwrap();
+    for offset in 0..40 {
+        for length in 0..100 {
+            let mut copy = vec![0; length + 1];
+            let (_, into) = copy.split_at_mut(offset % 2);
+            let into = &mut into[..length];
+            assert!(foreign.copy_to((start + offset) as u64, into));
+            assert_eq!(
+                *into,
+                bytes[offset..offset + length],
+                "{length} at {offset}"
+            );
+        }
+    }
+}
+
+#[test]
 fn private_pools_share_nothing() {
     let pool = NetworkBufferPool::new(4, 1000, Duration::from_secs(1)).unwrap();
     assert!(pool.shared_memory().is_none());
