@@ -236,7 +236,10 @@ proptest! {
         prop_assert!(partition.wait_consumed(PATIENCE));
         gate.close();
         drop(partition);
-        prop_assert_eq!(producer.available_segments(), 64);
+        // What the consumer has copied is returned a moment later.
+        while producer.available_segments() < 64 {
+            thread::yield_now();
+        }
         prop_assert_eq!(consumer.available_segments(), 64);
     }
 }
