@@ -58,12 +58,12 @@ impl Credits {
     /// Whether a buffer that came back is an occasion to announce credits, and notes that it
     /// will be done.
     ///
-    /// While buffers wait to be read, and they or the credits that the producer holds are more
-    /// than has gathered, the credit gathers on: one message then stands for half of the channel's
-    /// buffers, and reader and producer have always something left to go on with.
-    pub(super) fn announcement_due(&mut self, waiting_buffers: usize) -> bool {
-        let ahead = waiting_buffers.max(usize::try_from(self.outstanding).unwrap_or(0));
-        let can_gather = waiting_buffers > 0 && ahead > self.unannounced as usize;
+    /// While buffers wait to be read and the producer holds more credit than has gathered, the
+    /// credit gathers on: one message then stands for half of the channel's buffers, and the
+    /// producer has always something left to go on with.  A producer without credit gets all there
+    /// is: nobody knows when the reader comes back for what waits.
+    pub(super) fn announcement_due(&mut self, buffers_wait: bool) -> bool {
+        let can_gather = self.outstanding > self.unannounced && buffers_wait;
         if self.announcing || self.unannounced == 0 || can_gather {
             return false;
         }

@@ -36,9 +36,9 @@ struct State {
 }
 
 impl State {
-    /// Whether a buffer that was taken or came back is an occasion to announce credits.
+    /// Whether a buffer that came back is an occasion to announce credits.
     fn announcement_due(&mut self) -> bool {
-        self.credits.announcement_due(self.queue.len())
+        self.credits.announcement_due(!self.queue.is_empty())
     }
 
     fn push_priority(&mut self, buffer: Buffer) {
@@ -149,10 +149,6 @@ impl RemoteInputChannel {
         state.priority = state.priority.saturating_sub(1);
         state.persister.on_taken(&buffer);
         let more = !state.queue.is_empty();
-        // Floating buffers come back to their pool: perhaps there is no later occasion.
-        let due = state.credits.outstanding == 0 && state.announcement_due();
-        drop(state);
-        self.announce(due);
         Ok(Some(Polled { buffer, more }))
     }
 
