@@ -13,7 +13,8 @@ models() {
     export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" RUSTFLAGS='--cfg loom'
     export CARGO_TARGET_DIR="$proof/loom"
     cargo test --quiet --locked --profile develop -p penstock-memory --test 'loom_*'
-    cargo test --quiet --locked --profile develop -p penstock-network --lib loom_models
+    cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network \
+        --lib loom_models
 }
 
 miri() {

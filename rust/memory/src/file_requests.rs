@@ -40,8 +40,7 @@ impl Requests {
         &self,
         request: impl FnOnce() -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
-        self.pending.begin()?;
-        let ending = Ending(Arc::clone(&self.pending));
+        let ending = self.pending.begin()?;
         match &self.thread {
             None => {
                 ending.end(request());
@@ -57,16 +56,7 @@ impl Requests {
     ///
     /// The first error of a request.
     pub(crate) fn wait(&self) -> io::Result<()> {
-        let mut state = lock(&self.pending.state);
-        while state.requests > 0 {
-            state = self
-                .pending
-                .changed
-                .wait(state)
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-        }
-        drop(state);
-        self.pending.error()
+        self.pending.wait()
     }
 }
 
@@ -84,10 +74,23 @@ struct State {
 
 impl Pending {
     /// Counts a request in, unless an earlier one failed.
-    fn begin(&self) -> io::Result<()> {
+    fn begin(self: &Arc<Self>) -> io::Result<Ending> {
         self.error()?;
         lock(&self.state).requests += 1;
-        Ok(())
+        Ok(Ending(Arc::clone(self)))
+    }
+
+    /// Waits until every request that was counted in is over; the error that was kept.
+    fn wait(&self) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        while state.requests > 0 {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        drop(state);
+        self.error()
     }
 
     /// The error that was kept, again for everyone who asks.
@@ -115,5 +118,30 @@ impl Drop for Ending {
     fn drop(&mut self) {
         lock(&self.0.state).requests -= 1;
         self.0.changed.notify_all();
+    }
+}
+
+/// A model, beside what is private; the queue between channel and thread is the standard library's.
+#[cfg(all(test, loom))]
+mod loom_models {
+    use loom::thread;
+
+    use super::*;
+
+    /// Who waits for a channel sleeps over no end: of one that is done, fails, or is refused.
+    #[test]
+    fn waiting_channel_sees_every_end() {
+        loom::model(|| {
+            let pending = Arc::new(Pending::default());
+            let (failing, refused) = (pending.begin().unwrap(), pending.begin().unwrap());
+            let thread = thread::spawn(move || failing.end(Err(io::ErrorKind::StorageFull.into())));
+            let closing = thread::spawn(move || drop(refused));
+            let error = pending.wait().unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            thread.join().unwrap();
+            closing.join().unwrap();
+            assert!(pending.begin().is_err());
+            assert!(pending.wait().is_err());
+        });
     }
 }

@@ -314,24 +314,28 @@ fn union_loses_no_wake_up() {
     });
 }
 
+/// Reads from a gate without data while another thread wakes its reader and closes it.
+pub(crate) fn expect_woken_and_cancelled(gate: &Arc<SingleInputGate>) {
+    let other = {
+        let gate = Arc::clone(gate);
+        thread::spawn(move || {
+            gate.wakeup();
+            gate.close();
+        })
+    };
+    while let Ok(next) = gate.poll(Wait::Forever) {
+        assert!(matches!(next, Next::Nothing));
+    }
+    other.join().unwrap();
+}
+
 /// C9: `wakeup` and `close` reach a reader that is about to sleep.
 #[test]
 fn sleeping_reader_is_woken_and_cancelled() {
     loom::model(|| {
         let environment = Arc::new(EnvironmentCore::detached());
         let partition = partition(1, 1);
-        let gate = local_gate(&[&partition], &environment);
-        let other = {
-            let gate = Arc::clone(&gate);
-            thread::spawn(move || {
-                gate.wakeup();
-                gate.close();
-            })
-        };
-        while let Ok(next) = gate.poll(Wait::Forever) {
-            assert!(matches!(next, Next::Nothing));
-        }
-        other.join().unwrap();
+        expect_woken_and_cancelled(&local_gate(&[&partition], &environment));
     });
 }
 

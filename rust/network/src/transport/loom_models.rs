@@ -22,7 +22,9 @@ use super::{Command, Link, Transport, Waiting};
 use crate::environment::{EnvironmentConfig, EnvironmentCore};
 use crate::event::END_OF_PARTITION_BYTES;
 use crate::gate::{InputChannel, Next, RemoteInputChannel, SingleInputGate, Wait};
-use crate::loom_models::{end_of, finished, partition, pool, receive_two, remote_channel_of};
+use crate::loom_models::{
+    end_of, expect_woken_and_cancelled, finished, partition, pool, receive_two, remote_channel_of,
+};
 use crate::partition::{PartitionShared, Released, Subpartition};
 use crate::sync::{Arc, Mutex, Weak};
 use crate::wire::{BUFFER_RESPONSE_BYTES, BufferResponse, Message, PartitionRequest, encode};
@@ -325,17 +327,7 @@ fn reader_at_its_sockets_is_woken_and_cancelled() {
         let environment = Arc::new(EnvironmentCore::detached());
         let backstop = SocketSet::new().unwrap();
         let (gate, _shared, _far) = gate_at_socket(&environment, &backstop);
-        let other = {
-            let gate = Arc::clone(&gate);
-            thread::spawn(move || {
-                gate.wakeup();
-                gate.close();
-            })
-        };
-        while let Ok(next) = gate.poll(Wait::Forever) {
-            assert!(matches!(next, Next::Nothing));
-        }
-        other.join().unwrap();
+        expect_woken_and_cancelled(&gate);
     });
 }
 
