@@ -71,6 +71,26 @@ def test_gates(environment):
     union.close()
 
 
+def test_subpartitions(environment):
+    """C9: a channel reads a subpartition that there can be, in this executor or another."""
+    for address in (None, environment.address):
+        with pytest.raises(ConfigurationError, match=r"^subpartition is -1; it can be 0 to"):
+            environment.create_input_gate([(partition_id(), -1, address)])
+
+
+@pytest.mark.parametrize("is_union", [False, True])
+@pytest.mark.parametrize("is_local", [False, True])
+def test_resuming_a_closed_gate(environment, is_local, is_union):
+    """C10: a closed gate resumes nothing, and says that it was closed."""
+    address = None if is_local else environment.address
+    gate = environment.create_input_gate([(partition_id(), 0, address)])
+    if is_union:
+        gate = environment.create_union_gate([gate])
+    gate.close()
+    with pytest.raises(CancelTaskError, match="closed"):
+        gate.resume_consumption(0)
+
+
 def test_too_few_buffers(environment):
     """A4: what cannot be promised names what is there, and takes nothing."""
     with pytest.raises(InsufficientBuffersError, match="Insufficient number of network buffers"):
@@ -92,13 +112,39 @@ def test_closed_environment(plane):
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"floating_buffers_per_gate": 0}, {"compression_codec": "zip"}],
+    ("name", "least"),
+    [
+        ("num_segments", 1),
+        ("segment_size", 1),
+        ("exclusive_buffers_per_channel", 0),
+        ("floating_buffers_per_gate", 1),
+        ("request_timeout_ms", 1),
+        ("partition_request_timeout_ms", 0),
+        ("connect_timeout_ms", 0),
+        ("handshake_timeout_ms", 0),
+        ("debloat_target_ms", 0),
+        ("debloat_threshold_percent", 0),
+        ("debloat_samples", 1),
+        ("min_segment_size", 1),
+        ("starting_segment_size", 0),
+    ],
 )
-def test_settings(plane, settings):
-    """A5: settings that cannot work are refused."""
-    with pytest.raises(ConfigurationError):
-        plane.environment(**settings)
+def test_numbers(plane, name, least):
+    """A4, A5: a number out of its range is refused by name, whichever end it misses."""
+    for value in (least - 1, -(2**40), 2**31):
+        message = f"^{name} is {value}; it can be {least} to 2147483647$"
+        with pytest.raises(ConfigurationError, match=message):
+            plane.environment(**{name: value})
+
+
+def test_settings(plane):
+    """A5, C6: settings that cannot work are refused."""
+    with pytest.raises(ConfigurationError, match=r"codec .zip.;"):
+        plane.environment(compression_codec="zip")
+    with pytest.raises(ConfigurationError, match="debloated buffers of at least 2048 bytes"):
+        plane.environment(debloat_target_ms=1, min_segment_size=2048)
+    with pytest.raises(ConfigurationError, match=r"^token is empty"):
+        plane.environment(token=b"")
 
 
 def test_events_and_ends(environment):

@@ -21,7 +21,7 @@ use crate::result_partition::ResultPartition;
 const PARTITION_ID_BYTES: usize = 60;
 
 /// A channel as Python describes it: partition id, subpartition, host and port or None.
-type ChannelSpec = (Vec<u8>, usize, Option<(String, u16)>);
+type ChannelSpec = (Vec<u8>, i64, Option<(String, u16)>);
 
 /// Pool, port, partitions and gates of one TaskExecutor.
 #[pyclass(frozen, module = "penstock._core")]
@@ -66,56 +66,87 @@ impl NetworkEnvironment {
         executor_id: &str,
         token: &[u8],
         bind_host: &str,
-        num_segments: usize,
-        segment_size: usize,
-        exclusive_buffers_per_channel: usize,
-        floating_buffers_per_gate: usize,
-        request_timeout_ms: u64,
-        partition_request_timeout_ms: u64,
-        connect_timeout_ms: u64,
-        handshake_timeout_ms: u64,
+        num_segments: i64,
+        segment_size: i64,
+        exclusive_buffers_per_channel: i64,
+        floating_buffers_per_gate: i64,
+        request_timeout_ms: i64,
+        partition_request_timeout_ms: i64,
+        connect_timeout_ms: i64,
+        handshake_timeout_ms: i64,
         same_host_path: bool,
         tls_identity: Option<(Vec<u8>, Vec<u8>)>,
-        debloat_target_ms: Option<u64>,
-        debloat_threshold_percent: u32,
-        debloat_samples: u32,
-        min_segment_size: u32,
-        starting_segment_size: u32,
+        debloat_target_ms: Option<i64>,
+        debloat_threshold_percent: i64,
+        debloat_samples: i64,
+        min_segment_size: i64,
+        starting_segment_size: i64,
         compression_codec: &str,
         temp_directories: Vec<PathBuf>,
     ) -> PyResult<Self> {
-        if floating_buffers_per_gate == 0 {
-            let message = "0 floating buffers per gate; at least 1 is needed";
+        if token.is_empty() {
+            let message = "token is empty; executors of a job prove by it that they belong to it";
             return Err(exception(py, "ConfigurationError", message));
         }
+        let size = |name, value, least| Ok::<_, PyErr>(checked(py, name, value, least)? as usize);
+        let duration = |name, value, least| {
+            Ok::<_, PyErr>(Duration::from_millis(
+                checked(py, name, value, least)?.into(),
+            ))
+        };
+        let max_bytes = checked(py, "segment_size", segment_size, 1)?;
+        let min_bytes = checked(py, "min_segment_size", min_segment_size, 1)?;
         let compression = Compression::from_name(compression_codec)
             .map_err(|error| exception(py, "ConfigurationError", &error.to_string()))?;
-        let max_bytes = u32::try_from(segment_size).unwrap_or(u32::MAX);
-        if debloat_target_ms.is_some() && !(1..=max_bytes).contains(&min_segment_size) {
+        if debloat_target_ms.is_some() && min_bytes > max_bytes {
             let message = format!(
                 "debloated buffers of at least {min_segment_size} bytes in segments of \
                  {segment_size}"
             );
             return Err(exception(py, "ConfigurationError", &message));
         }
-        let debloat = debloat_target_ms.map(|target_ms| DebloatOptions {
-            target_ms,
-            min_bytes: min_segment_size,
-            max_bytes,
-            start_bytes: starting_segment_size,
-            threshold_percent: debloat_threshold_percent,
-            samples: debloat_samples,
-        });
+        let start_bytes = checked(py, "starting_segment_size", starting_segment_size, 0)?;
+        let threshold_percent = checked(
+            py,
+            "debloat_threshold_percent",
+            debloat_threshold_percent,
+            0,
+        )?;
+        let samples = checked(py, "debloat_samples", debloat_samples, 1)?;
+        let debloat = debloat_target_ms
+            .map(|target_ms| {
+                Ok::<_, PyErr>(DebloatOptions {
+                    target_ms: checked(py, "debloat_target_ms", target_ms, 0)?.into(),
+                    min_bytes,
+                    max_bytes,
+                    start_bytes,
+                    threshold_percent,
+                    samples,
+                })
+            })
+            .transpose()?;
         let config = EnvironmentConfig {
             bind_host: bind_host.to_owned(),
-            num_segments,
-            segment_bytes: segment_size,
-            exclusive_buffers_per_channel,
-            floating_buffers_per_gate,
-            request_timeout: Duration::from_millis(request_timeout_ms),
-            partition_request_timeout: Duration::from_millis(partition_request_timeout_ms),
-            connect_timeout: Duration::from_millis(connect_timeout_ms),
-            handshake_timeout: Duration::from_millis(handshake_timeout_ms),
+            num_segments: size("num_segments", num_segments, 1)?,
+            segment_bytes: max_bytes as usize,
+            exclusive_buffers_per_channel: size(
+                "exclusive_buffers_per_channel",
+                exclusive_buffers_per_channel,
+                0,
+            )?,
+            floating_buffers_per_gate: size(
+                "floating_buffers_per_gate",
+                floating_buffers_per_gate,
+                1,
+            )?,
+            request_timeout: duration("request_timeout_ms", request_timeout_ms, 1)?,
+            partition_request_timeout: duration(
+                "partition_request_timeout_ms",
+                partition_request_timeout_ms,
+                0,
+            )?,
+            connect_timeout: duration("connect_timeout_ms", connect_timeout_ms, 0)?,
+            handshake_timeout: duration("handshake_timeout_ms", handshake_timeout_ms, 0)?,
             same_host_path,
             tls: tls_identity.map(|(certificate, private_key)| TlsIdentity {
                 certificate,
@@ -203,6 +234,7 @@ impl NetworkEnvironment {
         let mut descriptors = Vec::with_capacity(channels.len());
         for (partition_id, subpartition, address) in channels {
             let partition_id = checked_id(py, &partition_id)?;
+            let subpartition = checked(py, "subpartition", subpartition, 0)? as usize;
             let location = match address {
                 None => ChannelLocation::Local,
                 Some((host, port)) => py
@@ -234,6 +266,18 @@ impl NetworkEnvironment {
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.environment.close());
     }
+}
+
+/// A number that is given from outside: at least `least`, and no more than a signed 32-bit one.
+fn checked(py: Python<'_>, name: &str, value: i64, least: u32) -> PyResult<u32> {
+    const MOST: u32 = i32::MAX as u32;
+    let number = u32::try_from(value).ok();
+    number
+        .filter(|number| (least..=MOST).contains(number))
+        .ok_or_else(|| {
+            let message = format!("{name} is {value}; it can be {least} to {MOST}");
+            exception(py, "ConfigurationError", &message)
+        })
 }
 
 fn checked_id(py: Python<'_>, bytes: &[u8]) -> PyResult<[u8; PARTITION_ID_BYTES]> {

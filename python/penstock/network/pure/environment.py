@@ -40,6 +40,7 @@ MAX_BUFFERS_PER_CHANNEL = 10
 MAX_OVERDRAFT_BUFFERS = 20
 """Buffers that a partition may take beyond its pool to end a record that it has begun."""
 
+_MAX_NUMBER = 2**31 - 1
 _PARTITION_TYPES = ("PIPELINED", "PIPELINED_BOUNDED", "BLOCKING")
 ChannelSpec = tuple[bytes, int, tuple[str, int] | None]
 
@@ -71,12 +72,22 @@ class NetworkEnvironment:
         compression_codec: str = "none",
         temp_directories: Sequence[str] = (),
     ) -> None:
-        if exclusive_buffers_per_channel < 0 or floating_buffers_per_gate < 1:
+        if not token:
             raise ConfigurationError(
-                f"{exclusive_buffers_per_channel} exclusive buffers per channel and "
-                f"{floating_buffers_per_gate} floating buffers per gate; "
-                "at least 0 and 1 are needed"
+                "token is empty; executors of a job prove by it that they belong to it"
             )
+        _check("num_segments", num_segments, 1)
+        _check("segment_size", segment_size, 1)
+        _check("exclusive_buffers_per_channel", exclusive_buffers_per_channel, 0)
+        _check("floating_buffers_per_gate", floating_buffers_per_gate, 1)
+        _check("request_timeout_ms", request_timeout_ms, 1)
+        _check("partition_request_timeout_ms", partition_request_timeout_ms, 0)
+        _check("connect_timeout_ms", connect_timeout_ms, 0)
+        _check("handshake_timeout_ms", handshake_timeout_ms, 0)
+        _check("debloat_threshold_percent", debloat_threshold_percent, 0)
+        _check("debloat_samples", debloat_samples, 1)
+        _check("min_segment_size", min_segment_size, 1)
+        _check("starting_segment_size", starting_segment_size, 0)
         compress = _is_compressing(compression_codec)
         tls = TlsContexts(*tls_identity) if tls_identity is not None else None
         self.executor_id = executor_id
@@ -85,7 +96,8 @@ class NetworkEnvironment:
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._debloat: DebloatOptions | None = None
         if debloat_target_ms is not None:
-            if not 1 <= min_segment_size <= segment_size:
+            _check("debloat_target_ms", debloat_target_ms, 0)
+            if min_segment_size > segment_size:
                 raise ConfigurationError(
                     f"debloated buffers of at least {min_segment_size} bytes in segments of "
                     f"{segment_size}"
@@ -233,15 +245,16 @@ class NetworkEnvironment:
         """Make a gate; its buffers are taken now, its partitions requested later.
 
         Raises:
-            ConfigurationError: an id has not 60 bytes.
+            ConfigurationError: an id has not 60 bytes, or a subpartition is negative.
             InsufficientBuffersError: the buffers of its channels cannot be promised.
             IllegalStateError: there are no channels, or the environment is closed.
         """
         self._check_open()
         if not channels:
             raise IllegalStateError("a gate without channels")
-        for partition_id, _, _ in channels:
+        for partition_id, subpartition, _ in channels:
             _check_partition_id(partition_id)
+            _check("subpartition", subpartition, 0)
         has_remote = any(address is not None for _, _, address in channels)
         pool = self._pool.create_buffer_pool(1, self._floating) if has_remote else None
         self._warn_of_usage()
@@ -346,6 +359,12 @@ class NetworkEnvironment:
         """Say so when the users of the pool would like more than there is, or no longer so."""
         if (text := self._pool.usage_message()) is not None:
             logger.warning(text)
+
+
+def _check(name: str, value: int, least: int) -> None:
+    """Refuse a number out of its range."""
+    if not least <= value <= _MAX_NUMBER:
+        raise ConfigurationError(f"{name} is {value}; it can be {least} to {_MAX_NUMBER}")
 
 
 def _is_compressing(codec: str) -> bool:

@@ -186,7 +186,12 @@ class InputGate:
         raise NotImplementedError
 
     def resume_consumption(self, channel: int) -> None:
-        """Let a channel continue after a blocking event."""
+        """Let a channel continue after a blocking event.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            IllegalStateError: there is no such channel, or it has ended or is not blocked.
+        """
         raise NotImplementedError
 
     def send_task_event(self, event: bytes) -> None:
@@ -383,8 +388,11 @@ class SingleInputGate(InputGate):
         """Let a channel continue after a blocking event."""
         if not 0 <= channel < self.num_channels:
             raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
-        if self._ended[channel]:
-            raise IllegalStateError(f"channel {channel} has ended")
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            if self._ended[channel]:
+                raise IllegalStateError(f"channel {channel} has ended")
         self.channels[channel].resume_consumption()
 
     def send_task_event(self, event: bytes) -> None:

@@ -131,8 +131,8 @@ impl InputGate {
     /// Lets a channel go on after an event that blocked it.
     ///
     /// # Errors
-    /// `IllegalState` when there is no such channel or it is not blocked, as far as that is known
-    /// here.
+    /// `IllegalState` when there is no such channel, it has ended or it is not blocked, as far as
+    /// that is known here; `Cancelled` when the gate was closed.
     pub fn resume_consumption(&self, channel: usize) -> Result<()> {
         match self {
             Self::Single(gate) => gate.resume_consumption(channel),

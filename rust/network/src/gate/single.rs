@@ -416,6 +416,15 @@ impl SingleInputGate {
     }
 
     pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {
+        let state = self.state.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        if state.ended.get(channel) == Some(&true) {
+            let message = format!("channel {channel} has ended");
+            return Err(Error::IllegalState(message));
+        }
+        drop(state);
         match self.channels.get(channel) {
             Some(InputChannel::Local(local)) => local.resume_consumption(),
             Some(InputChannel::Remote(remote)) => {
