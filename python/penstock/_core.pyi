@@ -61,6 +61,7 @@ class NetworkEnvironment:
         starting_segment_size: int = 1024,
         compression_codec: str = "none",
         temp_directories: Sequence[str | PathLike[str]] = ...,
+        spill_threshold_bytes: int = ...,
     ) -> NetworkEnvironment: ...
     @property
     def executor_id(self) -> str: ...

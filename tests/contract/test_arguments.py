@@ -127,6 +127,7 @@ def test_closed_environment(plane):
         ("debloat_samples", 1),
         ("min_segment_size", 1),
         ("starting_segment_size", 0),
+        ("spill_threshold_bytes", 0),
     ],
 )
 def test_numbers(plane, name, least):

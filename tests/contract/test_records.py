@@ -6,7 +6,7 @@ import random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from penstock.errors import CancelTaskError
+from penstock.errors import CancelTaskError, NetworkError
 from penstock.network.data_type import DataType
 from penstock.network.events import (
     CancelCheckpointMarker,
@@ -22,6 +22,7 @@ from contract.plane import (
     connect,
     data_of,
     eventually,
+    exchanged,
     partition_id,
     raw_frames,
     raw_to_end,
@@ -84,6 +85,35 @@ def test_spilled_record(plane, pair, tmp_path, monkeypatch):
     seen = exchange(plane, pair, [b"before", value, b"after"])
     assert seen.values[0] == [b"before", value, b"after"]
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("is_union", [False, True])
+def test_spill_threshold(plane, tmp_path, is_union):
+    """B4: a record that spans buffers goes through a file beyond the threshold, not up to it."""
+    folder = tmp_path / "folder"
+    environment = plane.environment(spill_threshold_bytes=200_000, temp_directories=[str(folder)])
+
+    def arrives(number, value):
+        pid = partition_id(number)
+        partition = environment.create_result_partition(pid, 1, flush_timeout_ms=-1)
+        gate = connect(plane, environment, environment, [(pid, 0)], local=True)
+        if is_union:
+            gate = environment.create_union_gate([gate])
+        try:
+            return exchanged(plane, plane, partition, gate, [value]) == [value]
+        finally:
+            gate.close()
+            partition.release()
+
+    short = plane.value_of_framed_size(4 + 200_000)
+    long = plane.value_of_framed_size(4 + 200_001)
+    assert arrives(0, short)
+    with pytest.raises(NetworkError, match=str(folder)):
+        arrives(1, long)
+    folder.mkdir()
+    assert arrives(2, long)
+    assert not list(folder.iterdir())
+    assert_all_returned(environment)
 
 
 @pytest.mark.parametrize("segment_size", [64, 100, 256, 32768])

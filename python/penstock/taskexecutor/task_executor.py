@@ -404,6 +404,7 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
         starting_segment_size=integer("taskmanager.memory.starting-segment-size", 1024),
         compression_codec=config.get("taskmanager.network.compression.codec", "none"),
         temp_directories=launch.temp_dirs,
+        spill_threshold_bytes=integer("taskmanager.network.record.spill-threshold", 5 << 20),
     )
 
 

@@ -63,6 +63,9 @@ pub struct EnvironmentConfig {
     /// Where blocking partitions and records too long for memory are written; empty means the
     /// system's own place.
     pub spill_directories: Vec<PathBuf>,
+    /// Records that span buffers and are longer than this are gathered in a file, in bytes; less
+    /// than 100 KiB counts as 100 KiB.
+    pub spill_threshold_bytes: usize,
 }
 
 impl EnvironmentConfig {
@@ -86,6 +89,7 @@ impl EnvironmentConfig {
             debloat: None,
             compression: Compression::None,
             spill_directories: Vec::new(),
+            spill_threshold_bytes: FramingLimits::default().spill_threshold_bytes,
         }
     }
 }
@@ -188,6 +192,7 @@ impl NetworkEnvironment {
             }
         };
         let limits = FramingLimits {
+            spill_threshold_bytes: config.spill_threshold_bytes,
             spill_directories: SpillDirectories::new(config.spill_directories.clone()),
             ..FramingLimits::default()
         };

@@ -56,6 +56,7 @@ impl NetworkEnvironment {
         starting_segment_size = 1024,
         compression_codec = "none",
         temp_directories = Vec::new(),
+        spill_threshold_bytes = 5 << 20,
     ))]
     #[allow(
         clippy::too_many_arguments,
@@ -83,6 +84,7 @@ impl NetworkEnvironment {
         starting_segment_size: i64,
         compression_codec: &str,
         temp_directories: Vec<PathBuf>,
+        spill_threshold_bytes: i64,
     ) -> PyResult<Self> {
         if token.is_empty() {
             let message = "token is empty; executors of a job prove by it that they belong to it";
@@ -155,6 +157,7 @@ impl NetworkEnvironment {
             debloat,
             compression,
             spill_directories: temp_directories,
+            spill_threshold_bytes: size("spill_threshold_bytes", spill_threshold_bytes, 0)?,
             ..EnvironmentConfig::new(executor_id, token)
         };
         log_to_stderr();

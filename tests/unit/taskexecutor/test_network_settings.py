@@ -29,6 +29,13 @@ def test_compression_codec():
         create_network_environment(launch(config=config))
 
 
+def test_spill_threshold():
+    """The job's threshold reaches the data plane, which refuses one that cannot be."""
+    config = {"taskmanager.network.record.spill-threshold": "-1"}
+    with pytest.raises(ConfigurationError, match="spill_threshold_bytes is -1"):
+        create_network_environment(launch(config=config))
+
+
 def test_encryption():
     """The job's certificate reaches the data plane, which encrypts with it, as configured."""
     certificate, private_key = new_job_certificate()

@@ -18,6 +18,7 @@ from penstock.network.pure.local_channel import LocalInputChannel
 from penstock.network.pure.network_buffer_pool import UNBOUNDED, NetworkBufferPool
 from penstock.network.pure.output_flusher import OutputFlusher
 from penstock.network.pure.partition_manager import ResultPartitionManager
+from penstock.network.pure.record_deserializer import SPILL_THRESHOLD_BYTES
 from penstock.network.pure.remote_channel import RemoteInputChannel
 from penstock.network.pure.result_partition import ResultPartition
 from penstock.network.pure.server import TransportServer
@@ -71,6 +72,7 @@ class NetworkEnvironment:
         starting_segment_size: int = 1024,
         compression_codec: str = "none",
         temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
     ) -> None:
         if not token:
             raise ConfigurationError(
@@ -88,6 +90,7 @@ class NetworkEnvironment:
         _check("debloat_samples", debloat_samples, 1)
         _check("min_segment_size", min_segment_size, 1)
         _check("starting_segment_size", starting_segment_size, 0)
+        _check("spill_threshold_bytes", spill_threshold_bytes, 0)
         compress = _is_compressing(compression_codec)
         tls = TlsContexts(*tls_identity) if tls_identity is not None else None
         self.executor_id = executor_id
@@ -111,6 +114,7 @@ class NetworkEnvironment:
                 debloat_samples,
             )
         self._temp_directories = tuple(temp_directories)
+        self._spill_threshold_bytes = spill_threshold_bytes
         self._pool = self._make_pool(
             num_segments, segment_size, request_timeout_ms, same_host_path=same_host_path
         )
@@ -263,6 +267,7 @@ class NetworkEnvironment:
             pool,
             debloating=GateDebloating(self._debloat) if self._debloat is not None else None,
             temp_directories=self._temp_directories,
+            spill_threshold_bytes=self._spill_threshold_bytes,
             on_close=self._gates.discard,
         )
         try:
@@ -323,7 +328,7 @@ class NetworkEnvironment:
         own = [gate for gate in gates if isinstance(gate, InputGate)]
         if len(own) != len(gates):
             raise TypeError("a union is made of gates of one runtime")
-        return UnionInputGate(own, self._temp_directories)
+        return UnionInputGate(own, self._temp_directories, self._spill_threshold_bytes)
 
     # -- end ------------------------------------------------------------------------------
 

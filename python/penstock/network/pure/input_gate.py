@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
 from penstock.network.data_type import DataType
-from penstock.network.pure.record_deserializer import RecordDeserializer
+from penstock.network.pure.record_deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
 from penstock.network.pure.task_event_queue import check_task_event
 
 if TYPE_CHECKING:
@@ -36,7 +36,12 @@ class InputGate:
     may be closed while its reader is at work, so it must never hold a segment by itself.
     """
 
-    def __init__(self, num_channels: int, temp_directories: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        num_channels: int,
+        temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
+    ) -> None:
         self.num_channels = num_channels
         self.idle_ns = 0
         """Nanoseconds for which reading has waited."""
@@ -44,7 +49,9 @@ class InputGate:
         self._woken = False
         self._closed = False
         self._failure: Exception | None = None
-        self._deserializers = [RecordDeserializer(temp_directories) for _ in range(num_channels)]
+        self._deserializers = [
+            RecordDeserializer(temp_directories, spill_threshold_bytes) for _ in range(num_channels)
+        ]
         self._on_ready: Callable[[], None] | None = None
 
     # -- reading --------------------------------------------------------------------------
@@ -252,9 +259,10 @@ class SingleInputGate(InputGate):
         *,
         debloating: GateDebloating | None = None,
         temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
         on_close: Callable[[SingleInputGate], None] | None = None,
     ) -> None:
-        super().__init__(num_channels, temp_directories)
+        super().__init__(num_channels, temp_directories, spill_threshold_bytes)
         self.channels: list[InputChannel] = []
         self.pool = pool
         self._debloating = debloating

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError
 from penstock.network.pure.input_gate import InputGate
+from penstock.network.pure.record_deserializer import SPILL_THRESHOLD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +20,20 @@ if TYPE_CHECKING:
 class UnionInputGate(InputGate):
     """Several gates read as one; a channel's index is its own plus the offset of its gate."""
 
-    def __init__(self, gates: Sequence[InputGate], temp_directories: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        gates: Sequence[InputGate],
+        temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
+    ) -> None:
         if not gates:
             raise IllegalStateError("a union of no gates")
         if any(isinstance(gate, UnionInputGate) for gate in gates):
             raise IllegalStateError("a union of unions")
         if any(gate._on_ready is not None for gate in gates) or len(set(gates)) < len(gates):
             raise IllegalStateError("a gate is part of a union already")
-        super().__init__(sum(gate.num_channels for gate in gates), temp_directories)
+        num_channels = sum(gate.num_channels for gate in gates)
+        super().__init__(num_channels, temp_directories, spill_threshold_bytes)
         self._gates = list(gates)
         self._offsets: list[int] = []
         offset = 0
