@@ -94,6 +94,12 @@ class Collected:
     def on_status(self, channel: int, idle: bool) -> None:
         self.everything[channel].append("idle" if idle else "active")
 
+    def on_record_attributes(self, channel: int, is_backlog: bool) -> None:
+        self.everything[channel].append("backlog" if is_backlog else "no backlog")
+
+    def on_internal_watermark(self, channel: int, timestamp: int, subpartition: int) -> None:
+        self.everything[channel].append(("watermark", timestamp, subpartition))
+
     def on_latency_marker(self, channel, marked, op_lower, op_upper, subtask) -> None:
         self.everything[channel].append(("latency", marked, op_lower, op_upper, subtask))
 

@@ -22,7 +22,16 @@ from penstock.network.events import CancelCheckpointMarker, EndOfPartition, seri
 
 from contract.codecs import NATIVE_IS_BUILT, codec_of
 from contract.fake_core import ALL, FakeCore, FakeGate, FakePartition
-from contract.plane import PATIENCE_MS, Background, Collected, connect, partition_id
+from contract.plane import (
+    PATIENCE_MS,
+    Background,
+    Collected,
+    Plane,
+    connect,
+    data_of,
+    partition_id,
+    raw_to_end,
+)
 
 PID = partition_id()
 MIN = -(2**63)
@@ -102,6 +111,45 @@ def test_elements_other_than_records(plane):
         assert elements[0] == ("watermark", MIN + 1)
         assert elements[3:] == ["idle", "active", ("watermark", MAX)]
     assert sorted(v for elements in channels for v, _ in elements[1:3]) == list(range(6))
+
+
+# fmt: off
+GOLDEN = [
+    ("emit_watermark", (-2,), "00000009" "02" "fffffffffffffffe"),
+    ("emit_latency_marker", (1, 2, 3, 4),
+     "0000001d" "03" "0000000000000001" "0000000000000002" "0000000000000003" "00000004"),
+    ("emit_status", (True,), "00000005" "04" "ffffffff"),
+    ("emit_status", (False,), "00000005" "04" "00000000"),
+    ("emit_record_attributes", (True,), "00000002" "05" "01"),
+    ("emit_record_attributes", (False,), "00000002" "05" "00"),
+    ("emit_internal_watermark", (MAX,), "0000000d" "06" "00000000" "7fffffffffffffff"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("method", "arguments", "expected"), GOLDEN)
+def test_bytes_of_elements(plane, method, arguments, expected):
+    """B6: the bytes of each element that is no record."""
+    exchange = Exchange(plane, "FORWARD", 1)
+    getattr(exchange.writer, method)(*arguments)
+    exchange.partition.finish()
+    assert data_of(raw_to_end(exchange.gates[0])) == [bytes.fromhex(expected)]
+    assert exchange.writer.bytes_out == len(expected) // 2
+
+
+@pytest.mark.parametrize("selector", ["REBALANCE", "BROADCAST"])
+def test_attributes_and_internal_watermarks(plane, selector):
+    """B6: both arrive at every channel in their place; a watermark names its subpartition."""
+    exchange = Exchange(plane, selector, 2)
+    writer = exchange.writer
+    writer.emit_record_attributes(True)
+    writer.emit_internal_watermark(MIN)
+    writer.broadcast_emit("value", 5)
+    writer.emit_internal_watermark(MAX)
+    writer.emit_record_attributes(False)
+    for channel, elements in enumerate(exchange.finish()):
+        least, most = ("watermark", MIN, channel), ("watermark", MAX, channel)
+        assert elements == ["backlog", least, ("value", 5), most, "no backlog"]
 
 
 def test_latency_marker(plane):
@@ -506,7 +554,9 @@ CORRUPT = [
     b"\0", struct.pack(">i", 5) + b"\x01", struct.pack(">i", -1) + b"\x01",
     struct.pack(">i", 0), struct.pack(">iB", 1, 1), struct.pack(">iBB", 2, 9, 0),
     struct.pack(">iB", 1, 0), struct.pack(">iBi", 5, 2, 0), struct.pack(">iBq", 9, 4, 0),
-    struct.pack(">iBq", 9, 3, 0), struct.pack(">iBB", 2, 5, 0), struct.pack(">iBBB", 3, 1, 0xC0, 0),
+    struct.pack(">iBq", 9, 3, 0), struct.pack(">iBB", 2, 7, 0),
+    struct.pack(">iB", 1, 5), struct.pack(">iBBB", 3, 5, 0, 0), struct.pack(">iBi", 5, 6, 0),
+    struct.pack(">iBqq", 17, 6, 0, 0), struct.pack(">iBBB", 3, 1, 0xC0, 0),
 ]  # fmt: skip
 
 
@@ -519,6 +569,23 @@ def test_corrupt_regions(core, region):
     with pytest.raises(CorruptStreamError):
         processor.process_next(0)
     assert taken == [("a", MIN)]
+
+
+@pytest.mark.parametrize(
+    "payload", ["07", "0700", "02", "04", "05", "050000", "0600000000", "06" + 16 * "00"]
+)
+def test_corrupt_elements_in_python(payload):
+    """B6: the plain reader, too, refuses unknown tags and elements of another length."""
+    plane = Plane("pure")
+    try:
+        exchange = Exchange(plane, "FORWARD", 1)
+        element = bytes.fromhex(payload)
+        exchange.partition.append(0, struct.pack(">i", len(element)) + element)
+        exchange.partition.finish()
+        with pytest.raises(CorruptStreamError, match=f"tag {element[0]}, {len(element)} bytes"):
+            exchange.processors[0].process_next(PATIENCE_MS)
+    finally:
+        plane.close()
 
 
 @native_only

@@ -19,6 +19,8 @@ cdef enum:
     WATERMARK = 2
     LATENCY_MARKER = 3
     WATERMARK_STATUS = 4
+    RECORD_ATTRIBUTES = 5
+    INTERNAL_WATERMARK = 6
 
 cdef enum:
     BATCH_NONE = 0
@@ -162,6 +164,12 @@ cdef class StreamInputProcessor:
                 <int64_t>ps_load64(data + 9),
                 <int64_t>ps_load64(data + 17),
                 <int32_t>ps_load32(data + 25),
+            )
+        elif data[0] == RECORD_ATTRIBUTES and size == 2:
+            self.handler.on_record_attributes(channel, data[1] != 0)
+        elif data[0] == INTERNAL_WATERMARK and size == 13:
+            self.handler.on_internal_watermark(
+                channel, <int64_t>ps_load64(data + 5), <int32_t>ps_load32(data + 1)
             )
         elif data[0] == RECORD_WITH_TIMESTAMP:
             raise CorruptStreamError(f"a record with timestamp of {size} bytes")

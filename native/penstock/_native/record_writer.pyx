@@ -23,7 +23,8 @@ from penstock._native.failure cimport fail_too_large
 from penstock._native.wire cimport ps_copy, ps_store32, put8, put64, reserve
 
 from penstock.network.stream_element import (
-    encode_latency_marker, encode_status, encode_watermark,
+    encode_internal_watermark, encode_latency_marker, encode_record_attributes, encode_status,
+    encode_watermark,
 )
 
 cdef enum:
@@ -94,6 +95,22 @@ cdef class RecordWriter(Output):
     cpdef emit_status(self, bint idle):
         """Writes to every channel that this stream became idle or active."""
         self.broadcast(encode_status(idle))
+
+    def emit_record_attributes(self, bint is_backlog):
+        """Writes to every channel whether what follows is a backlog."""
+        self.broadcast(encode_record_attributes(is_backlog))
+
+    def emit_internal_watermark(self, long long timestamp):
+        """Writes to every channel a watermark that names its subpartition."""
+        cdef bytes payload, framed
+        cdef int channel
+        for channel in range(self.num_channels):
+            payload = encode_internal_watermark(timestamp, channel)
+            framed = len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+            self.write(channel, <const uint8_t *><const char *>framed, len(framed))
+            self.bytes_out += len(framed)
+        if self.flush_always:
+            self.flush_channel(ALL_CHANNELS)
 
     cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
                               long long operator_id_upper, int subtask):

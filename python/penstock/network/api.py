@@ -312,6 +312,12 @@ class RecordWriter(Protocol):
     def emit_status(self, idle: bool) -> None:
         """Write a watermark status to every channel."""
 
+    def emit_record_attributes(self, is_backlog: bool) -> None:
+        """Write to every channel whether what follows is a backlog."""
+
+    def emit_internal_watermark(self, timestamp: int) -> None:
+        """Write to every channel a watermark that names its subpartition."""
+
     def broadcast_event(self, event: bytes, data_type: int) -> None:
         """Send an event to every channel, behind what was written."""
 
@@ -341,6 +347,12 @@ class ElementHandler(Protocol):
         self, channel: int, marked: int, op_lower: int, op_upper: int, subtask: int
     ) -> None:
         """A latency marker arrived."""
+
+    def on_record_attributes(self, channel: int, is_backlog: bool) -> None:
+        """Record attributes arrived."""
+
+    def on_internal_watermark(self, channel: int, timestamp: int, subpartition: int) -> None:
+        """The watermark of a subpartition arrived."""
 
     def on_event(self, channel: int, event: bytes, data_type: int) -> None:
         """An event arrived."""

@@ -9,10 +9,10 @@ tag   element                  fields, big-endian
 3     latency marker           i64 marked time in ms, i64 and i64 operator id, i32 subtask
 4     watermark status         i32: 0 active, -1 idle
 5     record attributes        u8: whether the source works off a backlog
-6     watermark of a part      i32 subpartition, i64 timestamp in ms
+6     internal watermark       i32 subpartition, i64 timestamp in ms
 ====  =======================  ==============================================================
 
-Tags 5 and 6 are reserved: no writer here sends them, and a reader refuses them.
+An internal watermark is one of the subpartition that it names, for channels that read several.
 """
 
 import struct
@@ -23,6 +23,8 @@ RECORD: Final = 1
 WATERMARK: Final = 2
 LATENCY_MARKER: Final = 3
 WATERMARK_STATUS: Final = 4
+RECORD_ATTRIBUTES: Final = 5
+INTERNAL_WATERMARK: Final = 6
 
 ACTIVE: Final = 0
 IDLE: Final = -1
@@ -33,6 +35,8 @@ MIN_TIMESTAMP: Final = -(2**63)
 WATERMARK_FORM: Final = struct.Struct(">Bq")
 LATENCY_MARKER_FORM: Final = struct.Struct(">Bqqqi")
 WATERMARK_STATUS_FORM: Final = struct.Struct(">Bi")
+RECORD_ATTRIBUTES_FORM: Final = struct.Struct(">B?")
+INTERNAL_WATERMARK_FORM: Final = struct.Struct(">Biq")
 
 
 def encode_watermark(timestamp: int) -> bytes:
@@ -52,3 +56,13 @@ def encode_latency_marker(
     return LATENCY_MARKER_FORM.pack(
         LATENCY_MARKER, marked_time, operator_id_lower, operator_id_upper, subtask
     )
+
+
+def encode_record_attributes(is_backlog: bool) -> bytes:
+    """The payload of record attributes."""
+    return RECORD_ATTRIBUTES_FORM.pack(RECORD_ATTRIBUTES, is_backlog)
+
+
+def encode_internal_watermark(timestamp: int, subpartition: int) -> bytes:
+    """The payload of a subpartition's watermark."""
+    return INTERNAL_WATERMARK_FORM.pack(INTERNAL_WATERMARK, subpartition, timestamp)

@@ -137,6 +137,18 @@ class TaskInput:
         target = self._inputs[self._input_of_channel[channel]]
         target.process_latency_marker(marked_time, lower, upper, subtask)
 
+    def on_record_attributes(self, channel: int, is_backlog: bool) -> None:
+        """Called by the input processor: a hint that no operator here makes use of."""
+
+    def on_internal_watermark(
+        self,
+        channel: int,
+        timestamp: int,
+        subpartition: int,  # noqa: ARG002
+    ) -> None:
+        """Called by the input processor: the channel reads that subpartition alone."""
+        self.on_watermark(channel, timestamp)
+
     def on_event(self, channel: int, event_bytes: bytes, data_type: int) -> None:  # noqa: ARG002
         """Called by the input processor: an event arrived.
 

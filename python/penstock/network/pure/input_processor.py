@@ -9,10 +9,14 @@ from penstock.network.pure.input_gate import DATA, END_OF_INPUT, EVENT
 from penstock.network.pure.value_bytes import I64
 from penstock.network.stream_element import (
     IDLE,
+    INTERNAL_WATERMARK,
+    INTERNAL_WATERMARK_FORM,
     LATENCY_MARKER,
     LATENCY_MARKER_FORM,
     MIN_TIMESTAMP,
     RECORD,
+    RECORD_ATTRIBUTES,
+    RECORD_ATTRIBUTES_FORM,
     RECORD_WITH_TIMESTAMP,
     WATERMARK,
     WATERMARK_FORM,
@@ -107,5 +111,10 @@ class StreamInputProcessor:
             self.handler.on_status(channel, WATERMARK_STATUS_FORM.unpack(payload)[1] == IDLE)
         elif tag == LATENCY_MARKER and size == LATENCY_MARKER_FORM.size:
             self.handler.on_latency_marker(channel, *LATENCY_MARKER_FORM.unpack(payload)[1:])
+        elif tag == RECORD_ATTRIBUTES and size == RECORD_ATTRIBUTES_FORM.size:
+            self.handler.on_record_attributes(channel, RECORD_ATTRIBUTES_FORM.unpack(payload)[1])
+        elif tag == INTERNAL_WATERMARK and size == INTERNAL_WATERMARK_FORM.size:
+            _, subpartition, timestamp = INTERNAL_WATERMARK_FORM.unpack(payload)
+            self.handler.on_internal_watermark(channel, timestamp, subpartition)
         else:
             raise CorruptStreamError(f"unknown element: tag {tag}, {size} bytes")

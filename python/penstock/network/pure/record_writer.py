@@ -11,7 +11,9 @@ from penstock.network.stream_element import (
     MIN_TIMESTAMP,
     RECORD,
     RECORD_WITH_TIMESTAMP,
+    encode_internal_watermark,
     encode_latency_marker,
+    encode_record_attributes,
     encode_status,
     encode_watermark,
 )
@@ -90,6 +92,18 @@ class RecordWriter(Output):
     def emit_status(self, idle: bool) -> None:
         """Writes to every channel that this stream became idle or active."""
         self._broadcast(encode_status(idle))
+
+    def emit_record_attributes(self, is_backlog: bool) -> None:
+        """Writes to every channel whether what follows is a backlog."""
+        self._broadcast(encode_record_attributes(is_backlog))
+
+    def emit_internal_watermark(self, timestamp: int) -> None:
+        """Writes to every channel a watermark that names its subpartition."""
+        for channel in range(self.num_channels):
+            payload = encode_internal_watermark(timestamp, channel)
+            framed = I32.pack(len(payload)) + payload
+            self.partition.append(channel, framed)
+            self.bytes_out += len(framed)
 
     def emit_latency_marker(
         self, marked_time: int, operator_id_lower: int, operator_id_upper: int, subtask: int

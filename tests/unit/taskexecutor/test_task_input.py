@@ -1,0 +1,66 @@
+"""What a task does with elements that are no records."""
+
+from types import SimpleNamespace
+
+import pytest
+from penstock.network.codec import codec_for
+from penstock.network.events import EndOfData, data_type_of, serialize_event
+from penstock.network.pure.channel_selector import make_selector
+from penstock.network.pure.environment import NetworkEnvironment
+from penstock.network.pure.record_writer import RecordWriter
+from penstock.taskexecutor.operator_loop import Input
+from penstock.taskexecutor.task_input import TaskInput
+
+PATIENCE_MS = 10_000
+
+
+class SeenInput(Input):
+    """Keeps what reaches the head operator."""
+
+    def __init__(self):
+        self.seen = []
+
+    def process(self, value, timestamp):
+        self.seen.append((value, timestamp))
+
+    def process_watermark(self, timestamp):
+        self.seen.append(timestamp)
+
+
+@pytest.fixture
+def network(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
+    network = NetworkEnvironment(executor_id="worker", token=b"token", num_segments=64)
+    yield network
+    network.close()
+
+
+def test_attributes_and_internal_watermarks(network):
+    """B6: a channel's internal watermark is its watermark; attributes change nothing."""
+    writers, channels = [], []
+    for number in range(2):
+        partition = network.create_result_partition(bytes([number]) * 60, 1)
+        writers.append(RecordWriter(partition, make_selector("FORWARD", 1), codec_for(None)))
+        channels.append((bytes([number]) * 60, 0, None))
+    gate = network.create_input_gate(channels)
+    seen = SeenInput()
+    head = SimpleNamespace(end_input=lambda number: seen.seen.append("end"))
+    task_input = TaskInput(
+        SimpleNamespace(gates=[SimpleNamespace(type=None)]),
+        SimpleNamespace(gates=[(0, gate)], network=network),
+        SimpleNamespace(head=head, get_input=lambda number: seen),
+    )
+    task_input.request_partitions()
+    for writer, timestamp in zip(writers, (7, 5), strict=True):
+        writer.emit_record_attributes(is_backlog=True)
+        writer.emit_internal_watermark(timestamp)
+        writer.collect("value", timestamp)
+        writer.broadcast_event(serialize_event(EndOfData()), int(data_type_of(EndOfData())))
+        writer.partition.finish()
+    while task_input.process_next(PATIENCE_MS):
+        pass
+    assert sorted(item for item in seen.seen if isinstance(item, tuple)) == [
+        ("value", 5),
+        ("value", 7),
+    ]
+    assert [item for item in seen.seen if not isinstance(item, tuple)] == [5, "end"]
