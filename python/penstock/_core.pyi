@@ -1,5 +1,5 @@
-# What penstock.network offers with the native runtime.  MemorySegment, the pools and Buffer are
-# there for contract tests; the record path goes through the C function table in _C_API.
+# What penstock.network offers with the native runtime.  The buffers are there for contract tests
+# alone; the record path goes through the C function table in _C_API.
 
 from collections.abc import Callable, Sequence
 from os import PathLike

@@ -175,7 +175,7 @@ class Plane:
         return load(name, self.kind)
 
     def memory(self, name: str):
-        """A class of memory: segments, pools and buffers, which users of the facade never see."""
+        """A class of memory: segments, pools and buffers; the facade has all but the buffers."""
         module = "penstock._core"
         if self.kind == "pure":
             module = f"penstock.network.pure.{PURE_MEMORY[name]}"

@@ -24,19 +24,39 @@ if TYPE_CHECKING:
     from penstock.network.pure.input_processor import StreamInputProcessor
     from penstock.network.pure.io_manager import IOManager
     from penstock.network.pure.key_hash import key_hash
+    from penstock.network.pure.local_buffer_pool import LocalBufferPool
+    from penstock.network.pure.memory_segment import MemorySegment
+    from penstock.network.pure.network_buffer_pool import NetworkBufferPool
     from penstock.network.pure.record_deserializer import RecordDeserializer
     from penstock.network.pure.record_serializer import RecordSerializer
     from penstock.network.pure.record_writer import RecordWriter
     from penstock.network.pure.result_partition import ResultPartition
+    from penstock.network.readers import BufferReader, MutableRecordReader, RecordReader
+    from penstock.network.spanning import (
+        DeserializationResult,
+        SerializationResult,
+        SpanningRecordSerializer,
+        SpillingAdaptiveSpanningRecordDeserializer,
+    )
 
 __all__ = [
+    "BufferReader",
+    "DeserializationResult",
     "IOManager",
     "InputGate",
+    "LocalBufferPool",
+    "MemorySegment",
+    "MutableRecordReader",
+    "NetworkBufferPool",
     "NetworkEnvironment",
     "RecordDeserializer",
+    "RecordReader",
     "RecordSerializer",
     "RecordWriter",
     "ResultPartition",
+    "SerializationResult",
+    "SpanningRecordSerializer",
+    "SpillingAdaptiveSpanningRecordDeserializer",
     "StreamInputProcessor",
     "codec_for",
     "key_hash",
@@ -47,30 +67,48 @@ __all__ = [
 
 Runtime = Literal["native", "pure"]
 
+_SHARED = {
+    "BufferReader": "penstock.network.readers",
+    "DeserializationResult": "penstock.network.spanning",
+    "MutableRecordReader": "penstock.network.readers",
+    "RecordReader": "penstock.network.readers",
+    "SerializationResult": "penstock.network.spanning",
+    "SpanningRecordSerializer": "penstock.network.spanning",
+    "SpillingAdaptiveSpanningRecordDeserializer": "penstock.network.spanning",
+    "codec_for": "penstock.network.codec",
+}
+"""What both runtimes have in common: written in Python, over what is theirs."""
+
 _MODULES: dict[Runtime, dict[str, str]] = {
-    "native": {
+    "native": _SHARED
+    | {
         "IOManager": "penstock._core",
         "InputGate": "penstock._core",
+        "LocalBufferPool": "penstock._core",
+        "MemorySegment": "penstock._core",
+        "NetworkBufferPool": "penstock._core",
         "NetworkEnvironment": "penstock._core",
         "RecordDeserializer": "penstock._core",
         "RecordSerializer": "penstock._core",
         "RecordWriter": "penstock._native.record_writer",
         "ResultPartition": "penstock._core",
         "StreamInputProcessor": "penstock._native.input_processor",
-        "codec_for": "penstock.network.codec",
         "key_hash": "penstock._native.key_hash",
         "make_selector": "penstock._native.channel_selector",
     },
-    "pure": {
+    "pure": _SHARED
+    | {
         "IOManager": "penstock.network.pure.io_manager",
         "InputGate": "penstock.network.pure.input_gate",
+        "LocalBufferPool": "penstock.network.pure.local_buffer_pool",
+        "MemorySegment": "penstock.network.pure.memory_segment",
+        "NetworkBufferPool": "penstock.network.pure.network_buffer_pool",
         "NetworkEnvironment": "penstock.network.pure.environment",
         "RecordDeserializer": "penstock.network.pure.record_deserializer",
         "RecordSerializer": "penstock.network.pure.record_serializer",
         "RecordWriter": "penstock.network.pure.record_writer",
         "ResultPartition": "penstock.network.pure.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",
-        "codec_for": "penstock.network.codec",
         "key_hash": "penstock.network.pure.key_hash",
         "make_selector": "penstock.network.pure.channel_selector",
     },

@@ -20,6 +20,38 @@ def test_selection(monkeypatch):
         penstock.network.runtime()
 
 
+@pytest.mark.parametrize("kind", ["native", "pure"])
+def test_everything_is_there(monkeypatch, kind):
+    """Every name of the facade is an object of that name, of the selected runtime."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", kind)
+    if kind == "native":
+        pytest.importorskip("penstock._core")
+    for name in penstock.network.__all__:
+        assert getattr(penstock.network, name).__name__ == name
+    place = "penstock._core" if kind == "native" else "penstock.network.pure.memory_segment"
+    assert penstock.network.MemorySegment.__module__ == place
+
+
+@pytest.mark.parametrize("kind", ["native", "pure"])
+def test_older_interface(monkeypatch, kind):
+    """What a program needs to frame records by itself and to read them again."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", kind)
+    if kind == "native":
+        pytest.importorskip("penstock._core")
+    from penstock.network import DeserializationResult, SerializationResult
+
+    serializer = penstock.network.SpanningRecordSerializer()
+    serializer.add_record(b"record")
+    buffer = bytearray(4 + 6)
+    result = serializer.continue_writing_with_next_buffer(buffer)
+    assert result is SerializationResult.FULL_RECORD_MEMORY_SEGMENT_FULL
+    deserializer = penstock.network.SpillingAdaptiveSpanningRecordDeserializer()
+    deserializer.set_next_buffer(bytes(buffer))
+    result, record = deserializer.get_next_record()
+    assert result is DeserializationResult.LAST_RECORD_FROM_BUFFER
+    assert record == b"record"
+
+
 def test_missing_extension_is_an_error(monkeypatch):
     """Without the extension the native runtime is refused, never replaced in silence."""
     monkeypatch.setenv("PENSTOCK_RUNTIME", "native")
@@ -40,6 +72,7 @@ def test_import_starts_nothing():
     code = (
         "import sys, threading, penstock.network;"
         "assert threading.active_count() == 1;"
+        "assert 'penstock.network.readers' not in sys.modules;"
         "assert not [m for m in sys.modules if m.startswith(('penstock._', 'penstock.network.p'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
