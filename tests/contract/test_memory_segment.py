@@ -275,6 +275,111 @@ def test_factories(segments):
         copy.wrap_range(1, 2)
 
 
+def test_backing(segments):
+    """A1: each kind gives out its own kind of memory, which is the segment's."""
+    heap, off_heap = segments.allocate_heap(4), segments.allocate_off_heap(4)
+    heap.get_array()[1] = 65
+    off_heap.get_off_heap_buffer()[1] = 66
+    assert (content(heap), content(off_heap)) == (b"\0A\0\0", b"\0B\0\0")
+    off_heap.get_off_heap_buffer().release()
+    assert bytes(off_heap.get_off_heap_buffer()) == b"\0B\0\0"
+    refused = (off_heap.get_array, heap.get_off_heap_buffer)
+    for act in refused:
+        with pytest.raises(IllegalStateError, match="heap"):
+            act()
+    heap.free()
+    off_heap.free()
+    for act in (*refused, heap.get_array, off_heap.get_off_heap_buffer):
+        with pytest.raises(IllegalStateError, match="freed"):
+            act()
+
+
+def test_owner(segments):
+    """A1: an object may be attached."""
+    owner = object()
+    assert segments.allocate_heap(1, owner).owner is owner
+    assert segments.allocate_off_heap(1, owner=owner).owner is owner
+    assert segments.wrap(bytearray(1), owner).owner is owner
+    assert segments.allocate_heap(1).owner is None
+
+
+@pytest.mark.parametrize("is_array", [True, False])
+def test_wrapped_memory_is_shared(segments, is_array):
+    """A1: what one side writes, the other reads, until the segment lets the memory go."""
+    memory = bytearray(b"abcd")
+    segment = segments.wrap(memory if is_array else memoryview(memory))
+    segment.put(0, 65)
+    segment.wrap_range(1, 2)[0] = 66
+    assert memory == b"ABcd"
+    memory[3] = 68
+    assert (segment.get(3), bytes(segment.wrap_range(3, 1))) == (68, b"D")
+    assert segment.is_off_heap is not is_array
+    if is_array:
+        assert segment.get_array() is memory
+    with pytest.raises(BufferError):
+        memory.append(1)
+    segment.free()
+    memory.append(1)
+
+
+def test_part_of_an_array(segments):
+    """A1: a view of part of an array is the segment's whole memory."""
+    memory = bytearray(8)
+    segments.wrap(memoryview(memory)[2:6]).put_int_big_endian(0, 0x01020304)
+    assert memory == b"\0\0\1\2\3\4\0\0"
+
+
+def test_memory_that_cannot_be_shared(segments):
+    """A1: memory that is read-only, has gaps or is not of bytes is refused."""
+    strided = memoryview(bytearray(4))[::2]
+    for memory in (b"abcd", strided, memoryview(bytearray(4)).cast("i"), memoryview(b"abcd")):
+        with pytest.raises(BufferError):
+            segments.wrap(memory)
+    with pytest.raises(TypeError):
+        segments.wrap(5)
+
+
+def test_view_outlives_its_segment(make):
+    """A1: memory stays while a view of it does; a view can write, and be empty."""
+    segment = make(4)
+    view = segment.wrap_range(1, 2)
+    assert bytes(segment.wrap_range(4, 0)) == b""
+    view[:] = b"xy"
+    assert content(segment) == b"\0xy\0"
+    segment.free()
+    assert bytes(view) == b"xy"
+
+
+def test_two_segments_of_one_array(segments):
+    """A1: two segments may share bytes; ranges that overlap behave as within one segment."""
+    memory = bytearray(range(16))
+    one, other = segments.wrap(memory), segments.wrap(memoryview(memory)[4:])
+    one.copy_to(0, other, 0, 8)
+    assert memory == bytes([0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 12, 13, 14, 15])
+    assert (one.compare(other, 0, 0, 4), one.compare(other, 0, 0, 8)) == (0, -1)
+    assert one.compare(other, 4, 1, 4) == one.compare(one, 4, 5, 4) != 0
+    assert one.equal_to(other, 6, 2, 10)
+    one.swap_bytes(bytearray(2), other, 0, 0, 2)
+    one.swap_bytes(bytearray(2), other, 14, 8, 2)
+    assert memory == bytes([0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 6, 7, 14, 15, 12, 13])
+    one.swap_bytes(bytearray(2), other, 0, 4, 2)
+    assert memory[:10] == bytes([4, 5, 2, 3, 0, 1, 2, 3, 0, 1])
+    with pytest.raises(IndexError):
+        one.copy_to(0, other, 8, 5)
+    with pytest.raises(IndexError):
+        one.swap_bytes(bytearray(2**4), other, 0, 0, 13)
+
+
+def test_bytes_move_within_one_array(segments):
+    """A1: the array of a bulk transfer may be the segment's own."""
+    memory = bytearray(range(8))
+    segment = segments.wrap(memory)
+    segment.put_bytes(2, memory, 0, 4)
+    assert memory == bytes([0, 1, 0, 1, 2, 3, 6, 7])
+    segment.get_bytes(2, memory, 0, 4)
+    assert memory == bytes([0, 1, 2, 3, 2, 3, 6, 7])
+
+
 def test_unsafe_memory(segments):
     """A-2: memory for unsafe use gives no views, and its cleaner runs once."""
     cleaned = []

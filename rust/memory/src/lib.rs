@@ -58,6 +58,6 @@ pub use local_pool_options::LocalPoolOptions;
 pub use network_buffer_pool::{DEFAULT_REQUEST_TIMEOUT, NetworkBufferPool};
 pub use pooled_segment::{BufferRecycler, PooledSegment};
 pub use redistribution::{PoolBounds, redistribute};
-pub use segment::MemorySegment;
+pub use segment::{ForeignKind, MemorySegment};
 pub use shared_memory::{ForeignFlag, ForeignMemory, SharedFlag, SharedMemory};
 pub use unique_buffer::UniqueBuffer;

@@ -2,10 +2,11 @@
 
 #![cfg(not(loom))]
 
+use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-use penstock_memory::{MemorySegment, SegmentError};
+use penstock_memory::{ForeignKind, MemorySegment, SegmentError};
 
 const SIZE: usize = 32;
 
@@ -336,4 +337,40 @@ fn factories() {
     let mut segment = MemorySegment::allocate_heap(4);
     segment.wrap(1, 2).unwrap().copy_from_slice(&[7, 8]);
     assert_eq!(segment.array().unwrap(), [0, 7, 8, 0]);
+}
+
+/// Wraps part of an array that `keeper` keeps.
+fn foreign(keeper: &Arc<[AtomicU8]>, from: usize, size: usize, kind: ForeignKind) -> MemorySegment {
+    let first = NonNull::from(&keeper[from..]).cast::<u8>();
+    // SAFETY: the array lives as long as its `Arc`, and each test is of one thread, which touches
+    // the bytes only between accesses of segments.
+    unsafe { MemorySegment::wrap_foreign(first, size, kind, Box::new(Arc::clone(keeper))) }
+}
+
+/// Foreign memory is shared, counts as what it was said to be, and is let go of once, by `free`.
+#[test]
+fn foreign_memory_is_shared() {
+    let array: Arc<[AtomicU8]> = (0..8).map(AtomicU8::new).collect();
+    let mut segment = foreign(&array, 2, 4, ForeignKind::Heap);
+    array[3].store(33, Ordering::Relaxed);
+    assert_eq!(segment.array().unwrap(), [2, 33, 4, 5]);
+    segment.put(0, 22).unwrap();
+    assert_eq!(array[2].load(Ordering::Relaxed), 22);
+    assert!(segment.off_heap_buffer().is_err());
+    let twin = foreign(&array, 5, 3, ForeignKind::OffHeap);
+    assert!(segment.overlaps(&twin));
+    assert!(!segment.overlaps(&foreign(&array, 6, 2, ForeignKind::OffHeap)));
+    assert!(twin.is_off_heap().unwrap());
+    assert_eq!(twin.off_heap_buffer().unwrap(), [5, 6, 7]);
+    assert!(twin.array().is_err());
+    let mut secret = foreign(&array, 0, 1, ForeignKind::Unsafe);
+    assert!(matches!(
+        secret.wrap(0, 1),
+        Err(SegmentError::Unsupported(_))
+    ));
+    drop((twin, secret));
+    assert_eq!(Arc::strong_count(&array), 2);
+    segment.free().unwrap();
+    assert_eq!(Arc::strong_count(&array), 1);
+    assert!(!segment.overlaps(&foreign(&array, 0, 8, ForeignKind::Heap)));
 }

@@ -1,29 +1,111 @@
 //! `penstock._core.MemorySegment`, for contract tests.
 
+mod scalars;
+
+use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use penstock_memory::SegmentError;
+use penstock_memory::{ForeignKind, SegmentError};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyEOFError;
+use pyo3::exceptions::{PyBufferError, PyEOFError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PySlice};
 
 use crate::errors::segment_error;
 
+/// The Python objects of a segment that is not freed.
+#[derive(Debug)]
+struct Memory {
+    /// A bytearray for a segment on the heap; what views of it keep alive.
+    array: Py<PyAny>,
+    /// The segment's part of it.
+    view: Py<PyAny>,
+}
+
 /// Bytes on the heap or off it, with checked random access.
+///
+/// They are those of a Python object, so that whoever holds an array or a view shares them.
 #[pyclass(frozen, module = "penstock._core")]
 #[derive(Debug)]
 pub(crate) struct MemorySegment {
     segment: Mutex<penstock_memory::MemorySegment>,
+    memory: Mutex<Option<Memory>>,
+    owner: Option<Py<PyAny>>,
     /// Called once, after the memory is freed and without the lock: it may look at the segment.
     cleaner: Mutex<Option<Py<PyAny>>>,
 }
 
 impl MemorySegment {
-    fn make(segment: penstock_memory::MemorySegment) -> Self {
-        Self {
+    /// Shares the first `size` bytes of `array`, or all.
+    fn share(
+        array: &Bound<'_, PyAny>,
+        size: Option<usize>,
+        kind: ForeignKind,
+        owner: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let buffer = PyBuffer::<u8>::get(array)?;
+        if buffer.readonly() {
+            return Err(PyBufferError::new_err("the memory is read-only"));
+        }
+        if buffer.dimensions() != 1 || !buffer.is_c_contiguous() {
+            return Err(PyBufferError::new_err("the memory is not contiguous"));
+        }
+        let view = PyMemoryView::from(array)?;
+        let size = size.unwrap_or(buffer.len_bytes());
+        let first = NonNull::new(buffer.buf_ptr().cast()).unwrap_or(NonNull::dangling());
+        // SAFETY: the Python buffer has one dimension of at least `size` writable bytes without
+        // gaps, and its object must leave them where they are until it is released, which is when
+        // `buffer` drops.  Every method of this class that uses the segment holds the GIL from
+        // lock to unlock, calls nothing of Python meanwhile and returns no slice of it, so that no
+        // Python code runs during an access; and `with_other` never lends two segments that
+        // overlap.  (An extension that writes to the object without the GIL breaks the rules of
+        // the buffer protocol for everybody.)
+        let segment = unsafe {
+            penstock_memory::MemorySegment::wrap_foreign(first, size, kind, Box::new(buffer))
+        };
+        Ok(Self {
             segment: Mutex::new(segment),
+            memory: Mutex::new(Some(Memory {
+                array: array.clone().unbind(),
+                view: part(view.as_any(), 0, size)?.unbind(),
+            })),
+            owner,
             cleaner: Mutex::new(None),
+        })
+    }
+
+    /// Copies `bytes` to the heap.
+    fn copy_of(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        let array = PyByteArray::new(py, bytes);
+        Self::share(array.as_any(), None, ForeignKind::Heap, None)
+    }
+
+    /// Maps `size` bytes off the heap.
+    fn map(
+        py: Python<'_>,
+        size: usize,
+        kind: ForeignKind,
+        owner: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        // A mapping has one byte at least.
+        let mapping = py.import("mmap")?.call_method1("mmap", (-1, size.max(1)))?;
+        Self::share(&mapping, Some(size), kind, owner)
+    }
+
+    /// What `choose` takes of the Python objects, if `check` finds that the segment gives it.
+    fn give<'py>(
+        &self,
+        py: Python<'py>,
+        check: impl FnOnce(&mut penstock_memory::MemorySegment) -> Result<(), SegmentError>,
+        choose: impl FnOnce(&Memory) -> &Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        check(&mut self.lock()).map_err(|error| segment_error(py, &error))?;
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        match memory.as_ref() {
+            Some(memory) => Ok(choose(memory).bind(py).clone()),
+            // Another thread has freed it between the two.
+            None => Err(segment_error(py, &SegmentError::Freed { which: "segment" })),
         }
     }
 
@@ -36,8 +118,13 @@ impl MemorySegment {
         self.segment.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `act` with both segments of an operation; the two may be one, then `other` is a copy
-    /// as it was before.
+    /// Whether the two share a byte.
+    fn overlaps(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other) || self.lock().overlaps(&other.lock())
+    }
+
+    /// Calls `act` with both segments of an operation; if the two share bytes, then `other` is a
+    /// copy as it was before.
     fn with_other<R>(
         &self,
         py: Python<'_>,
@@ -48,37 +135,33 @@ impl MemorySegment {
         ) -> Result<R, SegmentError>,
     ) -> PyResult<R> {
         // The GIL is held, so no other thread can be taking the two the other way round.
-        let mut mine = self.lock();
-        let result = if std::ptr::eq(self, other) {
-            let mut before = vec![0; mine.size()];
-            mine.get_bytes(0, &mut before, 0, mine.size())
-                .map(|()| penstock_memory::MemorySegment::wrap_array(before))
-                .and_then(|mut copy| act(&mut mine, &mut copy))
+        let result = if self.overlaps(other) {
+            let copy = other.copy();
+            copy.and_then(|mut copy| act(&mut self.lock(), &mut copy))
         } else {
-            act(&mut mine, &mut other.lock())
+            act(&mut self.lock(), &mut other.lock())
         };
         result.map_err(|error| segment_error(py, &error))
     }
+
+    /// A segment of the same bytes that shares none.
+    fn copy(&self) -> Result<penstock_memory::MemorySegment, SegmentError> {
+        let segment = self.lock();
+        let mut bytes = vec![0; segment.size()];
+        segment.get_bytes(0, &mut bytes, 0, segment.size())?;
+        Ok(penstock_memory::MemorySegment::wrap_array(bytes))
+    }
 }
 
-/// Defines the Python methods that read and write one scalar type, in three byte orders.
-macro_rules! scalars {
-    ($($type:ty: $($get:ident $put:ident),+;)+) => {
-        #[pymethods]
-        impl MemorySegment {
-            $($(
-                fn $get(&self, py: Python<'_>, index: i64) -> PyResult<$type> {
-                    let segment = self.lock();
-                    segment.$get(position(index)).map_err(|error| segment_error(py, &error))
-                }
-
-                fn $put(&self, py: Python<'_>, index: i64, value: $type) -> PyResult<()> {
-                    let mut segment = self.lock();
-                    segment.$put(position(index), value).map_err(|error| segment_error(py, &error))
-                }
-            )+)+
-        }
-    };
+/// `view[offset:offset + length]`.
+fn part<'py>(
+    view: &Bound<'py, PyAny>,
+    offset: usize,
+    length: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = view.py();
+    let range = py.get_type::<PySlice>().call1((offset, offset + length))?;
+    view.get_item(range)
 }
 
 /// A negative index is outside of every segment, like one that is too large.
@@ -86,59 +169,90 @@ fn position(index: i64) -> usize {
     index.cast_unsigned() as usize
 }
 
-scalars! {
-    bool: get_boolean put_boolean;
-    u16: get_char put_char, get_char_little_endian put_char_little_endian,
-        get_char_big_endian put_char_big_endian;
-    i16: get_short put_short, get_short_little_endian put_short_little_endian,
-        get_short_big_endian put_short_big_endian;
-    i32: get_int put_int, get_int_little_endian put_int_little_endian,
-        get_int_big_endian put_int_big_endian;
-    i64: get_long put_long, get_long_little_endian put_long_little_endian,
-        get_long_big_endian put_long_big_endian;
-    f32: get_float put_float, get_float_little_endian put_float_little_endian,
-        get_float_big_endian put_float_big_endian;
-    f64: get_double put_double, get_double_little_endian put_double_little_endian,
-        get_double_big_endian put_double_big_endian;
-}
-
 #[pymethods]
 impl MemorySegment {
     /// Allocates zeroed bytes on the heap.
     #[staticmethod]
-    fn allocate_heap(size: usize) -> Self {
-        Self::make(penstock_memory::MemorySegment::allocate_heap(size))
+    #[pyo3(signature = (size, owner = None))]
+    fn allocate_heap(py: Python<'_>, size: usize, owner: Option<Py<PyAny>>) -> PyResult<Self> {
+        let array = PyByteArray::new_with(py, size, |_| Ok(()))?;
+        Self::share(array.as_any(), None, ForeignKind::Heap, owner)
     }
 
     /// Allocates zeroed bytes off the heap.
     #[staticmethod]
-    fn allocate_off_heap(size: usize) -> Self {
-        Self::make(penstock_memory::MemorySegment::allocate_off_heap(size))
+    #[pyo3(signature = (size, owner = None))]
+    fn allocate_off_heap(py: Python<'_>, size: usize, owner: Option<Py<PyAny>>) -> PyResult<Self> {
+        Self::map(py, size, ForeignKind::OffHeap, owner)
+    }
+
+    /// Shares the caller's memory, which is on the heap if it is a bytearray.
+    #[staticmethod]
+    #[pyo3(signature = (memory, owner = None))]
+    fn wrap(memory: &Bound<'_, PyAny>, owner: Option<Py<PyAny>>) -> PyResult<Self> {
+        let kind = match memory.is_instance_of::<PyByteArray>() {
+            true => ForeignKind::Heap,
+            false => ForeignKind::OffHeap,
+        };
+        Self::share(memory, None, kind, owner)
     }
 
     /// Copies `memory[start:end]`.
     #[staticmethod]
     fn wrap_copy(py: Python<'_>, memory: PyBuffer<u8>, start: i64, end: i64) -> PyResult<Self> {
         let memory = memory.to_vec(py)?;
-        penstock_memory::MemorySegment::wrap_copy(&memory, position(start), position(end))
-            .map(Self::make)
-            .map_err(|error| segment_error(py, &error))
+        let copy =
+            penstock_memory::MemorySegment::wrap_copy(&memory, position(start), position(end));
+        match copy
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|copy| copy.array())
+        {
+            Ok(bytes) => Self::copy_of(py, bytes),
+            Err(error) => Err(segment_error(py, &error)),
+        }
     }
 
     /// Makes a segment of the four big-endian bytes of `value`.
     #[staticmethod]
-    fn wrap_int(value: i32) -> Self {
-        Self::make(penstock_memory::MemorySegment::wrap_int(value))
+    fn wrap_int(py: Python<'_>, value: i32) -> PyResult<Self> {
+        Self::copy_of(py, &value.to_be_bytes())
     }
 
     /// Allocates memory off the heap that gives no views; `cleaner` is called once by `free`.
     #[staticmethod]
-    fn allocate_unsafe(size: usize, cleaner: Py<PyAny>) -> Self {
-        let segment = penstock_memory::MemorySegment::allocate_unsafe(size, Box::new(|| {}));
-        Self {
-            segment: Mutex::new(segment),
-            cleaner: Mutex::new(Some(cleaner)),
-        }
+    fn allocate_unsafe(py: Python<'_>, size: usize, cleaner: Py<PyAny>) -> PyResult<Self> {
+        let mut segment = Self::map(py, size, ForeignKind::Unsafe, None)?;
+        segment.cleaner = Mutex::new(Some(cleaner));
+        Ok(segment)
+    }
+
+    /// The object that was attached.
+    #[getter]
+    fn owner(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.owner.as_ref().map(|owner| owner.clone_ref(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)
+    }
+
+    /// The bytearray of a segment on the heap.
+    fn get_array<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.give(
+            py,
+            |segment| segment.array().map(drop),
+            |memory| &memory.array,
+        )
+    }
+
+    /// A view of the memory of a segment off the heap.
+    fn get_off_heap_buffer<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let check =
+            |segment: &mut penstock_memory::MemorySegment| segment.off_heap_buffer().map(drop);
+        let view = self.give(py, check, |memory| &memory.view)?;
+        // Their own: a view can be released.
+        part(&view, 0, self.size())
     }
 
     /// Length in bytes; readable after `free`.
@@ -166,6 +280,11 @@ impl MemorySegment {
         self.lock()
             .free()
             .map_err(|error| segment_error(py, &error))?;
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let freed = memory.take();
+        // What is dropped may run Python code, which may look at the segment.
+        drop(memory);
+        drop(freed);
         match self.take_cleaner() {
             Some(cleaner) => cleaner.call0(py).map(drop),
             None => Ok(()),
@@ -186,18 +305,18 @@ impl MemorySegment {
             .map_err(|error| segment_error(py, &error))
     }
 
-    /// The bytes of a range, which memory for unsafe use does not show.
+    /// A view of a range, which memory for unsafe use does not give.
     fn wrap_range<'py>(
         &self,
         py: Python<'py>,
         offset: i64,
         length: i64,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let mut segment = self.lock();
-        match segment.wrap(position(offset), position(length)) {
-            Ok(bytes) => Ok(PyBytes::new(py, bytes)),
-            Err(error) => Err(segment_error(py, &error)),
-        }
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (offset, length) = (position(offset), position(length));
+        let check =
+            |segment: &mut penstock_memory::MemorySegment| segment.wrap(offset, length).map(drop);
+        let view = self.give(py, check, |memory| &memory.view)?;
+        part(&view, offset, length)
     }
 
     /// Copies `length` bytes at `index` to `target[offset:]`.
@@ -315,9 +434,9 @@ impl MemorySegment {
     ) -> PyResult<()> {
         let (from, to) = (position(offset), position(target_offset));
         let count = position(count);
-        if std::ptr::eq(self, target) {
-            return self.with_other(py, target, |mine, before| {
-                before.copy_to(from, mine, to, count)
+        if self.overlaps(target) {
+            return target.with_other(py, self, |theirs, before| {
+                before.copy_to(from, theirs, to, count)
             });
         }
         self.with_other(py, target, |mine, theirs| {
@@ -338,14 +457,24 @@ impl MemorySegment {
         let mut scratch = scratch.to_vec(py)?;
         let (mine_at, theirs_at) = (position(offset), position(other_offset));
         let count = position(count);
-        let is_one = std::ptr::eq(self, other);
-        self.with_other(py, other, |mine, theirs| {
+        let overlap = self.overlaps(other);
+        let swapped = self.with_other(py, other, |mine, theirs| {
             mine.swap_bytes(&mut scratch, theirs, mine_at, theirs_at, count)?;
-            if is_one {
-                theirs.copy_to(theirs_at, mine, theirs_at, count)?;
+            let mut moved = Vec::new();
+            if overlap {
+                moved.resize(count, 0);
+                theirs.get_bytes(theirs_at, &mut moved, 0, count)?;
             }
-            Ok(())
-        })
+            Ok(moved)
+        })?;
+        if overlap {
+            // They came to a copy; where the two overlap, what `other` receives wins.
+            other
+                .lock()
+                .put_bytes(theirs_at, &swapped, 0, count)
+                .map_err(|error| segment_error(py, &error))?;
+        }
+        Ok(())
     }
 
     /// Compares as unsigned bytes; with two lengths a common prefix decides for the shorter.

@@ -31,9 +31,9 @@ class MemorySegment:
         "_gives_views",
         "_heap",
         "_memory",
+        "_owner",
         "_size",
         "_strict_free",
-        "owner",
         "view",
     )
 
@@ -63,7 +63,7 @@ class MemorySegment:
         self._cleaner = cleaner
         self._gives_views = gives_views
         self._strict_free = strict_free
-        self.owner = owner
+        self._owner = owner
         self.view = memoryview(memory)[: self._size]
 
     @classmethod
@@ -86,9 +86,18 @@ class MemorySegment:
         return cls(mapping, size=size, cleaner=cleaner, gives_views=False)
 
     @classmethod
-    def wrap(cls, memory: bytearray) -> MemorySegment:
-        """Share the caller's memory."""
-        return cls(memory)
+    def wrap(
+        cls, memory: bytearray | mmap.mmap | memoryview, owner: object = None
+    ) -> MemorySegment:
+        """Share the caller's memory, which is on the heap if it is a bytearray.
+
+        Raises:
+            BufferError: the memory is read-only, not contiguous or not of bytes.
+        """
+        view = memoryview(memory)
+        if view.readonly or view.format != "B" or view.ndim != 1 or not view.c_contiguous:
+            raise BufferError("the memory is no writable, contiguous array of bytes")
+        return cls(memory, owner=owner)
 
     @classmethod
     def wrap_copy(cls, memory: bytes | bytearray, start: int, end: int) -> MemorySegment:
@@ -114,6 +123,11 @@ class MemorySegment:
     def size(self) -> int:
         """Length in bytes; readable after ``free``."""
         return self._size
+
+    @property
+    def owner(self) -> object:
+        """The object that was attached."""
+        return self._owner
 
     @property
     def is_off_heap(self) -> bool:
@@ -162,7 +176,8 @@ class MemorySegment:
         self._check_freed()
         if self._heap:
             raise IllegalStateError("segment does not represent off-heap memory")
-        return self.view
+        # Their own: a view can be released.
+        return self.view[:]
 
     def wrap_range(self, offset: int, length: int) -> memoryview:
         """Return a view of ``length`` bytes from ``offset``.

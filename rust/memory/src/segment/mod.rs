@@ -7,7 +7,9 @@
 mod access;
 mod bulk;
 
+use std::any::Any;
 use std::fmt;
+use std::ptr::NonNull;
 
 use crate::error::SegmentError;
 
@@ -27,6 +29,46 @@ enum Backing {
         cleaner: Option<Cleaner>,
         may_wrap: bool,
     },
+    /// Where something else keeps them.
+    Foreign(Foreign),
+}
+
+/// Bytes that others see too: they are reached through a pointer, at each access anew, because a
+/// reference kept between two accesses would forbid what the others do meanwhile.
+struct Foreign {
+    first: NonNull<u8>,
+    size: usize,
+    kind: ForeignKind,
+    /// Keeps the bytes where they are.
+    _keeper: Box<dyn Any + Send>,
+}
+
+// SAFETY: the keeper may move to another thread, and so may an address; that nobody else touches
+// the bytes during an access is promised to `MemorySegment::wrap_foreign`, whatever the thread.
+unsafe impl Send for Foreign {}
+
+impl Foreign {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `wrap_foreign` was promised initialised bytes that stay while the keeper does,
+        // and that nobody writes to them while this borrow of the segment lasts.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.size) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`; that nobody reads them either was promised as well.
+        unsafe { std::slice::from_raw_parts_mut(self.first.as_ptr(), self.size) }
+    }
+}
+
+/// What the memory of [`MemorySegment::wrap_foreign`] counts as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForeignKind {
+    /// On the heap.
+    Heap,
+    /// Off the heap.
+    OffHeap,
+    /// Off the heap, and not to be viewed.
+    Unsafe,
 }
 
 /// A memory segment, on the heap or off it.
@@ -100,6 +142,43 @@ impl MemorySegment {
         Self::with_backing(backing, size)
     }
 
+    /// A segment over memory that others see too: `size` bytes from `first`, which `keeper` keeps
+    /// in place until it is dropped, by [`free`](Self::free) or with the segment.
+    ///
+    /// # Safety
+    ///
+    /// Until `keeper` is dropped the bytes are initialised, readable and writable at that place.
+    /// While a method of the segment runs, and while a slice that it returned is in use, nobody
+    /// else writes to them; nor reads them, if the segment was borrowed mutably.  This holds for
+    /// other segments over the same bytes as well: see [`overlaps`](Self::overlaps).
+    #[must_use]
+    pub unsafe fn wrap_foreign(
+        first: NonNull<u8>,
+        size: usize,
+        kind: ForeignKind,
+        keeper: Box<dyn Any + Send>,
+    ) -> Self {
+        let foreign = Foreign {
+            first,
+            size,
+            kind,
+            _keeper: keeper,
+        };
+        Self::with_backing(Backing::Foreign(foreign), size)
+    }
+
+    /// Whether a byte belongs to both segments.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self.bytes(THIS), other.bytes(OTHER)) {
+            (Ok(mine), Ok(theirs)) => {
+                let (mine, theirs) = (mine.as_ptr_range(), theirs.as_ptr_range());
+                mine.start < theirs.end && theirs.start < mine.end
+            }
+            _ => false,
+        }
+    }
+
     fn with_backing(backing: Backing, size: usize) -> Self {
         Self {
             backing: Some(backing),
@@ -148,7 +227,9 @@ impl MemorySegment {
     /// [`SegmentError::Freed`].
     pub fn is_off_heap(&self) -> Result<bool, SegmentError> {
         match &self.backing {
-            Some(backing) => Ok(matches!(backing, Backing::OffHeap { .. })),
+            Some(Backing::Heap(_)) => Ok(false),
+            Some(Backing::OffHeap { .. }) => Ok(true),
+            Some(Backing::Foreign(foreign)) => Ok(foreign.kind != ForeignKind::Heap),
             None => Err(SegmentError::Freed { which: THIS }),
         }
     }
@@ -180,13 +261,12 @@ impl MemorySegment {
     ///
     /// [`SegmentError::IllegalState`] off the heap; [`SegmentError::Freed`].
     pub fn array(&self) -> Result<&[u8], SegmentError> {
-        match &self.backing {
-            Some(Backing::Heap(array)) => Ok(array),
-            Some(Backing::OffHeap { .. }) => Err(SegmentError::IllegalState(
+        if self.is_off_heap()? {
+            return Err(SegmentError::IllegalState(
                 "a segment off the heap has no array",
-            )),
-            None => Err(SegmentError::Freed { which: THIS }),
+            ));
         }
+        self.bytes(THIS)
     }
 
     /// The memory of a segment off the heap.
@@ -195,13 +275,12 @@ impl MemorySegment {
     ///
     /// [`SegmentError::IllegalState`] on the heap; [`SegmentError::Freed`].
     pub fn off_heap_buffer(&self) -> Result<&[u8], SegmentError> {
-        match &self.backing {
-            Some(Backing::OffHeap { bytes, .. }) => Ok(bytes),
-            Some(Backing::Heap(_)) => Err(SegmentError::IllegalState(
+        if !self.is_off_heap()? {
+            return Err(SegmentError::IllegalState(
                 "a segment on the heap has no off-heap buffer",
-            )),
-            None => Err(SegmentError::Freed { which: THIS }),
+            ));
         }
+        self.bytes(THIS)
     }
 
     /// A view of part of the segment.
@@ -211,13 +290,12 @@ impl MemorySegment {
     /// [`SegmentError::Unsupported`] for memory that must not be viewed;
     /// [`SegmentError::Freed`]; [`SegmentError::OutOfBounds`].
     pub fn wrap(&mut self, offset: usize, length: usize) -> Result<&mut [u8], SegmentError> {
-        if matches!(
-            self.backing,
-            Some(Backing::OffHeap {
-                may_wrap: false,
-                ..
-            })
-        ) {
+        let may_wrap = match &self.backing {
+            Some(Backing::OffHeap { may_wrap, .. }) => *may_wrap,
+            Some(Backing::Foreign(foreign)) => foreign.kind != ForeignKind::Unsafe,
+            Some(Backing::Heap(_)) | None => true,
+        };
+        if !may_wrap {
             return Err(SegmentError::Unsupported("unsafe memory cannot be wrapped"));
         }
         self.range_mut(offset, length, THIS)
@@ -227,6 +305,7 @@ impl MemorySegment {
         match &self.backing {
             Some(Backing::Heap(array)) => Ok(array),
             Some(Backing::OffHeap { bytes, .. }) => Ok(bytes),
+            Some(Backing::Foreign(foreign)) => Ok(foreign.bytes()),
             None => Err(SegmentError::Freed { which }),
         }
     }
@@ -235,6 +314,7 @@ impl MemorySegment {
         match &mut self.backing {
             Some(Backing::Heap(array)) => Ok(array),
             Some(Backing::OffHeap { bytes, .. }) => Ok(bytes),
+            Some(Backing::Foreign(foreign)) => Ok(foreign.bytes_mut()),
             None => Err(SegmentError::Freed { which }),
         }
     }
