@@ -1,5 +1,6 @@
 """The global pool, its redistribution, and local pools of both runtimes (SEMANTICS A4, A5)."""
 
+import sys
 import threading
 
 import pytest
@@ -293,6 +294,18 @@ class Listener:
         self.destroyed = True
 
 
+class ListenerError(Exception):
+    """What a listener raises."""
+
+
+class RaisingListener(Listener):
+    """Keeps the buffer and raises."""
+
+    def notify_buffer_available(self, buffer):
+        self.buffers.append(buffer)
+        raise ListenerError
+
+
 class TestLocalBufferPool:
     def test_holds_one_segment_from_the_start(self, pool_of):
         """A-19: a new pool has fetched one segment, so it is available."""
@@ -504,6 +517,25 @@ class TestLocalBufferPool:
         assert not local.add_buffer_listener(Listener())
         give(first.buffers)
         give(last.buffers)
+
+    def test_listener_that_raises(self, pool_of, monkeypatch):
+        """C-10: who raises has not taken the buffer, even if it kept it: the next one gets it."""
+        errors = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda report: errors.append(report.exc_value))
+        local = pool_of(4).create_buffer_pool(1, 1)
+        held = take(local, 1)
+        raising, following = RaisingListener(), Listener()
+        for listener in (raising, following):
+            assert local.add_buffer_listener(listener)
+        try:
+            held.pop().recycle()
+        except ListenerError as error:  # the pure runtime raises it for who recycles
+            errors.append(error)
+        assert [type(error) for error in errors] == [ListenerError]
+        assert [buffer.is_recycled for buffer in raising.buffers] == [True]
+        assert len(following.buffers) == 1
+        give(following.buffers)
+        assert (local.available_segments, local.used_segments) == (1, 0)
 
     def test_listener_is_served_from_the_network_pool(self, pool_of):
         """C-10: who waits at a pool without segments gets what another pool returns."""

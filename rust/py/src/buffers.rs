@@ -97,6 +97,11 @@ impl Buffer {
         }
     }
 
+    /// Drops the handle, if it is still there.
+    pub(crate) fn discard(&self, py: Python<'_>) {
+        self.handle.release(py);
+    }
+
     fn with_shared<R>(
         &self,
         py: Python<'_>,

@@ -80,8 +80,15 @@ impl memory::BufferListener for Listener {
             match offer() {
                 Ok((_, Ok(true))) => Ok(()),
                 Ok((offered, Ok(false))) => offered.get().take_unique().map_or(Ok(()), Err),
-                Ok((_, Err(error))) | Err(error) => {
-                    // Nobody is there to raise it for; the buffer was dropped, and so returned.
+                Ok((offered, Err(error))) => {
+                    // Whoever raises has not taken it, though the traceback may still hold it.
+                    offered.get().discard(py);
+                    // Nobody is there to raise it for.
+                    error.write_unraisable(py, Some(self.0.bind(py)));
+                    Ok(())
+                }
+                Err(error) => {
+                    // There was no object to offer; the buffer was dropped, and so returned.
                     error.write_unraisable(py, Some(self.0.bind(py)));
                     Ok(())
                 }

@@ -22,7 +22,10 @@ class BufferListener(Protocol):
     """Waits for one buffer of a pool that had none."""
 
     def notify_buffer_available(self, buffer: Buffer) -> bool:
-        """Take the buffer, or return False if it is no longer wanted."""
+        """Take the buffer, or return False if it is no longer wanted.
+
+        Whoever raises has not taken it: it is recycled, and the exception goes on to who gave it.
+        """
 
     def notify_buffer_destroyed(self) -> None:
         """No buffer will come: the pool was destroyed."""
@@ -218,7 +221,7 @@ class LocalBufferPool:
             if surplus:
                 self._network_pool.recycle_pooled_segment(segment)
                 return
-            if listener is None or listener.notify_buffer_available(Buffer(segment, self)):
+            if listener is None or self._is_taken(listener, segment):
                 return
 
     # -- size and end ---------------------------------------------------------------------
@@ -366,8 +369,17 @@ class LocalBufferPool:
         if listener is not None and segment is not None:
             self._offer(listener, segment)
 
+    def _is_taken(self, listener: BufferListener, segment: MemorySegment) -> bool:
+        buffer = Buffer(segment, self)
+        try:
+            return listener.notify_buffer_available(buffer)
+        except BaseException:
+            if not buffer.is_recycled:
+                buffer.recycle()
+            raise
+
     def _offer(self, listener: BufferListener, segment: MemorySegment) -> None:
-        if not listener.notify_buffer_available(Buffer(segment, self)):
+        if not self._is_taken(listener, segment):
             self.recycle_segment(segment, UNKNOWN_CHANNEL)
             return
         with self._lock:
