@@ -9,8 +9,9 @@ import signal
 import threading
 
 import pytest
+from penstock.errors import CancelTaskError
 
-from contract.plane import PATIENCE_MS, assert_all_returned, partition_id
+from contract.plane import PATIENCE_MS, assert_all_returned, connect, partition_id
 
 PID = partition_id()
 
@@ -59,6 +60,33 @@ def test_requests_of_segments(plane):
     local.lazy_destroy()
     other.lazy_destroy()
     assert (pool.required_segments, pool.owed_segments, pool.available_segments) == (0, 0, 4)
+
+
+def test_waits_of_a_reader(plane):
+    """C9: a signal ends a wait at a gate, or at several, and reading goes on afterwards."""
+    environment = plane.environment()
+    partition = environment.create_result_partition(PID, 1, flush_timeout_ms=0)
+    gate = connect(plane, environment, environment, [(PID, 0)], local=False)
+    with interrupted():
+        gate.next_buffer(-1)
+    with interrupted():
+        gate.next_buffer(4 * PATIENCE_MS)
+    union = environment.create_union_gate([gate])
+    with interrupted():
+        union.next_buffer(-1)
+    reading = plane.reading(union)
+    for timeout_ms in (-1, 4 * PATIENCE_MS):
+        with interrupted():
+            reading.step(timeout_ms)
+    union.wakeup()
+    assert reading.step(-1) == 0
+    plane.writing(partition, "GLOBAL").write(b"still there")
+    assert reading.step(PATIENCE_MS) == 1
+    union.close()
+    with pytest.raises(CancelTaskError):
+        reading.step()
+    partition.release()
+    assert_all_returned(environment)
 
 
 def test_waits_of_a_partition(plane):

@@ -163,7 +163,7 @@ fn consume(mut reader: RecordReader) -> u64 {
                 std::hint::black_box(sum);
                 return count;
             }
-            Batch::Event { .. } | Batch::Nothing => {}
+            Batch::Event { .. } | Batch::Nothing | Batch::Woken => {}
         }
     }
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define PS_CAPI_ABI_VERSION 1
+#define PS_RAISED (-2)
 
 /* Opaque, borrowed from the Python objects that own them: ResultPartition._handle and
  * InputGate._handle are capsules named "penstock.partition" and "penstock.gate". */
@@ -55,7 +56,8 @@ typedef struct {
     int32_t (*partition_flush)(PsPartition *, int32_t subpartition); /* -1 for all */
     /* Broadcasts; finishes all builders, so that every cursor is void afterwards. */
     int32_t (*partition_event)(PsPartition *, const uint8_t *data, size_t len, int32_t data_type);
-    /* Gives back the buffer of the previous batch.  Blocks: call without the GIL. */
+    /* Gives back the buffer of the previous batch.  Blocks: call without the GIL, which it takes to
+     * let signals' handlers run; PS_RAISED: one raised, and the exception is set. */
     int32_t (*gate_next)(PsGate *, int64_t timeout_ms, PsBatch *);
     /* As above, but never blocks. */
     int32_t (*gate_try_next)(PsGate *, PsBatch *);

@@ -5,6 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 cdef extern from "capi.h" nogil:
     uint32_t PS_CAPI_ABI_VERSION
+    int32_t PS_RAISED
 
     ctypedef struct PsPartition:
         pass

@@ -8,7 +8,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from penstock._native.capi cimport import_capi, raise_last_error
+from penstock._native.capi cimport PS_RAISED, import_capi, raise_last_error
 from penstock._native.wire cimport ps_load32, ps_load64
 
 from penstock.errors import CorruptStreamError
@@ -94,6 +94,8 @@ cdef class StreamInputProcessor:
                 began = monotonic_ns()
                 status = self.api.gate_next(self.handle, timeout_ms, &batch)
                 self.idle_ns += monotonic_ns() - began
+        if status == PS_RAISED:
+            return -1
         if status < 0:
             raise_last_error(self.api)
         if batch.kind == BATCH_NONE:

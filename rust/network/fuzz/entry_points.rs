@@ -220,7 +220,7 @@ pub(crate) fn producer(input: &[u8]) {
     loop {
         match gate.next_buffer(Some(PATIENCE)) {
             Ok(Next::Buffer(_)) => {}
-            Ok(Next::Nothing) => panic!("the reader hangs"),
+            Ok(Next::Nothing | Next::Woken) => panic!("the reader hangs"),
             Ok(Next::End) | Err(_) => break,
         }
     }

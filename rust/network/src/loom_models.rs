@@ -262,7 +262,7 @@ fn drain(mut poll: impl FnMut() -> Next) -> Vec<u8> {
                 bytes.extend_from_slice(&next.buffer);
             }
             Next::Buffer(_) => {}
-            Next::Nothing => panic!("a reader that waits for ever was sent away"),
+            Next::Nothing | Next::Woken => panic!("a reader that waits for ever was sent away"),
             Next::End => return bytes,
         }
     }
@@ -324,7 +324,7 @@ pub(crate) fn expect_woken_and_cancelled(gate: &Arc<SingleInputGate>) {
         })
     };
     while let Ok(next) = gate.poll(Wait::Forever) {
-        assert!(matches!(next, Next::Nothing));
+        assert!(matches!(next, Next::Woken));
     }
     other.join().unwrap();
 }

@@ -284,7 +284,7 @@ fn a_blocked_reader_wakes() {
     let gate = gate(&environment, &[channel(1, 0, None)]);
     gate.wakeup();
     assert!(matches!(gate.try_next_buffer(), Ok(Next::Nothing)));
-    assert!(matches!(gate.next_buffer(None), Ok(Next::Nothing)));
+    assert!(matches!(gate.next_buffer(None), Ok(Next::Woken)));
     thread::scope(|scope| {
         let blocked = scope.spawn(|| gate.next_buffer(None));
         gate.close();

@@ -105,7 +105,7 @@ fn a_union_wakes_its_reader() {
     thread::scope(|scope| {
         let woken = scope.spawn(|| union.next_buffer(None));
         union.wakeup();
-        assert!(matches!(woken.join().unwrap(), Ok(Next::Nothing)));
+        assert!(matches!(woken.join().unwrap(), Ok(Next::Woken)));
         let failed = scope.spawn(|| union.next_buffer(None));
         partition.fail("broken");
         assert!(matches!(

@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use penstock_memory::DataType;
 use penstock_network::{Batch, Cursor, Error};
+use pyo3::Python;
 
 use crate::errors::class_name;
 use crate::handles::{GateHandle, PartitionHandle};
+use crate::waiting::interruptibly_detached;
 
 /// Version of the table's layout and meaning.
 pub(crate) const ABI_VERSION: u32 = 1;
@@ -30,6 +32,9 @@ pub(crate) struct PsBatch {
     records: *const u8,
     records_len: usize,
 }
+
+/// A signal's handler raised, and the exception is set.
+const RAISED: i32 = -2;
 
 const KIND_NONE: i32 = 0;
 const KIND_DATA: i32 = 1;
@@ -241,7 +246,19 @@ unsafe extern "C" fn gate_next(
     let batch = unsafe { &mut *batch };
     guard(|| {
         handle.with_reader(|reader| {
-            fill(batch, &reader.next_batch(timeout(timeout_ms))?);
+            let waited =
+                interruptibly_detached(timeout(timeout_ms), |left| match reader.next_batch(left) {
+                    Ok(Batch::Nothing) => None,
+                    found => Some(found.map(|found| fill(batch, &found))),
+                });
+            match waited {
+                Ok(Some(found)) => found?,
+                Ok(None) => fill(batch, &Batch::Nothing),
+                Err(raised) => {
+                    Python::attach(|py| raised.restore(py));
+                    return Ok(RAISED);
+                }
+            }
             Ok(0)
         })
     })
@@ -299,7 +316,7 @@ fn fill(batch: &mut PsBatch, from: &Batch<'_>) {
         records_len: 0,
     };
     match *from {
-        Batch::Nothing => {}
+        Batch::Nothing | Batch::Woken => {}
         Batch::End => batch.kind = KIND_END,
         Batch::Data {
             channel,

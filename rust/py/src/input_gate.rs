@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 use crate::capi::timeout;
 use crate::errors::{exception, network_error};
 use crate::handles::GateHandle;
+use crate::waiting::interruptibly_detached;
 
 /// Name of the capsules that hold a `GateHandle`.
 const NAME: &CStr = c"penstock.gate";
@@ -72,14 +73,22 @@ impl InputGate {
         timeout_ms: i64,
     ) -> PyResult<Option<(usize, u8, Bound<'py, PyBytes>)>> {
         let next = py
-            .detach(|| self.gate.next_buffer(timeout(timeout_ms)))
+            .detach(|| {
+                interruptibly_detached(timeout(timeout_ms), |left| {
+                    match self.gate.next_buffer(left) {
+                        Ok(Next::Nothing) => None,
+                        other => Some(other),
+                    }
+                })
+            })?
+            .transpose()
             .map_err(|error| network_error(py, &error))?;
         Ok(match next {
-            Next::Buffer(next) => {
+            Some(Next::Buffer(next)) => {
                 let bytes = PyBytes::new(py, next.buffer.as_slice());
                 Some((next.channel, next.buffer.data_type().ordinal(), bytes))
             }
-            Next::Nothing | Next::End => None,
+            None | Some(Next::Nothing | Next::Woken | Next::End) => None,
         })
     }
 

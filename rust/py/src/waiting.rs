@@ -19,14 +19,52 @@ pub(crate) fn interruptibly<T: Send>(
     timeout: Option<Duration>,
     mut wait: impl FnMut(Duration) -> Option<T> + Send,
 ) -> PyResult<Option<T>> {
+    in_slices(
+        timeout,
+        |slice| py.detach(|| wait(slice)),
+        || py.check_signals(),
+    )
+}
+
+/// The same for a thread without the GIL, which it takes only where signals' handlers run: any
+/// other thread waits in one piece.
+///
+/// # Errors
+///
+/// What a signal's handler raised.
+pub(crate) fn interruptibly_detached<T>(
+    timeout: Option<Duration>,
+    mut wait: impl FnMut(Option<Duration>) -> Option<T>,
+) -> PyResult<Option<T>> {
+    // After a short wait the interpreter looks by itself.
+    if timeout.is_some_and(|timeout| timeout <= SLICE) || !runs_handlers() {
+        return Ok(wait(timeout));
+    }
+    in_slices(
+        timeout,
+        |slice| wait(Some(slice)),
+        || Python::attach(|py| py.check_signals()),
+    )
+}
+
+/// Whether this is the main thread, of the interpreter as of the process, also after a fork.
+fn runs_handlers() -> bool {
+    rustix::thread::gettid() == rustix::process::getpid()
+}
+
+fn in_slices<T>(
+    timeout: Option<Duration>,
+    mut wait: impl FnMut(Duration) -> Option<T>,
+    check_signals: impl Fn() -> PyResult<()>,
+) -> PyResult<Option<T>> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let slice = left.map_or(SLICE, |left| left.min(SLICE));
-        if let Some(found) = py.detach(|| wait(slice)) {
+        if let Some(found) = wait(slice) {
             return Ok(Some(found));
         }
-        py.check_signals()?;
+        check_signals()?;
         if left.is_some_and(|left| left == slice) {
             return Ok(None);
         }

@@ -25,8 +25,10 @@ pub struct BufferOrEvent {
 pub enum Next {
     /// A buffer or an event.
     Buffer(BufferOrEvent),
-    /// Nothing: the timeout passed or somebody called `wakeup`.
+    /// Nothing: the timeout passed.
     Nothing,
+    /// Nothing: somebody called `wakeup`.
+    Woken,
     /// Every channel has ended.
     End,
 }

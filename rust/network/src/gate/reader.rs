@@ -14,8 +14,10 @@ use crate::framing::{FramingLimits, RecordDeserializer};
 /// What one call gives.
 #[derive(Debug)]
 pub enum Batch<'a> {
-    /// Nothing: the timeout passed or somebody woke the gate.
+    /// Nothing: the timeout passed.
     Nothing,
+    /// Nothing: somebody woke the gate.
+    Woken,
     /// Records of one channel.
     Data {
         /// The channel.
@@ -52,6 +54,7 @@ pub struct RecordReader {
 /// What the last taken buffer amounts to.
 enum Taken {
     Nothing,
+    Woken,
     Data {
         channel: usize,
         records: Range<usize>,
@@ -129,6 +132,7 @@ impl RecordReader {
             .map_or(DataType::None, Buffer::data_type);
         Ok(match taken {
             Taken::Nothing => Batch::Nothing,
+            Taken::Woken => Batch::Woken,
             Taken::End => Batch::End,
             Taken::Event { channel } => Batch::Event {
                 channel,
@@ -153,6 +157,7 @@ impl RecordReader {
             } = match self.gate.poll(wait)? {
                 Next::Buffer(next) => next,
                 Next::Nothing => return Ok(Taken::Nothing),
+                Next::Woken => return Ok(Taken::Woken),
                 Next::End => return Ok(Taken::End),
             };
             let deserializer = &mut self.deserializers[channel];

@@ -195,13 +195,12 @@ impl SingleInputGate {
 
     pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
         loop {
-            let Some(channel) = self.next_channel(wait)? else {
-                self.on_empty();
-                return Ok(if self.is_finished() {
-                    Next::End
-                } else {
-                    Next::Nothing
-                });
+            let channel = match self.next_channel(wait)? {
+                Ok(channel) => channel,
+                Err(none) => {
+                    self.on_empty();
+                    return Ok(if self.is_finished() { Next::End } else { none });
+                }
             };
             let polled = match &self.channels[channel] {
                 InputChannel::Local(local) => local.poll(),
@@ -235,8 +234,8 @@ impl SingleInputGate {
         }
     }
 
-    /// Waits for a channel that has something and takes it from the queue.
-    fn next_channel(&self, wait: Wait) -> Result<Option<usize>> {
+    /// Waits for a channel that has something and takes it from the queue; else why there is none.
+    fn next_channel(&self, wait: Wait) -> Result<std::result::Result<usize, Next>> {
         let mut state = self.state.lock();
         let mut waited = false;
         loop {
@@ -248,21 +247,21 @@ impl SingleInputGate {
             }
             if state.woken && !matches!(wait, Wait::Never) {
                 state.woken = false;
-                return Ok(None);
+                return Ok(Err(Next::Woken));
             }
             if let Some(channel) = state.queue.pop_front() {
                 state.priority = state.priority.saturating_sub(1);
                 state.queued[channel as usize] = false;
-                return Ok(Some(channel as usize));
+                return Ok(Ok(channel as usize));
             }
             if state.left == 0 {
-                return Ok(None);
+                return Ok(Err(Next::End));
             }
             if !matches!(wait, Wait::Never) {
                 self.on_empty();
             }
             let Some(timeout) = wait.left(&mut waited) else {
-                return Ok(None);
+                return Ok(Err(Next::Nothing));
             };
             state = self.waiting.wait(&self.state, state, timeout);
         }

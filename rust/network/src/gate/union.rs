@@ -99,12 +99,9 @@ impl UnionInputGate {
 
     pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
         loop {
-            let Some(index) = self.next_gate(wait)? else {
-                return Ok(if self.is_finished() {
-                    Next::End
-                } else {
-                    Next::Nothing
-                });
+            let index = match self.next_gate(wait)? {
+                Ok(index) => index,
+                Err(none) => return Ok(if self.is_finished() { Next::End } else { none }),
             };
             let gate = &self.gates[index];
             let next = gate.poll(Wait::Never);
@@ -119,7 +116,8 @@ impl UnionInputGate {
         }
     }
 
-    fn next_gate(&self, wait: Wait) -> Result<Option<usize>> {
+    /// Waits for a gate that has something and takes it from the queue; else why there is none.
+    fn next_gate(&self, wait: Wait) -> Result<std::result::Result<usize, Next>> {
         let mut state = self.state.lock();
         let mut waited = false;
         loop {
@@ -128,20 +126,20 @@ impl UnionInputGate {
             }
             if state.woken && !matches!(wait, Wait::Never) {
                 state.woken = false;
-                return Ok(None);
+                return Ok(Err(Next::Woken));
             }
             if let Some(gate) = state.queue.pop_front() {
                 state.queued[gate] = false;
-                return Ok(Some(gate));
+                return Ok(Ok(gate));
             }
             if self.is_finished() {
-                return Ok(None);
+                return Ok(Err(Next::End));
             }
             if !matches!(wait, Wait::Never) {
                 self.gates.iter().for_each(|gate| gate.on_empty());
             }
             let Some(timeout) = wait.left(&mut waited) else {
-                return Ok(None);
+                return Ok(Err(Next::Nothing));
             };
             state = self.waiting.wait(&self.state, state, timeout);
         }

@@ -178,7 +178,7 @@ pub(crate) enum Item {
 /// Takes one batch apart.
 pub(crate) fn items(batch: &Batch<'_>) -> Vec<Item> {
     match batch {
-        Batch::Nothing => vec![Item::Nothing],
+        Batch::Nothing | Batch::Woken => vec![Item::Nothing],
         Batch::End => vec![Item::End],
         Batch::Event {
             channel,
