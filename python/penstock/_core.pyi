@@ -296,6 +296,7 @@ class LocalBufferPool:
 
 @final
 class Buffer:
+    capacity: int
     size: int
     reader_index: int
     is_compressed: bool

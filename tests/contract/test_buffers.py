@@ -1,6 +1,6 @@
 """Reference counts, slices, builder and consumer of both runtimes (SEMANTICS A2, A3).
 
-Every handle is recycled or closed once by whoever holds it, as both runtimes have it.
+A buffer and its slices share one count of references; whoever adds one recycles once.
 """
 
 import threading
@@ -75,6 +75,62 @@ def test_parent_and_slices_recycle_together(scene):
     for act in (buffer.recycle, buffer.retain, buffer.view, piece.view, nested.recycle):
         with pytest.raises(IllegalStateError, match="recycled"):
             act()
+
+
+def test_slice_shares_the_count(scene):
+    """A-6: a slice adds no reference, so recycling it releases its parent."""
+    buffer = scene.holding(b"abcdefgh")
+    piece = buffer.slice(2, 4)
+    piece.retain().recycle()
+    assert (bytes(piece.view()), buffer.is_recycled) == (b"cdef", False)
+    piece.recycle()
+    assert (buffer.is_recycled, piece.is_recycled, scene.is_returned) == (True, True, True)
+    for act in (buffer.view, buffer.recycle, piece.view, piece.recycle, piece.retain):
+        with pytest.raises(IllegalStateError, match="recycled"):
+            act()
+
+
+def test_reference_outlives_its_objects(scene):
+    """A-6: a slice needs the count alone, not the object that it was cut from."""
+    buffer = scene.holding(b"abcdefgh")
+    piece = buffer.slice(0, 6).slice(1, 4)
+    other = buffer.slice(7, 1)
+    del buffer
+    assert (bytes(piece.view()), bytes(other.view())) == (b"bcde", b"h")
+    piece.recycle()
+    assert other.is_recycled
+
+
+def test_capacity(scene):
+    """A2: the capacity can be lowered to the size, and never raised beyond the segment."""
+    buffer = scene.pool.request_buffer()
+    assert (buffer.capacity, buffer.size, buffer.memory_segment_offset) == (SEGMENT_BYTES, 0, 0)
+    buffer.size = 4
+    buffer.capacity = 5
+    for name, value in (("size", 6), ("capacity", 3), ("capacity", 11), ("capacity", -1)):
+        with pytest.raises(IndexError):
+            setattr(buffer, name, value)
+    assert (buffer.capacity, buffer.size) == (5, 4)
+    buffer.capacity = SEGMENT_BYTES
+    buffer.size = SEGMENT_BYTES
+    assert (buffer.capacity, buffer.size) == (SEGMENT_BYTES, SEGMENT_BYTES)
+    buffer.recycle()
+
+
+def test_size_of_a_slice(scene):
+    """A-7: a slice has a size and a capacity of its own, which move nothing of its parent's."""
+    buffer = scene.holding(b"abcdefgh")
+    piece = buffer.slice(2, 4)
+    assert (piece.capacity, piece.size) == (4, 4)
+    piece.reader_index = 1
+    piece.size = 3
+    for name, value in (("size", 4), ("size", 0), ("capacity", 5), ("capacity", 2)):
+        with pytest.raises(IndexError):
+            setattr(piece, name, value)
+    piece.capacity = 3
+    assert (piece.capacity, piece.size, bytes(piece.view())) == (3, 3, b"de")
+    assert (buffer.size, bytes(buffer.view())) == (8, b"abcdefgh")
+    buffer.recycle()
 
 
 def test_slice_indexes_are_its_own(scene):

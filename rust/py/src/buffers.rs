@@ -1,5 +1,7 @@
 //! `penstock._core.Buffer`, `BufferBuilder` and `BufferConsumer`, for contract tests.
 
+mod buffer;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use penstock_memory::{
@@ -8,8 +10,8 @@ use penstock_memory::{
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
+pub(crate) use self::buffer::Buffer;
 use crate::errors::exception;
 
 /// Something that `recycle` or `close` takes away; it may wake a listener, so not under the GIL.
@@ -56,177 +58,6 @@ fn buffer_error(py: Python<'_>, error: &BufferError) -> PyErr {
 fn position(value: i64) -> PyResult<usize> {
     usize::try_from(value)
         .map_err(|_| PyIndexError::new_err(format!("position {value} of a buffer")))
-}
-
-/// One handle on a segment: the only one, which may write, or one of several.
-#[derive(Debug)]
-enum Handle {
-    Unique(UniqueBuffer),
-    Shared(memory::Buffer),
-}
-
-/// A handle on a buffer; `recycle` or the garbage collector drops it.
-#[pyclass(frozen, module = "penstock._core")]
-#[derive(Debug)]
-pub(crate) struct Buffer {
-    handle: Held<Handle>,
-}
-
-impl Buffer {
-    pub(crate) fn unique(buffer: UniqueBuffer) -> Self {
-        Self {
-            handle: Held::new(Handle::Unique(buffer)),
-        }
-    }
-
-    fn shared(buffer: memory::Buffer) -> Self {
-        Self {
-            handle: Held::new(Handle::Shared(buffer)),
-        }
-    }
-
-    /// The buffer as it came, if nobody has shared or recycled it.
-    pub(crate) fn take_unique(&self) -> Option<UniqueBuffer> {
-        let mut held = self.handle.lock();
-        match held.take() {
-            Some(Handle::Unique(buffer)) => Some(buffer),
-            other => {
-                *held = other;
-                None
-            }
-        }
-    }
-
-    /// Drops the handle, if it is still there.
-    pub(crate) fn discard(&self, py: Python<'_>) {
-        self.handle.release(py);
-    }
-
-    fn with_shared<R>(
-        &self,
-        py: Python<'_>,
-        act: impl FnOnce(&mut memory::Buffer) -> PyResult<R>,
-    ) -> PyResult<R> {
-        let mut held = self.handle.lock();
-        let mut buffer = match held.take() {
-            Some(Handle::Unique(buffer)) => buffer.into_buffer(DataType::DataBuffer),
-            Some(Handle::Shared(buffer)) => buffer,
-            None => return Err(gone(py)),
-        };
-        let result = act(&mut buffer);
-        *held = Some(Handle::Shared(buffer));
-        result
-    }
-}
-
-#[pymethods]
-impl Buffer {
-    /// How many bytes there are.
-    #[getter]
-    fn size(&self, py: Python<'_>) -> PyResult<usize> {
-        self.handle.with(py, |handle| {
-            Ok(match handle {
-                Handle::Unique(buffer) => buffer.size(),
-                Handle::Shared(buffer) => buffer.size(),
-            })
-        })
-    }
-
-    /// Says how many bytes there are; once the buffer is shared they can only get fewer.
-    #[setter]
-    fn set_size(&self, py: Python<'_>, size: i64) -> PyResult<()> {
-        let size = position(size)?;
-        self.handle.with(py, |handle| {
-            match handle {
-                Handle::Unique(buffer) => buffer.set_size(size),
-                Handle::Shared(buffer) => buffer.set_size(size),
-            }
-            .map_err(|error| buffer_error(py, &error))
-        })
-    }
-
-    /// How many bytes were read.
-    #[getter]
-    fn reader_index(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with_shared(py, |buffer| Ok(buffer.reader_index()))
-    }
-
-    #[setter]
-    fn set_reader_index(&self, py: Python<'_>, index: i64) -> PyResult<()> {
-        let index = position(index)?;
-        self.with_shared(py, |buffer| {
-            buffer
-                .set_reader_index(index)
-                .map_err(|error| buffer_error(py, &error))
-        })
-    }
-
-    /// How many bytes are not read yet.
-    #[getter]
-    fn readable_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with_shared(py, |buffer| Ok(buffer.readable().len()))
-    }
-
-    /// Where the bytes begin in the segment.
-    #[getter]
-    fn memory_segment_offset(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with_shared(py, |buffer| Ok(buffer.memory_segment_offset()))
-    }
-
-    /// The ordinal of the data type.
-    #[getter]
-    fn data_type(&self, py: Python<'_>) -> PyResult<u8> {
-        self.with_shared(py, |buffer| Ok(buffer.data_type() as u8))
-    }
-
-    /// Whether the bytes are compressed.
-    #[getter]
-    fn is_compressed(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with_shared(py, |buffer| Ok(buffer.is_compressed()))
-    }
-
-    #[setter]
-    fn set_is_compressed(&self, py: Python<'_>, compressed: bool) -> PyResult<()> {
-        self.with_shared(py, |buffer| {
-            buffer.set_compressed(compressed);
-            Ok(())
-        })
-    }
-
-    /// Whether this handle was dropped.
-    #[getter]
-    fn is_recycled(&self) -> bool {
-        self.handle.lock().is_none()
-    }
-
-    /// The bytes not read yet.
-    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        self.with_shared(py, |buffer| Ok(PyBytes::new(py, buffer.readable())))
-    }
-
-    /// Another handle on the same bytes.
-    fn retain(&self, py: Python<'_>) -> PyResult<Self> {
-        self.with_shared(py, |buffer| Ok(Self::shared(buffer.clone())))
-    }
-
-    /// A handle on part of the bytes.
-    fn slice(&self, py: Python<'_>, offset: i64, length: i64) -> PyResult<Self> {
-        let (offset, length) = (position(offset)?, position(length)?);
-        self.with_shared(py, |buffer| {
-            buffer
-                .read_only_slice(offset, length)
-                .map(Self::shared)
-                .map_err(|error| buffer_error(py, &error))
-        })
-    }
-
-    /// Drops the handle; the last one gives the segment back.
-    fn recycle(&self, py: Python<'_>) -> PyResult<()> {
-        match self.handle.release(py) {
-            true => Ok(()),
-            false => Err(gone(py)),
-        }
-    }
 }
 
 /// The writing end of a buffer that is read while it is written.

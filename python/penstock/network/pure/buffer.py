@@ -145,6 +145,11 @@ class Buffer:
         self._reader_index = index
 
     @property
+    def memory_segment_offset(self) -> int:
+        """Where it begins in the segment."""
+        return 0
+
+    @property
     def readable_bytes(self) -> int:
         """Bytes between the two indexes."""
         return self._size - self._reader_index
@@ -169,7 +174,16 @@ class Buffer:
 class BufferSlice:
     """A read-only part of a buffer with indexes and data type of its own."""
 
-    __slots__ = ("_length", "_offset", "_reader_index", "data_type", "is_compressed", "parent")
+    __slots__ = (
+        "_capacity",
+        "_length",
+        "_limit",
+        "_offset",
+        "_reader_index",
+        "data_type",
+        "is_compressed",
+        "parent",
+    )
 
     def __init__(self, parent: Buffer, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > parent.capacity - length:
@@ -178,7 +192,7 @@ class BufferSlice:
         self.data_type = parent.data_type
         self.is_compressed = parent.is_compressed
         self._offset = offset
-        self._length = length
+        self._length = self._capacity = self._limit = length
         self._reader_index = 0
 
     @property
@@ -187,9 +201,32 @@ class BufferSlice:
         return self._offset
 
     @property
+    def capacity(self) -> int:
+        """Most bytes it may hold; never raised beyond what it was cut with."""
+        return self._capacity
+
+    @capacity.setter
+    def capacity(self, capacity: int) -> None:
+        self.parent._check_alive()
+        if not self._length <= capacity <= self._limit:
+            raise IndexError(
+                f"capacity {capacity} of a slice of {self._limit} with {self._length} bytes"
+            )
+        self._capacity = capacity
+
+    @property
     def size(self) -> int:
-        """Length in bytes."""
+        """Length in bytes; it can only get fewer, since nobody writes through a slice."""
         return self._length
+
+    @size.setter
+    def size(self, size: int) -> None:
+        self.parent._check_alive()
+        if not self._reader_index <= size <= self._length:
+            raise IndexError(
+                f"size {size} with reader index {self._reader_index}, {self._length} bytes"
+            )
+        self._length = size
 
     @property
     def is_recycled(self) -> bool:

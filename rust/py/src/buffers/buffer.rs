@@ -1,0 +1,331 @@
+//! `penstock._core.Buffer`: a part of a segment and the count of references that keeps it.
+
+use std::sync::Arc;
+
+use penstock_memory::{self as memory, BufferError, DataType, UniqueBuffer};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::{Held, buffer_error, gone, position};
+
+/// One handle on a segment: the only one, which may write, or one of several.
+#[derive(Debug)]
+enum Handle {
+    Unique(UniqueBuffer),
+    Shared(memory::Buffer),
+}
+
+/// What one Python object sees of a segment.
+#[derive(Debug)]
+struct Part {
+    handle: Handle,
+    /// Most bytes it may hold.
+    capacity: usize,
+    /// What the capacity can be raised to.
+    limit: usize,
+}
+
+impl Part {
+    fn new(handle: Handle) -> Self {
+        let limit = match &handle {
+            Handle::Unique(buffer) => buffer.capacity(),
+            Handle::Shared(buffer) => buffer.size(),
+        };
+        Self {
+            handle,
+            capacity: limit,
+            limit,
+        }
+    }
+
+    fn size(&self) -> usize {
+        match &self.handle {
+            Handle::Unique(buffer) => buffer.size(),
+            Handle::Shared(buffer) => buffer.size(),
+        }
+    }
+
+    fn out_of_bounds(&self, length: usize) -> BufferError {
+        BufferError::OutOfBounds {
+            index: 0,
+            length,
+            size: self.capacity,
+        }
+    }
+
+    fn set_size(&mut self, size: usize) -> Result<(), BufferError> {
+        if size > self.capacity {
+            return Err(self.out_of_bounds(size));
+        }
+        match &mut self.handle {
+            Handle::Unique(buffer) => buffer.set_size(size),
+            Handle::Shared(buffer) => buffer.set_size(size),
+        }
+    }
+
+    fn set_capacity(&mut self, capacity: usize) -> Result<(), BufferError> {
+        if capacity < self.size() || capacity > self.limit {
+            return Err(self.out_of_bounds(capacity));
+        }
+        self.capacity = capacity;
+        Ok(())
+    }
+}
+
+/// A buffer and its slices, which one count of references keeps.
+#[derive(Debug)]
+struct Family {
+    references: usize,
+    /// Of each object its part, until the object is gone.
+    parts: Vec<Option<Part>>,
+}
+
+impl Family {
+    fn add(&mut self, part: Part) -> usize {
+        let at = self.parts.iter().position(Option::is_none);
+        let at = at.unwrap_or(self.parts.len());
+        match self.parts.get_mut(at) {
+            Some(place) => *place = Some(part),
+            None => self.parts.push(Some(part)),
+        }
+        at
+    }
+}
+
+/// A buffer or a slice of one: they share a count of references, and at 0 the segment goes back.
+#[pyclass(frozen, module = "penstock._core")]
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    family: Arc<Held<Family>>,
+    /// Which part is this object's.
+    at: usize,
+}
+
+impl Buffer {
+    pub(crate) fn unique(buffer: UniqueBuffer) -> Self {
+        Self::first(Part::new(Handle::Unique(buffer)))
+    }
+
+    pub(super) fn shared(buffer: memory::Buffer) -> Self {
+        Self::first(Part::new(Handle::Shared(buffer)))
+    }
+
+    fn first(part: Part) -> Self {
+        Self {
+            family: Arc::new(Held::new(Family {
+                references: 1,
+                parts: vec![Some(part)],
+            })),
+            at: 0,
+        }
+    }
+
+    /// The buffer as it came, if nobody has shared or recycled it.
+    pub(crate) fn take_unique(&self) -> Option<UniqueBuffer> {
+        let mut held = self.family.lock();
+        let family = held.as_mut().filter(|family| family.references == 1)?;
+        match family.parts.get_mut(self.at)?.take() {
+            Some(Part {
+                handle: Handle::Unique(buffer),
+                ..
+            }) => {
+                *held = None;
+                Some(buffer)
+            }
+            other => {
+                family.parts[self.at] = other;
+                None
+            }
+        }
+    }
+
+    /// Drops the segment, if it is still there.
+    pub(crate) fn discard(&self, py: Python<'_>) {
+        self.family.release(py);
+    }
+
+    fn with_part<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Part) -> Result<R, BufferError>,
+    ) -> PyResult<R> {
+        self.family.with(py, |family| {
+            let part = family.parts[self.at].as_mut().ok_or_else(|| gone(py))?;
+            act(part).map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// What a handle says, which looking at it leaves as it is.
+    fn look<R>(
+        &self,
+        py: Python<'_>,
+        unique: impl FnOnce(&UniqueBuffer) -> R,
+        shared: impl FnOnce(&memory::Buffer) -> R,
+    ) -> PyResult<R> {
+        self.with_part(py, |part| {
+            Ok(match &part.handle {
+                Handle::Unique(buffer) => unique(buffer),
+                Handle::Shared(buffer) => shared(buffer),
+            })
+        })
+    }
+
+    fn with_shared<R>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut memory::Buffer) -> PyResult<R>,
+    ) -> PyResult<R> {
+        self.family.with(py, |family| {
+            let place = &mut family.parts[self.at];
+            let part = place.take().ok_or_else(|| gone(py))?;
+            let mut buffer = match part.handle {
+                Handle::Unique(buffer) => buffer.into_buffer(DataType::DataBuffer),
+                Handle::Shared(buffer) => buffer,
+            };
+            let result = act(&mut buffer);
+            *place = Some(Part {
+                handle: Handle::Shared(buffer),
+                ..part
+            });
+            result
+        })
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let part = self
+            .family
+            .lock()
+            .as_mut()
+            .and_then(|family| family.parts[self.at].take());
+        // Not under the lock: the last one may wake a listener.
+        drop(part);
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    /// Most bytes it may hold.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with_part(py, |part| Ok(part.capacity))
+    }
+
+    /// Lowers the capacity, or raises it up to what it was at first.
+    #[setter]
+    fn set_capacity(&self, py: Python<'_>, capacity: i64) -> PyResult<()> {
+        let capacity = position(capacity)?;
+        self.with_part(py, |part| part.set_capacity(capacity))
+    }
+
+    /// How many bytes there are.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with_part(py, |part| Ok(part.size()))
+    }
+
+    /// Says how many bytes there are; once the buffer is shared they can only get fewer.
+    #[setter]
+    fn set_size(&self, py: Python<'_>, size: i64) -> PyResult<()> {
+        let size = position(size)?;
+        self.with_part(py, |part| part.set_size(size))
+    }
+
+    /// How many bytes were read.
+    #[getter]
+    fn reader_index(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, |_| 0, memory::Buffer::reader_index)
+    }
+
+    #[setter]
+    fn set_reader_index(&self, py: Python<'_>, index: i64) -> PyResult<()> {
+        let index = position(index)?;
+        self.with_shared(py, |buffer| {
+            buffer
+                .set_reader_index(index)
+                .map_err(|error| buffer_error(py, &error))
+        })
+    }
+
+    /// How many bytes are not read yet.
+    #[getter]
+    fn readable_bytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, UniqueBuffer::size, |buffer| buffer.readable().len())
+    }
+
+    /// Where the bytes begin in the segment.
+    #[getter]
+    fn memory_segment_offset(&self, py: Python<'_>) -> PyResult<usize> {
+        self.look(py, |_| 0, memory::Buffer::memory_segment_offset)
+    }
+
+    /// The ordinal of the data type.
+    #[getter]
+    fn data_type(&self, py: Python<'_>) -> PyResult<u8> {
+        self.look(py, |_| DataType::DataBuffer, memory::Buffer::data_type)
+            .map(|kind| kind as u8)
+    }
+
+    /// Whether the bytes are compressed.
+    #[getter]
+    fn is_compressed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.look(py, |_| false, memory::Buffer::is_compressed)
+    }
+
+    #[setter]
+    fn set_is_compressed(&self, py: Python<'_>, compressed: bool) -> PyResult<()> {
+        self.with_shared(py, |buffer| {
+            buffer.set_compressed(compressed);
+            Ok(())
+        })
+    }
+
+    /// Whether the segment went back.
+    #[getter]
+    fn is_recycled(&self) -> bool {
+        self.family.lock().is_none()
+    }
+
+    /// The bytes not read yet.
+    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        self.with_shared(py, |buffer| Ok(PyBytes::new(py, buffer.readable())))
+    }
+
+    /// Adds a reference.
+    fn retain(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
+        slf.family.with(slf.py(), |family| {
+            family.references += 1;
+            Ok(())
+        })?;
+        Ok(slf)
+    }
+
+    /// A read-only slice that shares the count of references; none is added.
+    fn slice(&self, py: Python<'_>, offset: i64, length: i64) -> PyResult<Self> {
+        let (offset, length) = (position(offset)?, position(length)?);
+        let slice = self.with_shared(py, |buffer| {
+            buffer
+                .read_only_slice(offset, length)
+                .map_err(|error| buffer_error(py, &error))
+        })?;
+        let part = Part::new(Handle::Shared(slice));
+        let at = self.family.with(py, |family| Ok(family.add(part)))?;
+        Ok(Self {
+            family: Arc::clone(&self.family),
+            at,
+        })
+    }
+
+    /// Drops a reference; the last one gives the segment back.
+    fn recycle(&self, py: Python<'_>) -> PyResult<()> {
+        let is_last = self.family.with(py, |family| {
+            family.references -= 1;
+            Ok(family.references == 0)
+        })?;
+        if is_last {
+            self.family.release(py);
+        }
+        Ok(())
+    }
+}
