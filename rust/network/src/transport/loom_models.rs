@@ -243,6 +243,25 @@ fn gate_at_socket(
     (gate, shared, far)
 }
 
+/// The I/O thread, which sleeps at a set until a socket has something or it is done.
+fn io_thread(
+    set: &Arc<SocketSet>,
+    done: &Arc<Mutex<bool>>,
+    shared: Arc<Mutex<Connection>>,
+    context: Arc<Context>,
+) -> thread::JoinHandle<()> {
+    let (set, done) = (Arc::clone(set), Arc::clone(done));
+    thread::spawn(move || {
+        while !*done.lock() {
+            let mut ready = Vec::new();
+            set.wait(&mut ready, None);
+            if !ready.is_empty() {
+                turn(&shared, &context);
+            }
+        }
+    })
+}
+
 /// What arrives is read by the reader that waits, or by the I/O thread, which is told of it when
 /// the reader does not wait; the reader is never left asleep over it.
 #[test]
@@ -252,19 +271,8 @@ fn arrivals_find_the_reader() {
         let backstop = Arc::new(SocketSet::new().unwrap());
         let (gate, shared, mut far) = gate_at_socket(&environment, &backstop);
         let done = Arc::new(Mutex::new(false));
-        let io = {
-            let (backstop, done) = (Arc::clone(&backstop), Arc::clone(&done));
-            let context = context(environment.transport_handle());
-            thread::spawn(move || {
-                while !*done.lock() {
-                    let mut ready = Vec::new();
-                    backstop.wait(&mut ready, None);
-                    if !ready.is_empty() {
-                        turn(&shared, &context);
-                    }
-                }
-            })
-        };
+        let context = context(environment.transport_handle());
+        let io = io_thread(&backstop, &done, shared, context);
         let peer = {
             let (gate, backstop) = (Arc::clone(&gate), Arc::clone(&backstop));
             thread::spawn(move || {
@@ -425,18 +433,7 @@ fn credit_finds_the_writer() {
         let (shared, mut far, context, set) = writer_out_of_buffers(&transport, &partition);
         let waiting = partition.writer_at(&transport).unwrap();
         let done = Arc::new(Mutex::new(false));
-        let io = {
-            let (set, done) = (Arc::clone(&set), Arc::clone(&done));
-            thread::spawn(move || {
-                while !*done.lock() {
-                    let mut ready = Vec::new();
-                    set.wait(&mut ready, None);
-                    if !ready.is_empty() {
-                        turn(&shared, &context);
-                    }
-                }
-            })
-        };
+        let io = io_thread(&set, &done, shared, context);
         let peer = {
             let set = Arc::clone(&set);
             thread::spawn(move || {
