@@ -42,9 +42,18 @@ class InputChannel:
         self._error: Exception | None = None
         self._lock = threading.Lock()
         self._persister = ChannelStatePersister()
+        self._requested = False
+        self._released = False
 
     def request(self) -> None:
-        """Ask the producer for the subpartition."""
+        """Ask the producer for the subpartition, once."""
+        with self._lock:
+            if self._requested or self._released:
+                return
+            self._requested = True
+        self._request_subpartition()
+
+    def _request_subpartition(self) -> None:
         raise NotImplementedError
 
     def next_buffer(self) -> ChannelBuffer | None:

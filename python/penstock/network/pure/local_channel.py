@@ -38,15 +38,9 @@ class LocalInputChannel(InputChannel):
         self._partitions = partitions
         self._call_later = call_later
         self._view: AnySubpartitionView | None = None
-        self._requested = False
-        self._released = False
 
-    def request(self) -> None:
+    def _request_subpartition(self) -> None:
         """Open the view, or wait until the partition is registered."""
-        with self._lock:
-            if self._requested or self._released:
-                return
-            self._requested = True
         partition = self._partitions.find_or_listen(self.partition_id, self._open)
         if partition is not None:
             self._open(partition)

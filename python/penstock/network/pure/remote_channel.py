@@ -50,17 +50,10 @@ class RemoteInputChannel(InputChannel):
         self._num_priority = 0
         self._expected_sequence = 0
         self._unannounced_credit = 0
-        self._requested = False
-        self._released = False
 
     # -- task thread ----------------------------------------------------------------------
 
-    def request(self) -> None:
-        """Send the partition request, once."""
-        with self._lock:
-            if self._requested or self._released:
-                return
-            self._requested = True
+    def _request_subpartition(self) -> None:
         self._client.request(self)
 
     def next_buffer(self) -> ChannelBuffer | None:
