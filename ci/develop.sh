@@ -2,7 +2,7 @@
 # The incremental loop: builds only what changed and leaves the package importable from the tree.
 # Usage: ci/develop.sh BIN_DIRECTORY
 set -eu
-bin=$1
+bin=$(cd "$1" && pwd)  # absolute: build scripts run in their crates' folders
 "$bin/python" -m pip install --quiet 'maturin>=1.13,<2' 'Cython>=3.1,<4' 'setuptools>=77' 'pyspark>=4.0' \
     'click>=8.1' 'cloudpickle>=3.0' 'msgspec>=0.19' 'psutil>=5.9'
 "$bin/python" -m pip install --quiet --group test
