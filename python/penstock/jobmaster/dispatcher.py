@@ -252,6 +252,8 @@ class Dispatcher:
         message: messages.OfferSlots
         | messages.UpdateTaskState
         | messages.ReportAccumulators
+        | messages.AcknowledgeCheckpoint
+        | messages.DeclineCheckpoint
         | messages.ToCoordinator,
     ) -> None:
         master = self._jobs.get(message.job_id)
@@ -268,6 +270,8 @@ class Dispatcher:
                 master.task_state_changed(executor.executor_id, message)
             elif isinstance(message, messages.ReportAccumulators):
                 master.accumulators_reported(message)
+            elif isinstance(message, (messages.AcknowledgeCheckpoint, messages.DeclineCheckpoint)):
+                master.checkpoint_answered(message)
             else:
                 master.coordinator_message(executor, message)
 

@@ -218,6 +218,12 @@ class JobMaster:
         if not self._ended:
             self._coordinators.received(executor, message)
 
+    def checkpoint_answered(
+        self, message: messages.AcknowledgeCheckpoint | messages.DeclineCheckpoint
+    ) -> None:
+        """A subtask reported its part of a checkpoint; one of an unknown checkpoint is dropped."""
+        logger.debug("checkpoint %d is not pending: %s", message.checkpoint_id, message)
+
     def accumulators(self) -> dict[str, Any]:
         """The accumulators of the latest attempts of all subtasks, merged by name."""
         latest: dict[tuple[bytes, int], ExecutionAttemptID] = {}

@@ -217,7 +217,7 @@ class SourceCoordinator:
             return  # what an earlier attempt still said
         if isinstance(message, messages.RequestSplit):
             enumerator.handle_split_request(subtask, reader.host)
-        elif isinstance(message, messages.AcknowledgeCheckpoint):
+        elif isinstance(message, messages.AcknowledgeCheckpointEvent):
             self._gateways[subtask].open(message.checkpoint_id)
         elif isinstance(message, messages.SourceEvent):
             enumerator.handle_source_event(subtask, self.codec.decode(message.event))

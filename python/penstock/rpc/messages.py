@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from penstock.checkpoint_storage.handles import (  # msgspec looks the types up
+    CheckpointMetrics,  # noqa: TC001
+    TaskStateSnapshot,  # noqa: TC001
+)
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import MAX_FRAME_BYTES
 
@@ -61,6 +65,13 @@ class GateDescriptor(msgspec.Struct, frozen=True):
     channels: tuple[ChannelDescriptor, ...]
 
 
+class RestoredState(msgspec.Struct, frozen=True):
+    """What a subtask starts from: its part of a checkpoint, and the checkpoint's id."""
+
+    checkpoint_id: int
+    state: TaskStateSnapshot
+
+
 class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     """Everything a TaskExecutor needs to run one subtask.
 
@@ -80,6 +91,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     configuration: dict[str, str]
     partitions: tuple[PartitionDescriptor, ...]
     gates: tuple[GateDescriptor, ...]
+    restored: RestoredState | None = None
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
@@ -177,7 +189,7 @@ class RequestSplit(Message, frozen=True):
     operator_id: bytes
 
 
-class AcknowledgeCheckpoint(Message, frozen=True):
+class AcknowledgeCheckpointEvent(Message, frozen=True):
     """The barrier of a checkpoint has left the source: its coordinator may send again."""
 
     job_id: bytes
@@ -205,6 +217,29 @@ class SourceEvent(Message, frozen=True):
     attempt_id: bytes
     operator_id: bytes
     event: bytes
+
+
+class AcknowledgeCheckpoint(Message, frozen=True):
+    """A subtask's part of a checkpoint is written; ``state`` is None where it has none."""
+
+    job_id: bytes
+    attempt_id: bytes
+    checkpoint_id: int
+    metrics: CheckpointMetrics
+    state: TaskStateSnapshot | None = None
+
+
+class DeclineCheckpoint(Message, frozen=True):
+    """A subtask takes no part in a checkpoint.
+
+    ``reason`` is a ``CheckpointFailureReason`` by its value; ``detail`` tells a person more.
+    """
+
+    job_id: bytes
+    attempt_id: bytes
+    checkpoint_id: int
+    reason: str
+    detail: str = ""
 
 
 class FatalError(Message, frozen=True):
@@ -275,6 +310,38 @@ class CancelTask(Message, frozen=True):
     """Cancels an attempt; an unknown one is ignored."""
 
     attempt_id: bytes
+
+
+class TriggerCheckpoint(Message, frozen=True):
+    """A source, or a task whose inputs have ended, begins a checkpoint.
+
+    ``kind``, ``savepoint_format`` and ``alignment`` are the numbers of ``SnapshotKind``,
+    ``SavepointFormat`` and ``Alignment``; ``location`` is where a savepoint goes.
+    """
+
+    attempt_id: bytes
+    checkpoint_id: int
+    timestamp_ms: int
+    kind: int
+    alignment: int
+    aligned_timeout_ms: int
+    savepoint_format: int = 0
+    location: bytes | None = None
+
+
+class NotifyCheckpointComplete(Message, frozen=True):
+    """A checkpoint is complete and durable, and so is all before it."""
+
+    attempt_id: bytes
+    checkpoint_id: int
+
+
+class NotifyCheckpointAborted(Message, frozen=True):
+    """A checkpoint will not be completed; ``latest_completed_id`` is -1 when there is none."""
+
+    attempt_id: bytes
+    checkpoint_id: int
+    latest_completed_id: int
 
 
 class AddSplits(Message, frozen=True):
@@ -349,7 +416,9 @@ ToDriver = (
     | ReportAccumulators
     | ReaderRegistration
     | RequestSplit
+    | AcknowledgeCheckpointEvent
     | AcknowledgeCheckpoint
+    | DeclineCheckpoint
     | ReportedWatermark
     | SourceEvent
     | FatalError
@@ -364,6 +433,9 @@ ToTaskExecutor = (
     | ReleaseCode
     | SubmitTask
     | CancelTask
+    | TriggerCheckpoint
+    | NotifyCheckpointComplete
+    | NotifyCheckpointAborted
     | AddSplits
     | NoMoreSplits
     | WatermarkAlignment
@@ -371,7 +443,7 @@ ToTaskExecutor = (
     | Shutdown
 )
 ToCoordinator = (
-    ReaderRegistration | RequestSplit | AcknowledgeCheckpoint | ReportedWatermark | SourceEvent
+    ReaderRegistration | RequestSplit | AcknowledgeCheckpointEvent | ReportedWatermark | SourceEvent
 )
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 FromCollector = CollectHello | CollectBatch | CollectFinished

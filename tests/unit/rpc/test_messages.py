@@ -29,6 +29,7 @@ def values_of(kind: typing.Any) -> st.SearchStrategy[typing.Any]:
         str: st.text(),
         int: i64,
         bool: st.booleans(),
+        float: st.floats(allow_nan=False),
         type(None): st.none(),
     }
     if kind in simple:

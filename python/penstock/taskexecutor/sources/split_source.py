@@ -14,7 +14,7 @@ from penstock.datastream.connectors.split_source import (
 from penstock.datastream.state import ListStateDescriptor
 from penstock.network.codec import codec_for
 from penstock.rpc.messages import (
-    AcknowledgeCheckpoint,
+    AcknowledgeCheckpointEvent,
     AddSplits,
     FromCoordinator,
     NoMoreSplits,
@@ -97,7 +97,7 @@ class SplitSource(SourceOperator):
         checkpoint_id = context.get_checkpoint_id()
         splits = self._reader().snapshot_state(checkpoint_id)
         self.context.operator_state.list_state(_READER_STATE).update(splits)
-        self.send(AcknowledgeCheckpoint, checkpoint_id)
+        self.send(AcknowledgeCheckpointEvent, checkpoint_id)
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""
