@@ -21,7 +21,7 @@ import hmac
 import os
 from typing import TYPE_CHECKING
 
-from penstock.errors import AuthenticationError, CorruptStreamError
+from penstock.errors import AuthenticationError
 from penstock.rpc.frames import read_exactly
 
 if TYPE_CHECKING:
@@ -39,52 +39,66 @@ def new_token() -> bytes:
     return os.urandom(TOKEN_BYTES)
 
 
-def authenticate_client(sock: socket.socket, token: bytes) -> str:
-    """Server side: returns the role that the peer claimed and proved.
+class ServerHandshake:
+    """The server's side of one connection: takes bytes, gives bytes, knows no socket.
 
-    The caller sets the socket's timeout: it bounds every step.
-
-    Raises:
-        AuthenticationError: the peer does not hold the token, or sends something else.
-        OSError: the connection broke or the peer was too slow.
+    Attributes:
+        greeting: what the server sends first.
+        role: what the peer claimed and proved; None until it has.
     """
-    nonce = os.urandom(NONCE_BYTES)
-    sock.sendall(nonce)
-    try:
-        role_length = read_exactly(sock, 1)[0]
+
+    def __init__(self, token: bytes) -> None:
+        self.greeting = os.urandom(NONCE_BYTES)
+        self.role: str | None = None
+        self._token = token
+        self._received = b""
+
+    @property
+    def missing_bytes(self) -> int:
+        """How many bytes the peer has to send next, and no more; 0 when it has proved itself."""
+        if self.role is not None:
+            return 0
+        if not self._received:
+            return 1
+        return 1 + self._received[0] + NONCE_BYTES + PROOF_BYTES - len(self._received)
+
+    def receive(self, data: bytes) -> bytes:
+        """Takes up to `missing_bytes` of the peer; returns what to send, nothing until its end.
+
+        Raises:
+            AuthenticationError: the peer does not hold the token, or sends something else.
+        """
+        self._received += data
+        role_length = self._received[0]
         if not 1 <= role_length <= MAX_ROLE_BYTES:
             raise AuthenticationError(f"the peer announced a role of {role_length} bytes")
-        answer = read_exactly(sock, role_length + NONCE_BYTES + PROOF_BYTES)
-    except CorruptStreamError as error:
-        raise AuthenticationError(f"the peer broke off while authenticating: {error}") from None
-    role = answer[:role_length]
-    client_nonce = answer[role_length : role_length + NONCE_BYTES]
-    proof = answer[role_length + NONCE_BYTES :]
-    if not hmac.compare_digest(proof, _prove(token, nonce, role)):
-        raise AuthenticationError("the peer does not hold the token")
-    if role == _SERVER_ROLE.encode() or not role.isascii():
-        raise AuthenticationError(f"the peer claimed the role {role!r}")
-    sock.sendall(_prove(token, client_nonce, _SERVER_ROLE.encode()))
-    return role.decode("ascii")
+        if self.missing_bytes:
+            return b""
+        role, rest = self._received[1 : 1 + role_length], self._received[1 + role_length :]
+        client_nonce, proof = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
+        if not hmac.compare_digest(proof, _prove(self._token, self.greeting, role)):
+            raise AuthenticationError("the peer does not hold the token")
+        if role == _SERVER_ROLE.encode() or not role.isascii():
+            raise AuthenticationError(f"the peer claimed the role {role!r}")
+        self.role = role.decode("ascii")
+        return _prove(self._token, client_nonce, _SERVER_ROLE.encode())
 
 
 def authenticate_to_server(sock: socket.socket, token: bytes, role: str) -> None:
     """Client side: proves the token to the server and checks the server's proof.
 
     Raises:
-        AuthenticationError: the server refused, or does not hold the token itself.
-        OSError: the connection broke or the server was too slow.
+        AuthenticationError: the server does not hold the token itself.
+        CorruptStreamError, OSError: the server broke off, which is how it refuses, or was too
+            slow.
     """
     encoded = role.encode("ascii")
     if not 1 <= len(encoded) <= MAX_ROLE_BYTES:
         raise ValueError(f"a role has 1 to {MAX_ROLE_BYTES} ASCII characters, not {role!r}")
-    try:
-        nonce = read_exactly(sock, NONCE_BYTES)
-        own_nonce = os.urandom(NONCE_BYTES)
-        sock.sendall(bytes([len(encoded)]) + encoded + own_nonce + _prove(token, nonce, encoded))
-        proof = read_exactly(sock, PROOF_BYTES)
-    except (CorruptStreamError, ConnectionError) as error:
-        raise AuthenticationError(f"the driver closed the connection: {error}") from None
+    nonce = read_exactly(sock, NONCE_BYTES)
+    own_nonce = os.urandom(NONCE_BYTES)
+    sock.sendall(bytes([len(encoded)]) + encoded + own_nonce + _prove(token, nonce, encoded))
+    proof = read_exactly(sock, PROOF_BYTES)
     if not hmac.compare_digest(proof, _prove(token, own_nonce, _SERVER_ROLE.encode())):
         raise AuthenticationError("the server does not hold the token")
 

@@ -1,27 +1,36 @@
 """The driver's one listening port.
 
-Every connection authenticates first, in a thread of its own and within a deadline; then the
-handler that is registered for the role it proved takes the socket over.  A peer that sends
-garbage or a wrong token, or that is too slow, is dropped with a log line and disturbs nobody
-else.
+One thread accepts connections and lets their peers prove the token, within one deadline for all
+of it; then the handler that is registered for the role which a peer proved takes the socket over,
+in a thread of its own.  A peer that sends garbage or a wrong token, that is too slow, or one of
+too many that prove nothing, is dropped and disturbs nobody else.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from penstock.errors import AuthenticationError
-from penstock.rpc.authentication import authenticate_client
+from penstock.rpc.admission import (
+    ACCEPT_PAUSE_S,
+    ACCEPTS_PER_TURN,
+    DropLog,
+    Unproven,
+    is_scarcity,
+    origin_of,
+)
+from penstock.rpc.authentication import ServerHandshake
 
 logger = logging.getLogger(__name__)
 
-AUTHENTICATION_TIMEOUT_S = 10.0
-MAX_UNAUTHENTICATED = 64
-"""Peers that may be authenticating at the same time; more wait in the kernel's queue."""
+HANDSHAKE_TIMEOUT_S = 10.0
+LISTEN_BACKLOG = 1024
 
 Handler = Callable[[socket.socket, str], None]
 """Takes an authenticated socket and the peer's address; called in the connection's own thread,
@@ -29,20 +38,83 @@ which ends when the handler returns.  The handler owns the socket: closing the s
 alone."""
 
 
-class RpcServer:
-    """Accepts connections on one port and hands them to the handler of their role."""
+class _Guest:
+    """A connection whose peer has not proved the token yet."""
 
-    def __init__(self, token: bytes, bind_host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, sock: socket.socket, peer: str, token: bytes, deadline_s: float) -> None:
+        self.socket = sock
+        self.peer = peer
+        self.deadline_s = deadline_s
+        self.handshake = ServerHandshake(token)
+
+    def greet(self) -> None:
+        """Speaks first.
+
+        Raises:
+            OSError: the peer is gone.
+        """
+        self.socket.setblocking(False)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._send(self.handshake.greeting)
+
+    def hear(self) -> str | None:
+        """Takes what the peer has sent; returns its role once it is proved.
+
+        Raises:
+            AuthenticationError: it does not hold the token, or sends something else.
+            OSError: it is gone.
+        """
+        while missing := self.handshake.missing_bytes:
+            try:
+                # Not a byte more: what follows is for the handler.
+                data = self.socket.recv(missing)
+            except (BlockingIOError, InterruptedError):
+                return None
+            if not data:
+                raise AuthenticationError("the peer broke off while authenticating")
+            if proof := self.handshake.receive(data):
+                self._send(proof)
+        return self.handshake.role
+
+    def _send(self, data: bytes) -> None:
+        # The first bytes of a connection always find room.
+        if self.socket.send(data) < len(data):
+            raise AuthenticationError("the peer takes nothing while authenticating")
+
+
+class RpcServer:
+    """Accepts connections on one port and hands them to the handler of their role.
+
+    Args:
+        token: what peers must hold.
+        bind_host: where to listen; the port is the kernel's choice when it is 0.
+        port: see above.
+        handshake_timeout_s: how long a peer may take to prove the token, all in all.
+    """
+
+    def __init__(
+        self,
+        token: bytes,
+        bind_host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        handshake_timeout_s: float = HANDSHAKE_TIMEOUT_S,
+    ) -> None:
         self._token = token
+        self._handshake_timeout_s = handshake_timeout_s
         self._handlers: dict[str, Handler] = {}
-        self._listener = socket.create_server((bind_host, port), backlog=256)
+        self._listener = socket.create_server((bind_host, port), backlog=LISTEN_BACKLOG)
+        self._listener.setblocking(False)
         self.address: tuple[str, int] = self._listener.getsockname()[:2]
-        self._places = threading.BoundedSemaphore(MAX_UNAUTHENTICATED)
+        self._wake_receive, self._wake_send = socket.socketpair()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_receive, selectors.EVENT_READ)
+        self._guests: Unproven[_Guest] = Unproven()
+        self._drops = DropLog(logger)
+        self._paused_until_s: float | None = 0.0
         self._lock = threading.Lock()
-        self._pending: set[socket.socket] = set()
-        self._threads: set[threading.Thread] = set()
         self._closed = False
-        self._acceptor = threading.Thread(target=self._accept, name="rpc server", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="rpc server", daemon=True)
 
     def register(self, role: str, handler: Handler) -> None:
         """Registers the handler of a role; before `start`."""
@@ -52,7 +124,7 @@ class RpcServer:
 
     def start(self) -> None:
         """Starts accepting."""
-        self._acceptor.start()
+        self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Stops listening and drops whoever is still authenticating; idempotent."""
@@ -60,72 +132,135 @@ class RpcServer:
             if self._closed:
                 return
             self._closed = True
-            pending = list(self._pending)
-            threads = list(self._threads)
-        with contextlib.suppress(
-            OSError
-        ):  # not every platform lets a listening socket be shut down
-            # Wakes the thread in accept(); closing alone would leave it there.
-            self._listener.shutdown(socket.SHUT_RDWR)
+            with contextlib.suppress(OSError):  # the thread has ended by a defect
+                self._wake_send.send(b"\0")
+        if self._thread.ident is None:
+            self._release()
+        elif threading.current_thread() is not self._thread:
+            self._thread.join(timeout_s)
+
+    # ---- the server's thread -----------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                self._turn()
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        for guest in list(self._guests):
+            guest.socket.close()
         self._listener.close()
-        for sock in pending:
-            _shut(sock)
-        for thread in (self._acceptor, *threads):
-            if thread.is_alive() and thread is not threading.current_thread():
-                thread.join(timeout_s)
+        self._selector.close()
+        self._wake_receive.close()
+        self._wake_send.close()
+
+    def _turn(self) -> None:
+        now_s = time.monotonic()
+        if self._paused_until_s is not None and now_s >= self._paused_until_s:
+            self._paused_until_s = None
+            self._selector.register(self._listener, selectors.EVENT_READ)
+        self._drop_late(now_s)
+        self._drops.tell(now_s)
+        accepting = False
+        for key, _ in self._selector.select(self._wait_s(now_s)):
+            if key.fileobj is self._listener:
+                accepting = True
+            elif isinstance(key.data, _Guest):
+                self._hear(key.data)
+        # Last: whoever has said something by now is not dropped for those that come.
+        if accepting:
+            self._accept()
+
+    def _wait_s(self, now_s: float) -> float | None:
+        """How long nothing is to be done unless somebody says something."""
+        first = next(iter(self._guests), None)
+        times = (
+            self._paused_until_s,
+            self._drops.next_line_s(),
+            None if first is None else first.deadline_s,
+        )
+        due_s = min((time_s for time_s in times if time_s is not None), default=None)
+        return None if due_s is None else max(0.0, due_s - now_s)
+
+    def _drop_late(self, now_s: float) -> None:
+        # They are in the order of their deadlines.
+        while (guest := next(iter(self._guests), None)) and guest.deadline_s <= now_s:
+            self._drop(guest, "it did not prove itself in time")
 
     def _accept(self) -> None:
-        while True:
-            self._places.acquire()
+        for accepted in range(ACCEPTS_PER_TURN):
             try:
                 sock, address = self._listener.accept()
-            except OSError:
-                if self._closed:
-                    return
-                logger.exception("the rpc server cannot accept connections")
+            except BlockingIOError:
                 return
-            thread = threading.Thread(
-                target=self._serve,
-                args=(sock, f"{address[0]}:{address[1]}"),
-                name=f"rpc connection {address[1]}",
-                daemon=True,
-            )
-            with self._lock:
-                if self._closed:
-                    sock.close()
+            except OSError as error:
+                if not is_scarcity(error):
+                    # The one that came is gone again; others are waiting.
+                    logger.debug("a connection was not accepted: %s", error)
+                    continue
+                if accepted:
+                    # Perhaps nobody waits any more; the system says the same then.
                     return
-                self._pending.add(sock)
-                self._threads.add(thread)
-            thread.start()
+                if (guest := self._guests.dispensable()) is not None:
+                    self._drop(guest, f"its place is needed: {error}")
+                    return
+                self._pause(error)
+                return
+            self._admit(sock, address)
 
-    def _serve(self, sock: socket.socket, peer: str) -> None:
-        handler = self._authenticate(sock, peer)
-        with self._lock:
-            self._pending.discard(sock)
-            self._threads.discard(threading.current_thread())
-            closed = self._closed
-        if handler is None or closed:
-            sock.close()
-            return
-        handler(sock, peer)
+    def _pause(self, error: OSError) -> None:
+        now_s = time.monotonic()
+        self._drops.note(f"no connection can be accepted for the moment: {error}", now_s)
+        self._selector.unregister(self._listener)
+        self._paused_until_s = now_s + ACCEPT_PAUSE_S
 
-    def _authenticate(self, sock: socket.socket, peer: str) -> Handler | None:
+    def _admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
+        peer = f"{address[0]}:{address[1]}"
+        deadline_s = time.monotonic() + self._handshake_timeout_s
+        guest = _Guest(sock, peer, self._token, deadline_s)
+        self._selector.register(sock, selectors.EVENT_READ, guest)
+        superfluous = self._guests.enter(guest, origin_of(address[0]))
+        if superfluous is not None:
+            self._drop(superfluous, "too many connections prove nothing, of its address the most")
         try:
-            sock.settimeout(AUTHENTICATION_TIMEOUT_S)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            role = authenticate_client(sock, self._token)
+            guest.greet()
         except (AuthenticationError, OSError) as error:
-            if not self._closed:
-                logger.warning("dropped %s: %s", peer, error)
-            return None
-        finally:
-            self._places.release()
+            self._drop(guest, error)
+
+    def _hear(self, guest: _Guest) -> None:
+        try:
+            role = guest.hear()
+        except (AuthenticationError, OSError) as error:
+            self._drop(guest, error)
+            return
+        if role is None:
+            return
         handler = self._handlers.get(role)
         if handler is None:
-            logger.warning("dropped %s: nobody serves the role %r", peer, role)
-        return handler
+            self._drop(guest, f"nobody serves the role {role!r}")
+            return
+        self._leave(guest)
+        guest.socket.settimeout(self._handshake_timeout_s)
+        thread = threading.Thread(
+            target=handler,
+            args=(guest.socket, guest.peer),
+            name=f"rpc connection {guest.peer}",
+            daemon=True,
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system has no thread left
+            guest.socket.close()
+            self._drops.note(f"dropped {guest.peer}: {error}", time.monotonic())
 
+    def _drop(self, guest: _Guest, reason: object) -> None:
+        self._leave(guest)
+        with contextlib.suppress(OSError):  # closing reports what the peer did
+            guest.socket.close()
+        self._drops.note(f"dropped {guest.peer}: {reason}", time.monotonic())
 
-def _shut(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # closed meanwhile
-        sock.shutdown(socket.SHUT_RDWR)
+    def _leave(self, guest: _Guest) -> None:
+        self._guests.leave(guest)
+        self._selector.unregister(guest.socket)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.network.pure.event_loop import EventLoop
     from penstock.network.pure.handshake import Handshake
+    from penstock.network.pure.listener import Drops
     from penstock.network.pure.tls import TlsSession
 
 logger = logging.getLogger(__name__)
@@ -93,7 +94,23 @@ class Connection:
         accepts_buffers: bool,
         handshake_timeout_ms: int,
         tls: TlsSession | None,
+        drops: Drops | None = None,
     ) -> None:
+        """Begins the handshake; `is_closed` says whether it has failed already.
+
+        Args:
+            loop: serves the socket.
+            sock: connected; the connection takes it over.
+            peer: for messages.
+            handshake: this end's.
+            handler: what the connection is for.
+            accepts_buffers: whether the peer may send some.
+            handshake_timeout_ms: for the peer to prove itself, all in all.
+            tls: encrypts, if that is asked for.
+            drops: logs why peers are dropped that have not proved themselves, if they are the
+                ones that connected.
+        """
+        self._drops = drops
         self._loop = loop
         self._socket = sock
         self.peer = peer
@@ -119,6 +136,11 @@ class Connection:
         else:
             tls.shake_hands()
             self._send_of_tls(tls)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection has ended."""
+        return self._closed
 
     @property
     def is_open(self) -> bool:
@@ -157,6 +179,11 @@ class Connection:
         if not self._outgoing:
             self.close(None)
 
+    def drop(self, reason: str) -> None:
+        """Close for the good of others, and say so."""
+        self._log_drop(reason)
+        self.close(AuthenticationError(f"{reason} (on the connection with '{self.peer}')"))
+
     def close(self, error: Exception | None) -> None:
         """Close now; the handler learns why, once."""
         if self._closed:
@@ -177,6 +204,9 @@ class Connection:
 
     def on_ready(self, mask: int) -> None:
         """Serve the socket."""
+        if self._closed:
+            # Something else of this turn has ended it.
+            return
         if mask & selectors.EVENT_READ:
             self._read()
         if mask & selectors.EVENT_WRITE and not self._closed:
@@ -200,7 +230,7 @@ class Connection:
             except (NetworkError, AuthenticationError, IllegalStateError) as error:
                 # Its text alone: whoever kept the error would keep the buffers in its frames.
                 text = str(error)
-                logger.warning("dropping the connection with %s: %s", self.peer, text)
+                self._log_drop(text)
                 self.close(type(error)(f"{text} (on the connection with '{self.peer}')"))
             if self._closed or count < len(buffer):
                 return
@@ -340,7 +370,7 @@ class Connection:
 
     def _lost(self, error: OSError | None) -> None:
         if self._handshake is not None:
-            logger.warning("%s left before it had proved that it holds the token", self.peer)
+            self._log_drop("it left before it had proved that it holds the token")
         if error is None:
             text = f"Connection unexpectedly closed by remote task manager '{self.peer}'"
         elif error.errno == errno.ECONNRESET:
@@ -350,5 +380,11 @@ class Connection:
         self.close(ConnectionError(text + "; the remote task manager may have been lost"))
 
     def _on_handshake_timeout(self) -> None:
-        logger.warning("dropping %s: it did not prove itself in time", self.peer)
+        self._log_drop("it did not prove itself in time")
         self.close(AuthenticationError(f"'{self.peer}' did not prove itself in time"))
+
+    def _log_drop(self, reason: str) -> None:
+        if self._drops is not None and self._handshake is not None:
+            self._drops.note(f"dropped {self.peer}: {reason}")
+        else:
+            logger.warning("dropping the connection with %s: %s", self.peer, reason)

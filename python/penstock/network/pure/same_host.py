@@ -4,8 +4,8 @@ An executor listens on its data port and on a Unix socket in Linux's abstract na
 is made of the data port's address.  Abstract names, like ports, belong to a network namespace,
 and a port has one owner in it: whoever finds the name of an address has found the executor behind
 it, on its own host.  Nobody finds the name from another host or namespace; TCP is taken there.
-A name held by a process of another user is not trusted with the choice of the path; the token is
-asked for on either path all the same.
+Processes of other users are neither believed that they hold a name nor let in; the token is asked
+for on either path all the same.
 """
 
 from __future__ import annotations
@@ -68,14 +68,19 @@ def _dial(address: tuple[str, int]) -> socket.socket:
     try:
         sock.setblocking(False)
         sock.connect(_name_of(address))
-        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
-        _, owner, _ = _PEER_CREDENTIALS.unpack(credentials)
-        if owner != os.geteuid():
+        if not is_own(sock):
             raise PermissionError("its same-host name is held by another user's process")
     except OSError:
         sock.close()
         raise
     return sock
+
+
+def is_own(sock: socket.socket) -> bool:
+    """Whether the process at the other end is this user's."""
+    credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER_CREDENTIALS.size)
+    _, owner, _ = _PEER_CREDENTIALS.unpack(credentials)
+    return bool(owner == os.geteuid())
 
 
 def configure(sock: socket.socket) -> None:

@@ -7,7 +7,6 @@ lives on the event loop's thread; notifications from task threads are posted to 
 from __future__ import annotations
 
 import logging
-import selectors
 import socket
 from collections import deque
 from typing import TYPE_CHECKING
@@ -19,8 +18,10 @@ from penstock.network.pure.buffer import FREEING_RECYCLER, Buffer, BufferSlice
 from penstock.network.pure.connection import Connection
 from penstock.network.pure.handshake import ServerHandshake
 from penstock.network.pure.lending import Lender
+from penstock.network.pure.listener import Drops, Listener
 from penstock.network.pure.memory_segment import MemorySegment
 from penstock.network.pure.task_event_queue import check_task_event
+from penstock.rpc.admission import Unproven
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -150,6 +151,7 @@ class PartitionRequestQueue:
         self._connection: Connection | None = None
         self._available: deque[SequenceViewReader] = deque()
         self._readers: dict[bytes, SequenceViewReader] = {}
+        self.on_proven: Callable[[], None] | None = None
         self.on_gone: Callable[[], None] | None = None
 
     def bind(self, connection: Connection) -> None:
@@ -175,7 +177,10 @@ class PartitionRequestQueue:
         return self._lender.descriptors
 
     def on_open(self, shown: Sequence[int]) -> None:
-        """Nothing is sent unasked."""
+        """Nothing is sent unasked; a consumer shows nothing."""
+        del shown
+        if self.on_proven is not None:
+            self.on_proven()
 
     def on_buffer_header(self, header: wire.BufferHeader) -> memoryview | None:
         """Clients send no buffers; the decoder refuses them."""
@@ -406,24 +411,6 @@ class PartitionRequestQueue:
             self._connection.close(error)
 
 
-class _Listener:
-    """A listening socket; hands over who connects."""
-
-    def __init__(self, sock: socket.socket, accepted: Callable[[socket.socket, str], None]) -> None:
-        self.socket = sock
-        self._accepted = accepted
-
-    def on_ready(self, mask: int) -> None:
-        """Accept one connection."""
-        del mask
-        try:
-            sock, peer = self.socket.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
-        # Whoever comes by a Unix socket has no address.
-        self._accepted(sock, f"{peer[0]}:{peer[1]}" if peer else "a process of this host")
-
-
 class TransportServer:
     """Accepts connections of consumers, on the data port and on the same-host socket."""
 
@@ -456,16 +443,27 @@ class TransportServer:
         name = port.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])
         beside = same_host.listen(self.address) if same_host_path else None
+        self._unproven: Unproven[Connection] = Unproven()
+        self._drops = Drops(loop)
         self._listeners = [
-            _Listener(sock, self._on_accepted) for sock in (port, beside) if sock is not None
+            Listener(loop, sock, self._drops, self._on_accepted, self._on_scarcity)
+            for sock in (port, beside)
+            if sock is not None
         ]
         loop.post(self._listen)
 
     def _listen(self) -> None:
         for listener in self._listeners:
-            self._loop.register(listener.socket, selectors.EVENT_READ, listener)
+            listener.open()
 
-    def _on_accepted(self, sock: socket.socket, peer: str) -> None:
+    def _on_scarcity(self) -> bool:
+        """Gives up a connection that proves nothing, if there is one."""
+        superfluous = self._unproven.dispensable()
+        if superfluous is not None:
+            superfluous.drop("its place is needed")
+        return superfluous is not None
+
+    def _on_accepted(self, sock: socket.socket, peer: str, origin: str) -> None:
         queue = PartitionRequestQueue(
             self._loop,
             self._partitions,
@@ -483,15 +481,26 @@ class TransportServer:
             accepts_buffers=False,
             handshake_timeout_ms=self._handshake_timeout_ms,
             tls=tls.accept() if tls is not None else None,
+            drops=self._drops,
         )
+        if connection.is_closed:
+            return
         queue.bind(connection)
         self._connections.add(connection)
-        queue.on_gone = lambda: self._connections.discard(connection)
+        superfluous = self._unproven.enter(connection, origin)
+        queue.on_proven = lambda: self._unproven.leave(connection)
+
+        def forget() -> None:
+            self._connections.discard(connection)
+            self._unproven.leave(connection)
+
+        queue.on_gone = forget
+        if superfluous is not None:
+            superfluous.drop("too many connections prove nothing, of its address the most")
 
     def close(self) -> None:
         """Close the port and every connection; for the loop's thread."""
         for listener in self._listeners:
-            self._loop.unregister(listener.socket)
-            listener.socket.close()
+            listener.close()
         for connection in list(self._connections):
             connection.close(None)

@@ -5,6 +5,7 @@
 //! command came meanwhile.
 
 mod commands;
+mod strangers;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
@@ -16,6 +17,7 @@ use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 use penstock_memory::SharedMemory;
 
+use self::strangers::DropLog;
 use super::backstop::Backstop;
 use super::connection::{Connection, Phase, Side};
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
@@ -37,6 +39,8 @@ pub(super) const WAKER: Token = Token(2);
 const BACKSTOP: Token = Token(3);
 /// Events taken from one poll.
 const MAX_EVENTS: usize = 256;
+/// Time between two looks at the deadlines while there is always something to do.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Connections that may be open at once; further ones are refused.
 const MAX_CONNECTIONS: usize = 4096;
 
@@ -61,6 +65,9 @@ pub(super) struct IoThread {
     clients: HashMap<SocketAddr, usize>,
     /// Connections with a deadline: those that are not open yet.
     opening: Vec<usize>,
+    drops: DropLog,
+    /// When to look at the deadlines even if there is no time for it.
+    expire_again: Instant,
     backstop: Backstop,
     next_token: usize,
     /// Connections that deserve a turn.
@@ -92,6 +99,8 @@ impl IoThread {
             connections: HashMap::new(),
             clients: HashMap::new(),
             opening: Vec::new(),
+            drops: DropLog::default(),
+            expire_again: Instant::now(),
             backstop,
             next_token: FIRST_CONNECTION.0,
             scheduled: VecDeque::new(),
@@ -116,14 +125,13 @@ impl IoThread {
             for command in commands.drain(..) {
                 self.on_command(command);
             }
-            while let Some((socket, peer)) = self.listeners.accept() {
-                self.on_accepted(socket, peer);
-            }
             for _ in 0..self.scheduled.len() {
                 if let Some(token) = self.scheduled.pop_front() {
                     self.turn(token);
                 }
             }
+            // Last: whoever has said something by now is not dropped for those that come.
+            self.accept();
             if let Err(error) = self.poll_once(&mut events) {
                 // Without a working poll nothing moves any more: fail everything, visibly.
                 log::error!("polling sockets failed: {error}");
@@ -134,6 +142,11 @@ impl IoThread {
 
     fn poll_once(&mut self, events: &mut Events) -> std::io::Result<()> {
         let timeout = if self.closing || !self.scheduled.is_empty() || self.listeners.is_ready() {
+            // However much there is to do, deadlines are kept.
+            let now = Instant::now();
+            if now >= self.expire_again {
+                self.expire(now);
+            }
             Some(Duration::ZERO)
         } else {
             self.backstop.tick(&self.connections, &mut self.scheduled);
@@ -251,7 +264,8 @@ impl IoThread {
 
     fn on_accepted(&mut self, socket: Socket, peer: Peer) {
         if self.connections.len() >= MAX_CONNECTIONS {
-            log::warn!("refusing a connection from {peer}: {MAX_CONNECTIONS} are open");
+            let event = format!("dropped {peer}: {MAX_CONNECTIONS} connections are open");
+            self.drops.note(event, Instant::now());
             return;
         }
         let deadline = Instant::now() + self.context.config.handshake_timeout;
@@ -262,7 +276,8 @@ impl IoThread {
         let (token, socket, nonce) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => {
-                log::warn!("dropping a connection from {peer}: {error}");
+                self.drops
+                    .note(format!("dropped {peer}: {error}"), Instant::now());
                 return;
             }
         };
@@ -320,7 +335,10 @@ impl IoThread {
                 // Closing this environment is nobody's mistake, whatever was under way.
                 let closing = matches!(error, Error::CancelTask(_));
                 let quiet = readers.is_empty() && matches!(error, Error::PartitionConnection(_));
-                if !closing && (opening || !quiet) {
+                if opening && !closing {
+                    self.drops
+                        .note(format!("dropped {peer}: {error}"), Instant::now());
+                } else if !closing && !quiet {
                     log::warn!("dropping connection from {peer}: {error}");
                 }
                 readers.release();
@@ -330,6 +348,7 @@ impl IoThread {
 
     /// Ends what has taken too long and returns the next moment to look again.
     fn expire(&mut self, now: Instant) -> Option<Instant> {
+        self.expire_again = now + EXPIRY_INTERVAL;
         let mut late = Vec::new();
         let mut next = None;
         self.opening.retain(|token| {
@@ -372,6 +391,8 @@ impl IoThread {
         }
         next.into_iter()
             .chain(self.context.manager.next_deadline())
+            .chain(self.drops.tell(now))
+            .chain(self.listeners.resume(now))
             .min()
     }
 

@@ -2,9 +2,12 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::time::Instant;
 
 use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::same_host;
 use super::same_host_stream::SameHostStream;
@@ -15,12 +18,17 @@ pub(super) const TCP_LISTENER: Token = Token(0);
 /// Token of the same-host socket.
 pub(super) const SAME_HOST_LISTENER: Token = Token(1);
 
+/// Connections that the kernel keeps until they are accepted; it has a limit of its own.
+pub(super) const BACKLOG: i32 = 1024;
+
 /// The listening sockets; edges are remembered, for the poll reports them once.
 pub(super) struct Listeners {
     tcp: TcpListener,
     same_host: Option<UnixListener>,
     tcp_ready: bool,
     same_host_ready: bool,
+    /// When the system may have again what accepting takes.
+    paused_until: Option<Instant>,
 }
 
 impl Listeners {
@@ -31,6 +39,8 @@ impl Listeners {
         registry: &Registry,
     ) -> io::Result<(Self, SocketAddr)> {
         let bound = std::net::TcpListener::bind((host, 0))?;
+        // Every executor of a large job may come at the same time.
+        rustix::net::listen(&bound, BACKLOG)?;
         bound.set_nonblocking(true)?;
         let address = bound.local_addr()?;
         let mut tcp = TcpListener::from_std(bound);
@@ -44,13 +54,14 @@ impl Listeners {
             same_host,
             tcp_ready: true,
             same_host_ready: true,
+            paused_until: None,
         };
         Ok((listeners, address))
     }
 
-    /// Whether somebody may be waiting.
+    /// Whether somebody may be waiting and can be accepted.
     pub(super) fn is_ready(&self) -> bool {
-        self.tcp_ready || self.same_host_ready
+        self.paused_until.is_none() && (self.tcp_ready || self.same_host_ready)
     }
 
     /// The poll says that somebody waits.
@@ -62,41 +73,71 @@ impl Listeners {
         }
     }
 
-    /// The next one that waits.
-    pub(super) fn accept(&mut self) -> Option<(Socket, Peer)> {
-        if let Some((stream, peer)) = next(&mut self.tcp_ready, || self.tcp.accept()) {
-            return Some((Socket::Tcp(stream), Peer::Address(peer)));
+    /// Accepts nobody for a while.
+    pub(super) fn pause_until(&mut self, moment: Instant) {
+        self.paused_until = Some(moment);
+    }
+
+    /// Ends a pause that is over; returns the end of one that is not, or now when somebody may
+    /// have waited for it.
+    pub(super) fn resume(&mut self, now: Instant) -> Option<Instant> {
+        let until = self.paused_until?;
+        if until <= now {
+            self.paused_until = None;
+        }
+        Some(until)
+    }
+
+    /// The next one that waits, if there is any.
+    ///
+    /// # Errors
+    /// The system lacks what accepting takes: descriptors, memory.  Who waits goes on waiting.
+    pub(super) fn accept(&mut self) -> io::Result<Option<(Socket, Peer)>> {
+        if self.paused_until.is_some() {
+            return Ok(None);
+        }
+        if let Some((stream, peer)) = next(&mut self.tcp_ready, &self.tcp, TcpListener::accept)? {
+            return Ok(Some((Socket::Tcp(stream), Peer::Address(peer))));
         }
         let Some(listener) = &self.same_host else {
             self.same_host_ready = false;
-            return None;
+            return Ok(None);
         };
-        let (stream, _) = next(&mut self.same_host_ready, || {
-            let accepted = listener.accept()?;
-            same_host::prepare(&accepted.0)?;
-            Ok(accepted)
-        })?;
+        let accepted = next(&mut self.same_host_ready, listener, UnixListener::accept)?;
+        let Some((stream, _)) = accepted else {
+            return Ok(None);
+        };
+        same_host::prepare(&stream)?;
         let stream = SameHostStream::accepted(stream);
-        Some((Socket::SameHost(stream), Peer::SameHost))
+        Ok(Some((Socket::SameHost(stream), Peer::SameHost)))
     }
 }
 
 /// Accepts until there is one, or nobody is left.
-fn next<T>(ready: &mut bool, mut accept: impl FnMut() -> io::Result<T>) -> Option<T> {
+fn next<L: AsFd, T>(
+    ready: &mut bool,
+    listener: &L,
+    accept: impl Fn(&L) -> io::Result<T>,
+) -> io::Result<Option<T>> {
     while *ready {
-        match accept() {
-            Ok(accepted) => return Some(accepted),
+        match accept(listener) {
+            Ok(accepted) => return Ok(Some(accepted)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => *ready = false,
             Err(error)
                 if matches!(
                     error.kind(),
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted
                 ) => {}
-            Err(error) => {
-                log::warn!("accepting a connection: {error}");
-                *ready = false;
-            }
+            // The system says so before it looks whether there is anybody.
+            Err(_) if !is_awaited(listener) => *ready = false,
+            Err(error) => return Err(error),
         }
     }
-    None
+    Ok(None)
+}
+
+/// Whether somebody waits to be accepted; true if the system does not tell.
+fn is_awaited(listener: &impl AsFd) -> bool {
+    let mut polled = [PollFd::new(listener, PollFlags::IN)];
+    !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
 }

@@ -4,8 +4,8 @@
 //! name is made of the data port's address.  Abstract names, like ports, belong to a network
 //! namespace, and a port has one owner in it: whoever finds the name of an address has found the
 //! executor behind it, on its own host.  Nobody finds the name from another host or namespace, and
-//! TCP is taken there.  A name held by a process of another user is not trusted with the choice
-//! of the path; the token is asked for on either path all the same.
+//! TCP is taken there.  Processes of other users are neither believed that they hold a name nor let
+//! in; the token is asked for on either path all the same.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,6 +13,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 
 use mio::net::{UnixListener, UnixStream};
+
+use super::listeners::BACKLOG;
 
 /// What every name begins with; the pure runtime uses the same.
 const NAME_PREFIX: &str = "penstock-data/";
@@ -26,7 +28,13 @@ fn name_of(address: SocketAddr) -> io::Result<UnixAddr> {
 
 /// Listens beside the data port `address`; `None` when somebody else holds the name.
 pub(super) fn listen(address: SocketAddr) -> Option<UnixListener> {
-    match name_of(address).and_then(|name| UnixListener::bind_addr(&name)) {
+    let listening = name_of(address)
+        .and_then(|name| UnixListener::bind_addr(&name))
+        .and_then(|listener| {
+            rustix::net::listen(&listener, BACKLOG)?;
+            Ok(listener)
+        });
+    match listening {
         Ok(listener) => Some(listener),
         Err(error) => {
             log::debug!("no same-host path beside {address}: {error}");
@@ -52,14 +60,19 @@ pub(super) fn connect(address: SocketAddr) -> Option<UnixStream> {
 
 fn dial(address: SocketAddr) -> io::Result<UnixStream> {
     let stream = UnixStream::connect_addr(&name_of(address)?)?;
-    let owner = rustix::net::sockopt::socket_peercred(&stream)?.uid;
-    if owner != rustix::process::geteuid() {
+    if !is_own(&stream) {
         return Err(io::Error::other(
             "its same-host name is held by another user's process",
         ));
     }
     prepare(&stream)?;
     Ok(stream)
+}
+
+/// Whether the process at the other end is this user's.
+pub(super) fn is_own(stream: &UnixStream) -> bool {
+    rustix::net::sockopt::socket_peercred(stream)
+        .is_ok_and(|peer| peer.uid == rustix::process::geteuid())
 }
 
 /// Lets more than one buffer be on its way.

@@ -1,0 +1,197 @@
+//! Who may wait at the doors: accepted connections that have not proved the token yet.
+//!
+//! Whoever holds the token proves it within milliseconds.  So there is a bound on the others, and
+//! where it is exceeded the oldest connection of the address with the most goes: however many
+//! peers connect and say nothing, somebody with the token is done before its place is lost.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use super::IoThread;
+use crate::error::Error;
+use crate::transport::connection::{Phase, Side};
+use crate::transport::same_host;
+use crate::transport::socket::{Peer, Socket};
+
+/// Accepted connections whose peers have not proved the token.
+const MAX_STRANGERS: usize = 256;
+/// Connections taken from the kernel before those that are there already are heard again.
+const ACCEPTS_PER_ROUND: usize = 16;
+/// How long to wait after the system had nothing left to accept a connection with.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Time between two lines about strangers.
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What counts as one address: of IPv6 the network, in which a host takes what it likes; `None`
+/// for this host's processes.
+fn origin_of(peer: Peer) -> Option<IpAddr> {
+    let Peer::Address(address) = peer else {
+        return None;
+    };
+    Some(match address.ip().to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
+        v4 => v4,
+    })
+}
+
+/// The oldest connection of the origin with the most, of several such origins the oldest; they
+/// are given oldest first.
+fn dispensable(strangers: &[(usize, Option<IpAddr>)]) -> Option<usize> {
+    let mut counts: HashMap<Option<IpAddr>, usize> = HashMap::new();
+    for (_, origin) in strangers {
+        *counts.entry(*origin).or_default() += 1;
+    }
+    let most = counts.values().copied().max()?;
+    strangers
+        .iter()
+        .find(|(_, origin)| counts[origin] == most)
+        .map(|(token, _)| *token)
+}
+
+/// Says what happens to strangers, in one line a second at most: the first event at once, those
+/// that follow within a second together.
+#[derive(Default)]
+pub(super) struct DropLog {
+    silent_until: Option<Instant>,
+    counted: usize,
+    last: String,
+}
+
+impl DropLog {
+    pub(super) fn note(&mut self, event: String, now: Instant) {
+        self.tell(now);
+        if self.silent_until.is_some_and(|until| now < until) {
+            self.counted += 1;
+            self.last = event;
+            return;
+        }
+        self.silent_until = Some(now + LOG_INTERVAL);
+        log::warn!("{event}");
+    }
+
+    /// Tells of those that were counted, if it is time; returns when there will be something.
+    pub(super) fn tell(&mut self, now: Instant) -> Option<Instant> {
+        if self.counted == 0 {
+            return None;
+        }
+        if self.silent_until.is_some_and(|until| now < until) {
+            return self.silent_until;
+        }
+        log::warn!("{} times more, at last: {}", self.counted, self.last);
+        self.counted = 0;
+        self.silent_until = Some(now + LOG_INTERVAL);
+        None
+    }
+}
+
+impl IoThread {
+    /// Takes some of those that wait at the doors.
+    pub(super) fn accept(&mut self) {
+        for _ in 0..ACCEPTS_PER_ROUND {
+            match self.listeners.accept() {
+                Ok(Some((socket, peer))) => self.admit(socket, peer),
+                Ok(None) => return,
+                Err(error) => {
+                    if let Some(token) = dispensable(&self.strangers()) {
+                        self.drop_stranger(token, &format!("its place is needed: {error}"));
+                        continue;
+                    }
+                    let now = Instant::now();
+                    self.drops.note(
+                        format!("no connection can be accepted for the moment: {error}"),
+                        now,
+                    );
+                    self.listeners.pause_until(now + ACCEPT_PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, socket: Socket, peer: Peer) {
+        if let Socket::SameHost(stream) = &socket
+            && !same_host::is_own(stream.stream())
+        {
+            let event = format!("dropped {peer}: it is another user's");
+            self.drops.note(event, Instant::now());
+            return;
+        }
+        self.on_accepted(socket, peer);
+        // Few are opening as a rule; then nobody needs to be counted.
+        if self.opening.len() > MAX_STRANGERS {
+            let strangers = self.strangers();
+            if strangers.len() > MAX_STRANGERS
+                && let Some(token) = dispensable(&strangers)
+            {
+                let reason = "too many connections prove nothing, of its address the most";
+                self.drop_stranger(token, reason);
+            }
+        }
+    }
+
+    /// The accepted connections that are not open, oldest first.
+    fn strangers(&self) -> Vec<(usize, Option<IpAddr>)> {
+        let mut strangers = Vec::new();
+        for token in &self.opening {
+            if let Some(connection) = self.connections.get(token) {
+                let connection = connection.lock();
+                if matches!(connection.side, Side::Server(_))
+                    && !matches!(connection.phase, Phase::Open)
+                {
+                    strangers.push((*token, origin_of(connection.peer)));
+                }
+            }
+        }
+        strangers
+    }
+
+    fn drop_stranger(&mut self, token: usize, reason: &str) {
+        self.drop_connection(token, &Error::Authentication(reason.into()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(text: &str) -> Peer {
+        Peer::Address(text.parse().unwrap())
+    }
+
+    #[test]
+    fn one_network_of_ipv6_is_one_origin() {
+        let origin = |text| origin_of(peer(text));
+        assert_eq!(origin("[2001:db8::1]:1"), origin("[2001:db8::2:3]:4"));
+        assert_ne!(origin("[2001:db8::1]:1"), origin("[2001:db8:0:1::1]:1"));
+        assert_eq!(origin("[::ffff:192.0.2.1]:1"), origin("192.0.2.1:9"));
+        assert_ne!(origin("192.0.2.1:1"), origin("192.0.2.2:1"));
+        assert_eq!(origin_of(Peer::SameHost), None);
+    }
+
+    #[test]
+    fn the_oldest_of_the_origin_with_the_most_is_dispensable() {
+        let [first, second] = ["192.0.2.1:1", "192.0.2.2:1"].map(|text| origin_of(peer(text)));
+        assert_eq!(dispensable(&[]), None);
+        assert_eq!(
+            dispensable(&[(4, first), (5, second), (6, second)]),
+            Some(5)
+        );
+        assert_eq!(dispensable(&[(4, second), (5, first)]), Some(4));
+    }
+
+    #[test]
+    fn a_line_a_second() {
+        let start = Instant::now();
+        let mut drops = DropLog::default();
+        assert_eq!(drops.tell(start), None);
+        drops.note("first".into(), start);
+        assert_eq!(drops.tell(start), None);
+        drops.note("second".into(), start);
+        drops.note("third".into(), start + LOG_INTERVAL / 2);
+        assert_eq!((drops.counted, drops.last.as_str()), (2, "third"));
+        assert_eq!(drops.tell(start), Some(start + LOG_INTERVAL));
+        assert_eq!(drops.tell(start + LOG_INTERVAL), None);
+        assert_eq!(drops.counted, 0);
+    }
+}

@@ -1,0 +1,30 @@
+"""Hundreds of connections that prove nothing do not keep a job's workers out."""
+
+from contextlib import ExitStack
+
+from contract.doors import Siege
+from integration.fake_jobs import FakeInvokable, job, vertex
+from penstock.jobmaster.local_driver import LocalDriver
+from penstock.jobmaster.per_job_cluster import PerJobCluster
+
+CONNECTIONS = 400
+END_S = 120
+
+
+def tell(task: FakeInvokable) -> None:
+    task.environment.report_accumulators({"subtasks": 1})
+
+
+def test_workers_get_in_through_a_siege() -> None:
+    """From the address that workers come from, before they start and as long as they run."""
+    with ExitStack() as sieges:
+
+        class BesiegedDriver(LocalDriver):
+            def start(self, requests):
+                for request in requests[:1]:
+                    sieges.enter_context(Siege(tuple(request.launch["driver"]), CONNECTIONS))
+                super().start(requests)
+
+        cluster = PerJobCluster({"penstock.runtime": "pure"}, BesiegedDriver)
+        handle = cluster.execute(job(vertex(tell, parallelism=6)))
+        assert handle.result(END_S)["subtasks"] == 6
