@@ -15,7 +15,10 @@ from pathlib import Path
 import click
 
 from penstock import __version__
+from penstock.common.options.check import check_options
+from penstock.common.options.pipeline import PARALLELISM
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
+from penstock.errors import ConfigurationError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,9 +64,13 @@ def run(
         raise click.UsageError(f"--master is for --target spark; the target is {target}")
     configuration = dict(_parse_option(option) for option in options)
     if parallelism is not None:
-        configuration["parallelism.default"] = str(parallelism)
+        configuration[PARALLELISM.key] = str(parallelism)
     if master is not None:
         configuration["spark.master"] = master
+    try:
+        check_options(configuration)
+    except ConfigurationError as error:
+        raise click.UsageError(f"-D {error}") from None
     os.environ[TARGET_VARIABLE] = target
     os.environ[CONFIGURATION_VARIABLE] = json.dumps(configuration)
     if as_pyflink:

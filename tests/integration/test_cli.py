@@ -70,19 +70,19 @@ def test_wrong_options_are_named(tmp_path: Path, arguments: list[str], message: 
     assert message in outcome.err
 
 
-def test_a_malformed_option_of_the_cluster_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("slot.request.timeout=soon", "slot.request.timeout: 'soon': must be a duration"),
+        ("security.ssl.internal.enable=true", "did you mean security.ssl.internal.enabled?"),
+    ],
+)
+def test_a_wrong_option_is_named_before_the_program_runs(
+    tmp_path: Path, option: str, message: str
+) -> None:
     outcome = penstock_run(
-        tmp_path,
-        """
-        from penstock.datastream import StreamExecutionEnvironment
-
-        env = StreamExecutionEnvironment.get_execution_environment()
-        env.from_collection([1]).print()
-        env.execute()
-        """,
-        *("--target", "local", "-D", "slot.request.timeout=soon"),
+        tmp_path, "raise SystemExit('not reached')", *("--target", "local", "-D", option)
     )
-    assert outcome.code == 1
-    assert "ConfigurationError" in outcome.err
-    assert "slot.request.timeout" in outcome.err
-    assert "soon" in outcome.err
+    assert outcome.code == 2
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err

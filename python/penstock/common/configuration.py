@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.options.quoting import split_list
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_TRUE = frozenset({"true", "True", "TRUE"})
-_FALSE = frozenset({"false", "False", "FALSE"})
 
 
 class Configuration:
@@ -74,11 +71,9 @@ class Configuration:
         if key not in self._values:
             return default_value
         text = _text(self._values[key])
-        if text in _TRUE:
-            return True
-        if text in _FALSE:
-            return False
-        raise ConfigurationError(f"{key}: {text!r} is neither true nor false")
+        if text.lower() not in ("true", "false"):
+            raise ConfigurationError(f"{key}: {text!r} is neither true nor false")
+        return text.lower() == "true"
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
         """Sets a boolean."""
@@ -145,14 +140,15 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str) -> list[str]:
-        """Reads a list: ``[a, b]``, or the older form with semicolons."""
-        text = (value or "").strip()
-        if not text:
-            return []
-        if text.startswith("[") and text.endswith("]"):
-            parts = [part.strip() for part in text[1:-1].split(",")]
-            return [_unquoted(part) for part in parts if part]
-        return [part.strip() for part in text.split(";") if part.strip()]
+        """Reads a list: ``[a, b]``, or the older form with semicolons.
+
+        Raises:
+            ConfigurationError: A quote is not closed.
+        """
+        try:
+            return split_list(value or "")
+        except ValueError as error:
+            raise ConfigurationError(f"{value!r} is not a list: {error}") from None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self.to_dict() == other.to_dict()
@@ -185,9 +181,3 @@ def _text(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     return str(value)
-
-
-def _unquoted(text: str) -> str:
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return str(ast.literal_eval(text))
-    return text

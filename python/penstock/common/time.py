@@ -14,17 +14,21 @@ __all__ = [
 ]
 
 _NANOS_PER_UNIT: Final = {
-    "ns": 1, "nano": 1, "nanos": 1, "nanosecond": 1, "nanoseconds": 1,
-    "us": 10**3, "µs": 10**3, "micro": 10**3, "micros": 10**3,
-    "microsecond": 10**3, "microseconds": 10**3,
-    "": 10**6, "ms": 10**6, "milli": 10**6, "millis": 10**6,
-    "millisecond": 10**6, "milliseconds": 10**6,
-    "s": 10**9, "sec": 10**9, "secs": 10**9, "second": 10**9, "seconds": 10**9,
-    "m": 60 * 10**9, "min": 60 * 10**9, "minute": 60 * 10**9, "minutes": 60 * 10**9,
-    "h": 3600 * 10**9, "hour": 3600 * 10**9, "hours": 3600 * 10**9,
-    "d": 86400 * 10**9, "day": 86400 * 10**9, "days": 86400 * 10**9,
-}  # fmt: skip
-_DURATION = re.compile(r"\s*(\d+)\s*([a-zµ]*)\s*", re.IGNORECASE)
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1),
+    **dict.fromkeys(("µs", "micro", "micros", "microsecond", "microseconds"), 10**3),
+    **dict.fromkeys(("", "ms", "milli", "millis", "millisecond", "milliseconds"), 10**6),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 10**9),
+    **dict.fromkeys(("m", "min", "minute", "minutes"), 60 * 10**9),
+    **dict.fromkeys(("h", "hour", "hours"), 3600 * 10**9),
+    **dict.fromkeys(("d", "day", "days"), 86400 * 10**9),
+}
+_DURATION: Final = re.compile(r"([0-9]+)\s*([a-zµ]*)", re.IGNORECASE)
+_ISO_DURATION: Final = re.compile(
+    r"p(?:([0-9]+)d)?(?:t(?=[0-9])(?:([0-9]+)h)?(?:([0-9]+)m)?"
+    r"(?:([0-9]+)(?:\.([0-9]{1,9}))?s)?)?",
+    re.IGNORECASE,
+)
+_ISO_NANOS: Final = (86400 * 10**9, 3600 * 10**9, 60 * 10**9, 10**9, 1)
 
 
 class Duration:
@@ -68,16 +72,23 @@ class Duration:
     def parse(text: str) -> Duration:
         """Reads the form that configuration values have, as "10 ms"; without unit milliseconds.
 
+        ISO 8601 durations of days and less ("PT1M30S") are read as well, as Flink does.
+
         Raises:
             ConfigurationError: The text is not a number with a known unit.
         """
-        match = _DURATION.fullmatch(str(text))
-        factor = _NANOS_PER_UNIT.get(match.group(2).lower()) if match else None
-        if match is None or factor is None:
-            raise ConfigurationError(
-                f"{text!r} is not a duration: write a number and a unit such as ms, s, min, h, d"
-            )
-        return Duration(int(match.group(1)) * factor)
+        stripped = str(text).strip()
+        match = _DURATION.fullmatch(stripped)
+        factor = _NANOS_PER_UNIT.get(match[2].lower()) if match else None
+        if match is not None and factor is not None:
+            return Duration(int(match[1]) * factor)
+        iso = _ISO_DURATION.fullmatch(stripped)
+        if iso is not None and any(iso.groups()):
+            parts = [*iso.groups("0")[:4], iso.groups("")[4].ljust(9, "0")]
+            return Duration(sum(int(p) * nanos for p, nanos in zip(parts, _ISO_NANOS, strict=True)))
+        raise ConfigurationError(
+            f"{text!r} is not a duration: write a number and a unit such as ms, s, min, h, d"
+        )
 
     def to_millis(self) -> int:
         """The span in whole milliseconds."""

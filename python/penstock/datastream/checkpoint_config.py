@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from penstock.common.configuration import Configuration
+from penstock.common.options import checkpointing as options
 from penstock.common.time import Duration
 from penstock.datastream.checkpointing_mode import CheckpointingMode
 from penstock.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from penstock.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from penstock.common.options.option import Option
+
 __all__ = [
     "CheckpointConfig",
 ]
 
-_PREFIX = "execution.checkpointing."
-_INTERVAL = _PREFIX + "interval"
-_MODE = _PREFIX + "mode"
-_TIMEOUT = _PREFIX + "timeout"
-_MIN_PAUSE = _PREFIX + "min-pause"
-_MAX_CONCURRENT = _PREFIX + "max-concurrent-checkpoints"
-_TOLERABLE_FAILURES = _PREFIX + "tolerable-failed-checkpoints"
-_RETENTION = _PREFIX + "externalized-checkpoint-retention"
-_UNALIGNED = _PREFIX + "unaligned.enabled"
-_FORCE_UNALIGNED = _PREFIX + "unaligned.forced"
-_ALIGNED_TIMEOUT = _PREFIX + "aligned-checkpoint-timeout"
-
-_DEFAULT_TIMEOUT_MS = 600_000
 _MIN_INTERVAL_MS = 10
 _MAX_INTERVAL_MS = (1 << 63) - 1
 
@@ -32,7 +25,7 @@ _MAX_INTERVAL_MS = (1 << 63) - 1
 class CheckpointConfig:
     """When and how checkpoints are taken."""
 
-    DEFAULT_TIMEOUT = _DEFAULT_TIMEOUT_MS
+    DEFAULT_TIMEOUT = options.TIMEOUT.default
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         """Makes a view of a configuration, of a new one when None."""
@@ -46,20 +39,15 @@ class CheckpointConfig:
         """What checkpoints guarantee; AT_LEAST_ONCE as long as none are taken."""
         if not self.is_checkpointing_enabled():
             return CheckpointingMode.AT_LEAST_ONCE
-        text = self._configuration.get_string(_MODE, None) or "EXACTLY_ONCE"
-        name = text.upper().replace("-", "_")
-        if name not in CheckpointingMode.__members__:
-            raise ConfigurationError(f"{_MODE}: {text!r} is no checkpointing mode")
-        return CheckpointingMode[name]
+        return CheckpointingMode[options.MODE.read(self._configuration)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Sets what checkpoints guarantee."""
-        self._configuration.set_string(_MODE, checkpointing_mode.name)
-        return self
+        return self._write(options.MODE, checkpointing_mode.name)
 
     def get_checkpoint_interval(self) -> int:
         """The distance of checkpoints in ms; -1 when there are none."""
-        return self._millis(_INTERVAL, -1)
+        return options.INTERVAL.read(self._configuration) or -1
 
     def set_checkpoint_interval(self, checkpoint_interval: int) -> CheckpointConfig:
         """Sets the distance of checkpoints in ms.
@@ -72,11 +60,11 @@ class CheckpointConfig:
                 f"a checkpoint interval must be at least {_MIN_INTERVAL_MS} ms, "
                 f"got {checkpoint_interval}"
             )
-        return self._set_millis(_INTERVAL, checkpoint_interval)
+        return self._write(options.INTERVAL, checkpoint_interval)
 
     def get_checkpoint_timeout(self) -> int:
         """After how long a checkpoint is given up, in ms."""
-        return self._millis(_TIMEOUT, _DEFAULT_TIMEOUT_MS)
+        return options.TIMEOUT.read(self._configuration)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
         """Sets after how long a checkpoint is given up, in ms.
@@ -89,11 +77,11 @@ class CheckpointConfig:
                 f"a checkpoint timeout must be at least {_MIN_INTERVAL_MS} ms, "
                 f"got {checkpoint_timeout}"
             )
-        return self._set_millis(_TIMEOUT, checkpoint_timeout)
+        return self._write(options.TIMEOUT, checkpoint_timeout)
 
     def get_min_pause_between_checkpoints(self) -> int:
         """How long after one checkpoint the next may begin, in ms."""
-        return self._millis(_MIN_PAUSE, 0)
+        return options.MIN_PAUSE.read(self._configuration)
 
     def set_min_pause_between_checkpoints(
         self, min_pause_between_checkpoints: int
@@ -107,11 +95,11 @@ class CheckpointConfig:
             raise ConfigurationError(
                 f"a pause cannot be negative, got {min_pause_between_checkpoints} ms"
             )
-        return self._set_millis(_MIN_PAUSE, min_pause_between_checkpoints)
+        return self._write(options.MIN_PAUSE, min_pause_between_checkpoints)
 
     def get_max_concurrent_checkpoints(self) -> int:
         """How many checkpoints may be under way at a time."""
-        return self._configuration.get_integer(_MAX_CONCURRENT, 1)
+        return options.MAX_CONCURRENT.read(self._configuration)
 
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         """Sets how many checkpoints may be under way at a time.
@@ -123,8 +111,7 @@ class CheckpointConfig:
             raise ConfigurationError(
                 f"at least one checkpoint must be allowed, got {max_concurrent_checkpoints}"
             )
-        self._configuration.set_integer(_MAX_CONCURRENT, max_concurrent_checkpoints)
-        return self
+        return self._write(options.MAX_CONCURRENT, max_concurrent_checkpoints)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
         """Whether the first failed checkpoint makes the job fail."""
@@ -140,7 +127,7 @@ class CheckpointConfig:
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
         """How many checkpoints in a row may fail."""
-        return self._configuration.get_integer(_TOLERABLE_FAILURES, 0)
+        return options.TOLERABLE_FAILURES.read(self._configuration)
 
     def set_tolerable_checkpoint_failure_number(
         self, tolerable_checkpoint_failure_number: int
@@ -154,15 +141,13 @@ class CheckpointConfig:
             raise ConfigurationError(
                 f"a number of failures cannot be negative: {tolerable_checkpoint_failure_number}"
             )
-        self._configuration.set_integer(_TOLERABLE_FAILURES, tolerable_checkpoint_failure_number)
-        return self
+        return self._write(options.TOLERABLE_FAILURES, tolerable_checkpoint_failure_number)
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
         """Sets what happens to checkpoints when the job is cancelled."""
-        self._configuration.set_string(_RETENTION, retention_mode.name)
-        return self
+        return self._write(options.RETENTION, retention_mode.name)
 
     def is_externalized_checkpoints_enabled(self) -> bool:
         """Whether checkpoints may outlive the job."""
@@ -171,23 +156,18 @@ class CheckpointConfig:
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         """What happens to checkpoints when the job is cancelled."""
-        text = self._configuration.get_string(_RETENTION, None) or "NO_EXTERNALIZED_CHECKPOINTS"
-        name = text.upper().replace("-", "_")
-        if name not in ExternalizedCheckpointRetention.__members__:
-            raise ConfigurationError(f"{_RETENTION}: {text!r} is no retention")
-        return ExternalizedCheckpointRetention[name]
+        return ExternalizedCheckpointRetention[options.RETENTION.read(self._configuration)]
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         """Whether checkpoints overtake data that waits in buffers, which needs EXACTLY_ONCE."""
         return (
-            self._configuration.get_boolean(_UNALIGNED, False)
+            options.UNALIGNED.read(self._configuration)
             and self.get_checkpointing_mode() is CheckpointingMode.EXACTLY_ONCE
         )
 
     def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
         """Lets checkpoints overtake data that waits in buffers, and store it."""
-        self._configuration.set_boolean(_UNALIGNED, enabled)
-        return self
+        return self._write(options.UNALIGNED, enabled)
 
     def disable_unaligned_checkpoints(self) -> CheckpointConfig:
         """Lets checkpoints wait for the data before them."""
@@ -203,27 +183,22 @@ class CheckpointConfig:
 
     def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         """Sets after how long of waiting a checkpoint overtakes data."""
-        return self._set_millis(_ALIGNED_TIMEOUT, alignment_timeout.to_millis())
+        return self._write(options.ALIGNED_TIMEOUT, alignment_timeout.to_millis())
 
     def get_aligned_checkpoint_timeout(self) -> Duration:
         """After how long of waiting a checkpoint overtakes data; 0 for at once."""
-        return Duration.of_millis(self._millis(_ALIGNED_TIMEOUT, 0))
+        return Duration.of_millis(options.ALIGNED_TIMEOUT.read(self._configuration))
 
     def set_force_unaligned_checkpoints(
         self, force_unaligned_checkpoints: bool = True
     ) -> CheckpointConfig:
         """Allows unaligned checkpoints where they are not known to be safe."""
-        self._configuration.set_boolean(_FORCE_UNALIGNED, force_unaligned_checkpoints)
-        return self
+        return self._write(options.FORCE_UNALIGNED, force_unaligned_checkpoints)
 
     def is_force_unaligned_checkpoints(self) -> bool:
         """Whether unaligned checkpoints are allowed where they are not known to be safe."""
-        return self._configuration.get_boolean(_FORCE_UNALIGNED, False)
+        return options.FORCE_UNALIGNED.read(self._configuration)
 
-    def _millis(self, key: str, default_ms: int) -> int:
-        text = self._configuration.get_string(key, None)
-        return default_ms if text is None else Duration.parse(text).to_millis()
-
-    def _set_millis(self, key: str, millis: int) -> CheckpointConfig:
-        self._configuration.set_string(key, f"{millis} ms")
+    def _write(self, option: Option[Any], value: object) -> CheckpointConfig:
+        option.write(self._configuration, value)
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.options.checkpointing import STORAGE
 from penstock.datastream.file_path import normalized_path
 from penstock.errors import InvalidProgramError
 
@@ -151,5 +152,5 @@ class CustomCheckpointStorage(CheckpointStorage):
         """
         requires_jvm(
             "CustomCheckpointStorage",
-            "set execution.checkpointing.storage to jobmanager or filesystem",
+            f"set {STORAGE.key} to {STORAGE.value_type.name}",
         )

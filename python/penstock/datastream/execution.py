@@ -11,7 +11,12 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.common.job_client import JobClient, JobHandle
-from penstock.errors import ConfigurationError
+from penstock.common.options.check import (
+    check_local_folders,
+    check_options,
+    warn_of_idle_options,
+)
+from penstock.common.options.cluster import TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
     from penstock.graph.job_graph import JobGraph
 
-TARGET_OPTION = "execution.target"
 TARGET_VARIABLE = "PENSTOCK_EXECUTION_TARGET"
 
 CONFIGURATION_VARIABLE = "PENSTOCK_CONFIGURATION"
@@ -51,17 +55,26 @@ def execute_job(
     Raises:
         ConfigurationError: The target is unknown.
     """
+    given = configuration.to_dict()
+    check_options(given)
     target = execution_target(configuration)
-    options = configuration.to_dict() | {TARGET_OPTION: target}
+    if target != "spark":
+        check_local_folders(given)
+    warn_of_idle_options(given, target)
+    options = given | {TARGET.key: target}
     return JobClient(_executor(target).execute(job_graph, options, collect_ids))
 
 
 def execution_target(configuration: Configuration) -> str:
-    """The target's name: option, else environment variable, else Spark if one is active here."""
-    chosen = configuration.get_string(TARGET_OPTION, None) or os.environ.get(TARGET_VARIABLE)
-    if chosen:
-        return chosen
-    return "spark" if _spark_session_is_active() else "local"
+    """The target's name: option, else environment variable, else Spark if one is active here.
+
+    Raises:
+        ConfigurationError: The target is unknown.
+    """
+    chosen = TARGET.read(configuration)
+    if chosen is None and (named := os.environ.get(TARGET_VARIABLE)):
+        chosen = TARGET.parse(named, TARGET_VARIABLE)
+    return chosen or ("spark" if _spark_session_is_active() else "local")
 
 
 def _spark_session_is_active() -> bool:
@@ -76,12 +89,7 @@ def _executor(target: str) -> Executor:
 
         executor: Executor = local.LocalExecutor()
         return executor
-    if target == "spark":
-        from penstock import spark
+    from penstock import spark
 
-        spark_executor: Executor = spark.SparkExecutor()
-        return spark_executor
-    raise ConfigurationError(
-        f"unknown execution target {target!r}: {TARGET_OPTION} or {TARGET_VARIABLE} must be "
-        "local, in-process or spark"
-    )
+    spark_executor: Executor = spark.SparkExecutor()
+    return spark_executor

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.options import pipeline, user_code
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
-from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.errors import InvalidProgramError
 from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings, SlotSharingGroupResources
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
 from penstock.graph.transformations import (
@@ -20,17 +21,11 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
+    from penstock.common.options.option import Option
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph
-
-_RUNTIME_MODE: Final = "execution.runtime-mode"
-_CHAINING: Final = "pipeline.operator-chaining.enabled"
-_OLD_CHAINING: Final = "pipeline.operator-chaining"
-_CHAIN_DIFFERENT_MAX: Final = (
-    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
-)
 
 
 class JobBuilder:
@@ -84,12 +79,12 @@ class JobBuilder:
             f"name:{key},path:{path},executable:{str(flag).lower()}"
             for key, (path, flag) in self._cached_files.items()
         )
-        self._configuration.set_string("pipeline.cached-files", ";".join(entries))
+        user_code.CACHED_FILES.write(self._configuration, tuple(entries))
 
-    def add_path(self, key: str, path: str) -> None:
+    def add_path(self, option: Option[str], path: str) -> None:
         """Appends to a comma-separated list of paths in the configuration."""
-        known = self._configuration.get_string(key, "") or ""
-        self._configuration.set_string(key, f"{known},{path}" if known else path)
+        known = option.read(self._configuration)
+        option.write(self._configuration, f"{known},{path}" if known else path)
 
     def job_graph(
         self,
@@ -152,18 +147,16 @@ class JobBuilder:
         """The operators collected so far, and the configuration that they run with."""
         configuration = Configuration(self._configuration)
         batch = self._is_batch()
-        configuration.set_string(_RUNTIME_MODE, "BATCH" if batch else "STREAMING")
+        pipeline.RUNTIME_MODE.write(configuration, "BATCH" if batch else "STREAMING")
         config = ExecutionConfig(configuration)
         interval_ms = CheckpointConfig(configuration).get_checkpoint_interval()
         settings = GraphSettings(
             job_name=job_name,
             parallelism=parallelism,
             max_parallelism=config.get_max_parallelism(),
-            chaining_enabled=configuration.get_boolean(
-                _CHAINING, configuration.get_boolean(_OLD_CHAINING, True)
-            ),
-            chain_operators_with_different_max_parallelism=configuration.get_boolean(
-                _CHAIN_DIFFERENT_MAX, True
+            chaining_enabled=pipeline.CHAINING.read(configuration),
+            chain_operators_with_different_max_parallelism=(
+                pipeline.CHAIN_DIFFERENT_MAX_PARALLELISM.read(configuration)
             ),
             buffer_timeout_ms=buffer_timeout_ms,
             auto_generate_uids=config.has_auto_generated_uids_enabled(),
@@ -177,10 +170,7 @@ class JobBuilder:
         return StreamGraphGenerator(self._operators, settings).generate(), configuration
 
     def _is_batch(self) -> bool:
-        text = self._configuration.get_string(_RUNTIME_MODE, None) or "STREAMING"
-        if text.upper() not in RuntimeExecutionMode.__members__:
-            raise ConfigurationError(f"{_RUNTIME_MODE}: {text!r} is no execution mode")
-        mode = RuntimeExecutionMode[text.upper()]
+        mode = RuntimeExecutionMode[pipeline.RUNTIME_MODE.read(self._configuration)]
         if mode is RuntimeExecutionMode.STREAMING:
             return False
         unbounded = [source.name for source in self._sources() if not source.bounded]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from penstock.common.jvm import requires_jvm
+from penstock.common.options.state import BACKEND
 from penstock.errors import InvalidProgramError
 
 __all__ = [
@@ -138,4 +139,4 @@ class CustomStateBackend(StateBackend):
         Raises:
             JvmOnlyError: Always.
         """
-        requires_jvm("CustomStateBackend", "set state.backend.type to hashmap or rocksdb")
+        requires_jvm("CustomStateBackend", f"set {BACKEND.key} to {BACKEND.value_type.name}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
-from penstock.common.time import Duration
+from penstock.common.options import checkpointing, pipeline, state, user_code
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.collection_elements import encoded_elements
@@ -45,20 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["StreamExecutionEnvironment"]
 
 T = TypeVar("T")
-
-_BUFFER_TIMEOUT: Final = "execution.buffer-timeout"
-_BUFFER_TIMEOUT_INTERVAL: Final = "execution.buffer-timeout.interval"
-_BUFFER_TIMEOUT_ENABLED: Final = "execution.buffer-timeout.enabled"
-_CHAINING: Final = "pipeline.operator-chaining.enabled"
-_OLD_CHAINING: Final = "pipeline.operator-chaining"
-_CHAIN_DIFFERENT_MAX: Final = (
-    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism"
-)
-_CHANGELOG: Final = "state.changelog.enabled"
-_OLD_CHANGELOG: Final = "state.backend.changelog.enabled"
-_SAVEPOINT_DIRECTORY: Final = "execution.checkpointing.savepoint-dir"
-_RUNTIME_MODE: Final = "execution.runtime-mode"
-_PARALLELISM: Final = "parallelism.default"
 
 _default_local_parallelism: int | None = None
 
@@ -122,7 +108,7 @@ class StreamExecutionEnvironment:
 
     def get_parallelism(self) -> int:
         """The parallelism of operators without one of their own."""
-        if not self._configuration.contains_key(_PARALLELISM) and _default_local_parallelism:
+        if not pipeline.PARALLELISM.is_set(self._configuration) and _default_local_parallelism:
             return _default_local_parallelism
         return self._config.get_parallelism()
 
@@ -156,7 +142,7 @@ class StreamExecutionEnvironment:
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """Sets whether the job streams or works through finite data."""
-        self._configuration.set_string(_RUNTIME_MODE, execution_mode.name)
+        pipeline.RUNTIME_MODE.write(self._configuration, execution_mode.name)
         return self
 
     def set_buffer_timeout(self, timeout_millis: int) -> StreamExecutionEnvironment:
@@ -167,34 +153,28 @@ class StreamExecutionEnvironment:
         """
         if timeout_millis < -1:
             raise ConfigurationError(f"a buffer timeout is -1, 0 or positive: {timeout_millis}")
-        self._configuration.remove_config(_BUFFER_TIMEOUT)
-        self._configuration.set_boolean(_BUFFER_TIMEOUT_ENABLED, timeout_millis >= 0)
-        self._configuration.set_string(_BUFFER_TIMEOUT_INTERVAL, f"{max(timeout_millis, 0)} ms")
+        pipeline.BUFFER_TIMEOUT_ENABLED.write(self._configuration, timeout_millis >= 0)
+        pipeline.BUFFER_TIMEOUT.write(self._configuration, max(timeout_millis, 0))
         return self
 
     def get_buffer_timeout(self) -> int:
         """When output is flushed, in ms: 0 after each element, -1 only full buffers."""
-        if not self._configuration.get_boolean(_BUFFER_TIMEOUT_ENABLED, True):
+        if not pipeline.BUFFER_TIMEOUT_ENABLED.read(self._configuration):
             return -1
-        text = self._configuration.get_string(
-            _BUFFER_TIMEOUT_INTERVAL, self._configuration.get_string(_BUFFER_TIMEOUT, "100 ms")
-        )
-        return -1 if text == "-1" else Duration.parse(text or "").to_millis()
+        return pipeline.BUFFER_TIMEOUT.read(self._configuration)
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Runs every operator in a task of its own."""
-        self._configuration.set_boolean(_CHAINING, False)
+        pipeline.CHAINING.write(self._configuration, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
         """Whether operators may share a task."""
-        return self._configuration.get_boolean(
-            _CHAINING, self._configuration.get_boolean(_OLD_CHAINING, True)
-        )
+        return pipeline.CHAINING.read(self._configuration)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Whether operators with different numbers of key groups may share a task."""
-        return self._configuration.get_boolean(_CHAIN_DIFFERENT_MAX, True)
+        return pipeline.CHAIN_DIFFERENT_MAX_PARALLELISM.read(self._configuration)
 
     def register_slot_sharing_group(
         self, slot_sharing_group: SlotSharingGroup
@@ -213,12 +193,12 @@ class StreamExecutionEnvironment:
 
     def add_python_file(self, file_path: str) -> None:
         """Puts a file or folder on the workers' module search path."""
-        self._job.add_path("python.files", file_path)
+        self._job.add_path(user_code.FILES, file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
         """Unpacks an archive in the workers' working directory."""
         entry = archive_path if target_dir is None else f"{archive_path}#{target_dir}"
-        self._job.add_path("python.archives", entry)
+        self._job.add_path(user_code.ARCHIVES, entry)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
@@ -227,11 +207,11 @@ class StreamExecutionEnvironment:
         entry = requirements_file_path
         if requirements_cache_dir is not None:
             entry += f"#{requirements_cache_dir}"
-        self._configuration.set_string("python.requirements", entry)
+        user_code.REQUIREMENTS.write(self._configuration, entry)
 
     def set_python_executable(self, python_exec: str) -> None:
         """Sets the interpreter of the workers."""
-        self._configuration.set_string("python.executable", python_exec)
+        user_code.EXECUTABLE.write(self._configuration, python_exec)
 
     def add_jars(self, *jars_path: str) -> NoReturn:  # noqa: ARG002
         """Refused: workers load no Java classes."""
@@ -283,24 +263,23 @@ class StreamExecutionEnvironment:
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
         """Sets whether changes of state are written continuously."""
-        self._configuration.set_boolean(_CHANGELOG, enabled)
+        state.CHANGELOG.write(self._configuration, enabled)
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool | None:
         """Whether changes of state are written continuously; None when it was not set."""
-        for key in (_CHANGELOG, _OLD_CHANGELOG):
-            if self._configuration.contains_key(key):
-                return self._configuration.get_boolean(key, False)
-        return None
+        if not state.CHANGELOG.is_set(self._configuration):
+            return None
+        return state.CHANGELOG.read(self._configuration)
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Sets where savepoints go when nothing else is said."""
-        self._configuration.set_string(_SAVEPOINT_DIRECTORY, normalized_path(directory))
+        checkpointing.SAVEPOINT_FOLDER.write(self._configuration, normalized_path(directory))
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
         """Where savepoints go when nothing else is said; None when it was not set."""
-        return self._configuration.get_string(_SAVEPOINT_DIRECTORY, None)
+        return checkpointing.SAVEPOINT_FOLDER.read(self._configuration)
 
     # Sources ----------------------------------------------------------------------------------
 
@@ -569,4 +548,10 @@ def _process_configuration() -> Configuration:
         raise ConfigurationError(f"{CONFIGURATION_VARIABLE} is no JSON: {error}") from None
     if not isinstance(values, dict):
         raise ConfigurationError(f"{CONFIGURATION_VARIABLE} must be a JSON object")
-    return Configuration.from_dict({str(key): value for key, value in values.items()})
+    for key, value in values.items():
+        if not isinstance(value, (str, int, float)):
+            raise ConfigurationError(
+                f"{CONFIGURATION_VARIABLE}: {key}: {value!r} is neither a text, a number, true "
+                "nor false"
+            )
+    return Configuration.from_dict(values)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.options.pipeline import AUTO_GENERATE_UIDS
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
 
@@ -117,7 +118,7 @@ def _operator_id(
         return uid_to_operator_id(node.uid)
     if not auto_generate and node.uid_hash is None:
         raise InvalidProgramError(
-            f"pipeline.auto-generate-uids is off and operator {node.name!r} has no uid: give it "
+            f"{AUTO_GENERATE_UIDS.key} is off and operator {node.name!r} has no uid: give it "
             "one with uid(...)"
         )
     chained = sum(1 for edge in node.out_edges if is_chainable(edge, graph))

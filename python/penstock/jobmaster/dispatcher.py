@@ -12,7 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
-from penstock.jobmaster.cluster_settings import ClusterSettings, worker_configuration
+from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
 from penstock.jobmaster.job_handle import JobHandle
@@ -65,7 +65,7 @@ class Dispatcher:
     ) -> None:
         self.settings = settings = ClusterSettings.from_configuration(configuration)
         self.collect = CollectService()
-        self._configuration = worker_configuration(configuration)
+        self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
         self._token = new_token()
         self._certificate = new_job_certificate() if settings.tls_enabled else None

@@ -10,6 +10,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.options.cluster import FAILOVER_STRATEGY
 from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster import actions
@@ -71,16 +72,11 @@ class JobMaster:
         self._on_stuck = on_stuck
         self._scheduler = Scheduler(
             job_graph,
-            restart_strategy_from_configuration(
-                job_graph.configuration,
-                checkpointing=job_graph.checkpoint_interval_ms is not None,
-            ),
+            restart_strategy_from_configuration(job_graph.configuration),
             now_ms(),
             SchedulerSettings(
                 slot_request_timeout_ms=settings.slot_request_timeout_ms,
-                failover_strategy=job_graph.configuration.get(
-                    "jobmanager.execution.failover-strategy", "region"
-                ),
+                failover_strategy=FAILOVER_STRATEGY.read(job_graph.configuration),
             ),
         )
         self._coordinators = SourceCoordinators(

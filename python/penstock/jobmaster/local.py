@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.common.options.cluster import TARGET
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.local_driver import InProcessDriver, LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
@@ -42,9 +43,9 @@ class LocalExecutor:
 
 def driver_of(configuration: Mapping[str, str]) -> DriverFactory:
     """What starts workers for the configured local target."""
-    target = configuration.get("execution.target", "local")
+    target = TARGET.read(configuration) or "local"
     factory = TARGETS.get(target)
     if factory is None:
         known = " or ".join(repr(name) for name in TARGETS)
-        raise ConfigurationError(f"execution.target of a local job is {known}, not {target!r}")
+        raise ConfigurationError(f"{TARGET.key} of a local job is {known}, not {target!r}")
     return factory

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from penstock.common.options import restart_strategy as options
+from penstock.common.options.value_types import INFINITE
 from penstock.errors import ConfigurationError
-from penstock.jobmaster.durations import parse_duration_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_UNLIMITED: Final = (1 << 31) - 1
 
 
 class RestartBackoffTimeStrategy(Protocol):
@@ -129,7 +128,7 @@ class ExponentialDelayRestartStrategy:
         multiplier: float = 1.5,
         reset_threshold_ms: int = 3_600_000,
         jitter_factor: float = 0.1,
-        attempts_before_reset: int = _UNLIMITED,
+        attempts_before_reset: int = INFINITE,
         rng: random.Random | None = None,
     ) -> None:
         if initial_backoff_ms < 1:
@@ -197,90 +196,42 @@ class ExponentialDelayRestartStrategy:
         )
 
 
-_PREFIX: Final = "restart-strategy"
-_NONE_NAMES: Final = frozenset({"none", "off", "disable"})
-
-
 def restart_strategy_from_configuration(
     configuration: Mapping[str, str],
     *,
-    checkpointing: bool,
     rng: random.Random | None = None,
 ) -> RestartBackoffTimeStrategy:
     """Returns the strategy that the configuration asks for.
 
+    Flink restarts a job with checkpoints by default; without them a restart repeats output, so
+    that is the default only once they are taken.
+
     Args:
         configuration: Flat keys and values.
-        checkpointing: Whether checkpoints are on: decides what an absent key means.
         rng: Source of the jitter.
 
     Raises:
         ConfigurationError: If the type is unknown or a value is malformed.
     """
-    kind = configuration.get(f"{_PREFIX}.type", configuration.get(_PREFIX))
-    if kind is None:
-        kind = "exponential-delay" if checkpointing else "none"
-    kind = kind.strip().lower().replace("_", "-").replace("fixeddelay", "fixed-delay")
-    kind = kind.replace("failurerate", "failure-rate").replace(
-        "exponentialdelay", "exponential-delay"
-    )
-    if kind in _NONE_NAMES:
-        return NoRestartStrategy()
-    read = _Reader(configuration, f"{_PREFIX}.{kind}.")
+    kind = options.TYPE.read(configuration)
     if kind == "fixed-delay":
         return FixedDelayRestartStrategy(
-            read.integer("attempts", 1), read.duration_ms("delay", 1_000)
+            options.FIXED_ATTEMPTS.read(configuration), options.FIXED_DELAY.read(configuration)
         )
     if kind == "failure-rate":
         return FailureRateRestartStrategy(
-            read.integer("max-failures-per-interval", 1),
-            read.duration_ms("failure-rate-interval", 60_000),
-            read.duration_ms("delay", 1_000),
+            options.RATE_FAILURES.read(configuration),
+            options.RATE_INTERVAL.read(configuration),
+            options.RATE_DELAY.read(configuration),
         )
     if kind == "exponential-delay":
         return ExponentialDelayRestartStrategy(
-            initial_backoff_ms=read.duration_ms("initial-backoff", 1_000),
-            max_backoff_ms=read.duration_ms("max-backoff", 60_000),
-            multiplier=read.number("backoff-multiplier", 1.5),
-            reset_threshold_ms=read.duration_ms("reset-backoff-threshold", 3_600_000),
-            jitter_factor=read.number("jitter-factor", 0.1),
-            attempts_before_reset=read.integer("attempts-before-reset-backoff", _UNLIMITED),
+            initial_backoff_ms=options.INITIAL_BACKOFF.read(configuration),
+            max_backoff_ms=options.MAX_BACKOFF.read(configuration),
+            multiplier=options.BACKOFF_MULTIPLIER.read(configuration),
+            reset_threshold_ms=options.RESET_THRESHOLD.read(configuration),
+            jitter_factor=options.JITTER_FACTOR.read(configuration),
+            attempts_before_reset=options.ATTEMPTS_BEFORE_RESET.read(configuration),
             rng=rng,
         )
-    raise ConfigurationError(
-        f"{_PREFIX}.type is {kind!r}; known are none, fixed-delay, failure-rate and "
-        "exponential-delay"
-    )
-
-
-class _Reader:
-    def __init__(self, configuration: Mapping[str, str], prefix: str) -> None:
-        self._configuration = configuration
-        self._prefix = prefix
-
-    def integer(self, name: str, default: int) -> int:
-        text = self._configuration.get(self._prefix + name)
-        if text is None or text == "infinite":
-            return default
-        try:
-            value = int(text)
-        except ValueError:
-            raise ConfigurationError(
-                f"{self._prefix}{name} is not a whole number: {text!r}"
-            ) from None
-        if value < 0:
-            raise ConfigurationError(f"{self._prefix}{name} must not be negative: {value}")
-        return value
-
-    def number(self, name: str, default: float) -> float:
-        text = self._configuration.get(self._prefix + name)
-        if text is None:
-            return default
-        try:
-            return float(text)
-        except ValueError:
-            raise ConfigurationError(f"{self._prefix}{name} is not a number: {text!r}") from None
-
-    def duration_ms(self, name: str, default_ms: int) -> int:
-        text = self._configuration.get(self._prefix + name)
-        return default_ms if text is None else parse_duration_ms(text, self._prefix + name)
+    return NoRestartStrategy()

@@ -4,6 +4,7 @@ import atexit
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from penstock.common.options.cluster import BIND_HOST
 from penstock.jobmaster.per_job_cluster import PerJobCluster
 from penstock.spark.driver import SparkDriver
 from penstock.spark.session import control_address, spark_context
@@ -34,7 +35,7 @@ class SparkExecutor:
         context, started_here = spark_context(configuration)
         if started_here:
             atexit.register(context.stop)
-        defaults = {"jobmanager.bind-host": control_address(context)}
+        defaults = {BIND_HOST.key: control_address(context)}
         cluster = PerJobCluster(
             defaults | dict(configuration), lambda on_exit: SparkDriver(context, on_exit)
         )

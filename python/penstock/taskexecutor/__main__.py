@@ -16,6 +16,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
+from penstock.common.options.cluster import LOG_LEVEL
 from penstock.taskexecutor.launch import LaunchSpec, extend_sys_path, read_launch_spec
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _configure_logging(launch: LaunchSpec) -> None:
     import logging
 
     logging.basicConfig(
-        level=launch.config.get("logging.level", "WARNING").upper(),
+        level=LOG_LEVEL.read(launch.config),
         format=f"%(asctime)s %(levelname)s {launch.executor_id} %(name)s: %(message)s",
     )
 

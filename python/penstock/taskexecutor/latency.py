@@ -10,7 +10,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from penstock.errors import ConfigurationError
+from penstock.common.options.pipeline import LATENCY_GRANULARITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task_environment import TaskEnvironment
 
 _WINDOW: Final = 128
-_GRANULARITY: Final = "metrics.latency.granularity"
-_GRANULARITIES: Final = ("single", "operator", "subtask")
 _ID: Final = struct.Struct(">qq")
 
 
@@ -72,12 +70,7 @@ class LatencyTracking:
         """
         self._registry = environment.metrics
         self._subtask = environment.subtask
-        self._granularity = environment.configuration.get(_GRANULARITY, "operator").lower()
-        if self._granularity not in _GRANULARITIES:
-            raise ConfigurationError(
-                f"{_GRANULARITY} must be one of {', '.join(_GRANULARITIES)}, not "
-                f"{self._granularity!r}"
-            )
+        self._granularity = LATENCY_GRANULARITY.read(environment.configuration)
         self._operators = [context.config.id for context in contexts]
 
     @property

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.common.options.state import BACKEND
 from penstock.graph.key_groups import key_group, key_group_range
 from penstock.network.type_schema import schema_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.mailbox import Mailbox
     from penstock.taskexecutor.processing_time import ProcessingTimeService
     from penstock.taskexecutor.task_environment import TaskEnvironment
+
+_KEYED_BACKENDS: Final = {"hashmap": HeapKeyedStateBackend}
 
 
 def _no_receivers(event: Event) -> None:
@@ -109,7 +112,8 @@ class OperatorContext:
     @cached_property
     def keyed_state(self) -> HeapKeyedStateBackend:
         """The operator's keyed state and current key."""
-        return HeapKeyedStateBackend(self.processing_time.now)
+        backend = _KEYED_BACKENDS[BACKEND.read(self.environment.configuration)]
+        return backend(self.processing_time.now)
 
     @cached_property
     def operator_state(self) -> OperatorStateBackend:

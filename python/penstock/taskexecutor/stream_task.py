@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.time import Duration
+from penstock.common.options.network import DEBLOAT_PERIOD
+from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
@@ -53,9 +54,6 @@ _SOURCE_STEP = 1024
 #: Distance of two reports of accumulators while the task runs.
 _ACCUMULATOR_INTERVAL_MS = 1000
 
-_DEBLOAT_PERIOD = "taskmanager.network.memory.buffer-debloat.period"
-_RUNTIME_MODE = "execution.runtime-mode"
-
 
 class StreamTask:
     """Runs one chain of operators from restore to the end of its input.
@@ -76,7 +74,7 @@ class StreamTask:
         self._execution_config = ExecutionConfig(
             Configuration.from_dict(dict(environment.configuration))
         )
-        self._is_batch = environment.configuration.get(_RUNTIME_MODE, "").upper() == "BATCH"
+        self._is_batch = RUNTIME_MODE.read(environment.configuration) == "BATCH"
         self._cancelled = threading.Event()
         self._waking = threading.Lock()
         self._input: TaskInput | None = None
@@ -192,9 +190,7 @@ class StreamTask:
 
     def _debloat_later(self, task_input: TaskInput) -> None:
         """Has the buffers of the producers fit the pace of this task, if the job asks for it."""
-        period_ms = Duration.parse(
-            self._environment.configuration.get(_DEBLOAT_PERIOD, "200 ms")
-        ).to_millis()
+        period_ms = DEBLOAT_PERIOD.read(self._environment.configuration)
 
         def debloat(_: int) -> None:
             if task_input.debloat():

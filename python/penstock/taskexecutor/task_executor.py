@@ -14,7 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.errors import ConfigurationError, PenstockError, TaskExecutorLostError
+from penstock.common.options import cluster, network, security
+from penstock.errors import PenstockError, TaskExecutorLostError
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
@@ -70,8 +71,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_DEBLOAT = "taskmanager.network.memory.buffer-debloat"
-
 TASK_END_TIMEOUT_S = 5.0
 """How long the end of the worker waits for its tasks, all together."""
 MAX_CODE_BYTES = 1024 * 1024 * 1024
@@ -83,9 +82,7 @@ class TaskExecutor:
     def __init__(self, launch: LaunchSpec) -> None:
         self._launch = launch
         self._lock = threading.RLock()
-        self._slots = TaskSlotTable(
-            launch.slots, _seconds(launch.config, "taskmanager.slot.timeout", 10_000)
-        )
+        self._slots = TaskSlotTable(launch.slots, cluster.SLOT_TIMEOUT.read(launch.config) / 1000)
         self._tasks: dict[bytes, Task] = {}
         self._code: dict[str, bytes] = {}
         self._code_parts: dict[str, list[bytes]] = {}
@@ -299,8 +296,8 @@ class TaskExecutor:
             self._open_collect_channel,
             self,
             temp_dir=temp_dirs[descriptor.subtask % len(temp_dirs)] if temp_dirs else None,
-            cancellation_interval_s=_seconds(config, "task.cancellation.interval", 30_000),
-            cancellation_timeout_s=_seconds(config, "task.cancellation.timeout", 180_000),
+            cancellation_interval_s=cluster.CANCELLATION_INTERVAL.read(config) / 1000,
+            cancellation_timeout_s=cluster.CANCELLATION_TIMEOUT.read(config) / 1000,
         )
         with self._lock:
             if descriptor.attempt_id in self._tasks:
@@ -376,35 +373,29 @@ def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
     from penstock.network import NetworkEnvironment
 
     config = launch.config
-
-    def integer(key: str, default: int) -> int:
-        return _integer(config, key, default)
-
     return NetworkEnvironment(
         executor_id=launch.executor_id,
         token=launch.token_bytes,
         bind_host=launch.bind_host,
-        num_segments=integer("taskmanager.memory.network.segments", 2048),
-        segment_size=integer("taskmanager.memory.segment-size", 32768),
-        exclusive_buffers_per_channel=integer("taskmanager.network.memory.buffers-per-channel", 2),
-        floating_buffers_per_gate=integer(
-            "taskmanager.network.memory.floating-buffers-per-gate", 8
-        ),
-        handshake_timeout_ms=integer("security.ssl.internal.handshake-timeout", 10_000),
-        same_host_path=_flag(config, "taskmanager.network.same-host.enabled", default=True),
+        num_segments=network.SEGMENTS.read(config),
+        segment_size=network.SEGMENT_SIZE.read(config),
+        exclusive_buffers_per_channel=network.BUFFERS_PER_CHANNEL.read(config),
+        floating_buffers_per_gate=network.FLOATING_BUFFERS_PER_GATE.read(config),
+        request_timeout_ms=network.BUFFERS_REQUEST_TIMEOUT.read(config),
+        partition_request_timeout_ms=network.PARTITION_REQUEST_TIMEOUT.read(config),
+        handshake_timeout_ms=security.HANDSHAKE_TIMEOUT.read(config),
+        same_host_path=network.SAME_HOST.read(config),
         tls_identity=launch.tls_identity_bytes,
         debloat_target_ms=(
-            integer(f"{_DEBLOAT}.target", 1_000)
-            if _flag(config, f"{_DEBLOAT}.enabled", default=False)
-            else None
+            network.DEBLOAT_TARGET.read(config) if network.DEBLOAT_ENABLED.read(config) else None
         ),
-        debloat_threshold_percent=integer(f"{_DEBLOAT}.threshold-percentages", 25),
-        debloat_samples=integer(f"{_DEBLOAT}.samples", 20),
-        min_segment_size=integer("taskmanager.memory.min-segment-size", 256),
-        starting_segment_size=integer("taskmanager.memory.starting-segment-size", 1024),
-        compression_codec=config.get("taskmanager.network.compression.codec", "none"),
+        debloat_threshold_percent=network.DEBLOAT_THRESHOLD.read(config),
+        debloat_samples=network.DEBLOAT_SAMPLES.read(config),
+        min_segment_size=network.MIN_SEGMENT_SIZE.read(config),
+        starting_segment_size=network.STARTING_SEGMENT_SIZE.read(config),
+        compression_codec=network.COMPRESSION_CODEC.read(config),
         temp_directories=launch.temp_dirs,
-        spill_threshold_bytes=integer("taskmanager.network.record.spill-threshold", 5 << 20),
+        spill_threshold_bytes=network.SPILL_THRESHOLD.read(config),
     )
 
 
@@ -419,23 +410,3 @@ def heartbeat_sender() -> type[HeartbeatSender | NativeHeartbeatSender]:
     from penstock.rpc.heartbeat import HeartbeatSender
 
     return HeartbeatSender
-
-
-def _integer(config: dict[str, str], key: str, default: int) -> int:
-    value = config.get(key)
-    if value is None:
-        return default
-    try:
-        return int(value)
-    except ValueError:
-        raise ConfigurationError(f"{key} must be a whole number, not {value!r}") from None
-
-
-def _flag(config: dict[str, str], key: str, *, default: bool) -> bool:
-    """Reads a boolean that the driver has already checked."""
-    return config[key] == "true" if key in config else default
-
-
-def _seconds(config: dict[str, str], key: str, default_ms: int) -> float:
-    """Reads a duration that the driver has already normalised to milliseconds."""
-    return _integer(config, key, default_ms) / 1000

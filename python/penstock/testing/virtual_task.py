@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.taskexecutor.mailbox import Mailbox
 from penstock.taskexecutor.operator_context import OperatorContext
 from penstock.taskexecutor.processing_time import ProcessingTimeService
@@ -79,7 +80,7 @@ class VirtualTask:
             ExecutionConfig(Configuration.from_dict(self._settings)),
             self._mailbox,
             self._processing_time,
-            is_batch=self._settings.get("execution.runtime-mode") == "BATCH",
+            is_batch=RUNTIME_MODE.read(self._settings) == "BATCH",
             position=position,
             run_until=self._run_until,
         )

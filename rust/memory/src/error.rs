@@ -111,13 +111,12 @@ impl fmt::Display for PoolError {
                 "Insufficient number of network buffers: required {required}, but only \
                  {available} available. The total number of network buffers is currently set to \
                  {total} of {segment_size} bytes each. You can increase this number by setting \
-                 'taskmanager.memory.network.fraction', 'taskmanager.memory.network.min' and \
-                 'taskmanager.memory.network.max'."
+                 'taskmanager.memory.network.segments'."
             ),
             Self::Timeout { timeout } => write!(
                 f,
                 "Timeout of {} ms while waiting for network buffers that other tasks hold; if \
-                 this happens, raise the number of network buffers or \
+                 this happens, raise 'taskmanager.memory.network.segments' or \
                  'taskmanager.network.memory.buffers-request-timeout'.",
                 timeout.as_millis()
             ),

@@ -23,8 +23,7 @@ impl NetworkBufferPool {
             factory.reported_usage = Some(percent);
             Some(format!(
                 "Memory usage [{percent}%] of {} network buffers is too high; jobs will be slower \
-                 than they could be. Raise 'taskmanager.memory.network.fraction', \
-                 'taskmanager.memory.network.min' or 'taskmanager.memory.network.max'.",
+                 than they could be. Raise 'taskmanager.memory.network.segments'.",
                 self.slots.len()
             ))
         } else {

@@ -168,7 +168,7 @@ fn insufficient_segments_are_named() {
         text.starts_with("Insufficient number of network buffers:"),
         "{text}"
     );
-    for part in ["4", "3", "10", "128", "fraction", "min", "max"] {
+    for part in ["4", "3", "10", "128", "taskmanager.memory.network.segments"] {
         assert!(text.contains(part), "{part} is missing in {text}");
     }
     assert_eq!(pool.request_unpooled_memory_segments(4).unwrap_err(), error);

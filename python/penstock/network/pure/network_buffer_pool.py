@@ -17,6 +17,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
+from penstock.common.options.network import BUFFERS_REQUEST_TIMEOUT, SEGMENTS
 from penstock.errors import IllegalStateError, InsufficientBuffersError
 from penstock.network.pure.availability import AvailabilityFuture, AvailabilityHelper
 from penstock.network.pure.local_buffer_pool import LocalBufferPool
@@ -142,8 +143,7 @@ class NetworkBufferPool:
             return None
         return (
             f"Memory usage [{percent}%] of {self._total} network buffers is too high; jobs will "
-            "be slower than they could be. Raise 'taskmanager.memory.network.fraction', "
-            "'taskmanager.memory.network.min' or 'taskmanager.memory.network.max'."
+            f"be slower than they could be. Raise {SEGMENTS.key!r}."
         )
 
     def _usage_percent(self) -> int:
@@ -264,8 +264,8 @@ class NetworkBufferPool:
             if left <= 0:
                 raise InsufficientBuffersError(
                     f"Timeout of {self._request_timeout_ms} ms while waiting for network buffers "
-                    "that other tasks hold; if this happens, raise the number of network buffers "
-                    "or 'taskmanager.network.memory.buffers-request-timeout'."
+                    "that other tasks hold; if this happens, raise "
+                    f"{SEGMENTS.key!r} or {BUFFERS_REQUEST_TIMEOUT.key!r}."
                 )
             future.wait(min(left, _WAIT_SLICE_SECONDS))
 
@@ -393,8 +393,7 @@ class NetworkBufferPool:
                 f"Insufficient number of network buffers: required {count}, but only "
                 f"{self._total - self._required} available. The total number of network buffers "
                 f"is currently set to {self._total} of {self.segment_size} bytes each. You can "
-                "increase this number by setting 'taskmanager.memory.network.fraction', "
-                "'taskmanager.memory.network.min' and 'taskmanager.memory.network.max'."
+                f"increase this number by setting {SEGMENTS.key!r}."
             )
         self._required += count
         with self._lock:

@@ -17,6 +17,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.common.options.cluster import TEMPORARY_FOLDERS
 from penstock.errors import CorruptStreamError, NetworkError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ SPILL_THRESHOLD_BYTES = 5 << 20
 
 MIN_SPILL_THRESHOLD_BYTES = 100 << 10
 _FILE_ATTEMPTS = 10
-_REMEDY = "make room there or name other folders in io.tmp.dirs"
+_REMEDY = f"make room there or name other folders in {TEMPORARY_FOLDERS.key}"
 _LENGTH = struct.Struct(">i")
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from penstock.common.configuration import Configuration
+from penstock.common.options.pipeline import ALLOW_UNALIGNED_SPLITS
 from penstock.rpc.messages import ReportedWatermark, WatermarkAlignment
 from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.operator_context import OperatorContext
-
-ALLOW_UNALIGNED_SPLITS: Final = "pipeline.watermark-alignment.allow-unaligned-source-splits"
 
 
 class AlignedReader:
@@ -88,8 +86,7 @@ class AlignedSplits:
         """Pauses and resumes splits of ``reader``, a SourceReader."""
         self._reader = reader
         self._paused: set[str] = set()
-        configuration = Configuration.from_dict(dict(context.environment.configuration))
-        self._may_go_unaligned = configuration.get_boolean(ALLOW_UNALIGNED_SPLITS, False)
+        self._may_go_unaligned = ALLOW_UNALIGNED_SPLITS.read(context.environment.configuration)
 
     def align(self, watermarks: Mapping[str, int], limit: int) -> None:
         """Looks which splits are beyond the limit.

@@ -1,0 +1,113 @@
+"""Looks through a configuration before anything starts."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.options import cluster, network, restart_strategy
+from penstock.common.options.flink_keys import REFUSED, is_flink_key
+from penstock.common.options.registry import nearest_key, options_by_key
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.options.option import Option
+
+logger = logging.getLogger(__name__)
+
+SPARK_PREFIX: Final = "spark."
+"""What the keys begin with that are Spark's."""
+
+
+def check_options(configuration: Mapping[str, str]) -> None:
+    """Checks that all keys are options and all values what their options take.
+
+    Raises:
+        ConfigurationError: A key is unknown, or a value cannot be; names key and value.
+    """
+    options = options_by_key()
+    for key, text in configuration.items():
+        if key in options:
+            options[key].parse(text, key)
+        elif key in REFUSED:
+            raise ConfigurationError(f"{key}: {REFUSED[key]}")
+        elif not key.startswith(SPARK_PREFIX) and not is_flink_key(key):
+            nearest = nearest_key(key)
+            hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
+            raise ConfigurationError(f"there is no option {key!r}: {hint}")
+    _check_heartbeats(configuration)
+    _check_backoff(configuration)
+    _check_debloating(configuration)
+
+
+def check_local_folders(configuration: Mapping[str, str]) -> None:
+    """Checks the folders that workers of this machine are to use.
+
+    Raises:
+        ConfigurationError: One of `io.tmp.dirs` is not a folder; names it.
+    """
+    for folder in cluster.TEMPORARY_FOLDERS.read(configuration):
+        if not Path(folder).is_dir():
+            raise ConfigurationError(
+                f"{cluster.TEMPORARY_FOLDERS.key}: there is no folder {folder!r}"
+            )
+
+
+def warn_of_idle_options(configuration: Mapping[str, str], target: str) -> None:
+    """Logs which options are set and have no effect: one line for each reason.
+
+    Args:
+        configuration: What is set; checked already.
+        target: Where the job runs.
+    """
+    options = options_by_key()
+    awaiting: dict[str, list[str]] = {}
+    for key in sorted(configuration):
+        if key in options and options[key].awaits and _deviates(options[key], configuration[key]):
+            awaiting.setdefault(options[key].awaits, []).append(key)
+    for why, keys in awaiting.items():
+        logger.warning("%s; without effect: %s", why, ", ".join(keys))
+    unknown = [key for key in sorted(configuration) if key not in options]
+    spark = [key for key in unknown if key.startswith(SPARK_PREFIX)]
+    if spark and target != "spark":
+        logger.warning("options of Spark without effect on target %s: %s", target, ", ".join(spark))
+    flink = [key for key in unknown if key not in spark]
+    if flink:
+        logger.warning("options of Flink that mean nothing in penstock: %s", ", ".join(flink))
+
+
+def _deviates(option: Option[Any], text: str) -> bool:
+    return bool(option.parse(text) != option.default)
+
+
+def _check_heartbeats(configuration: Mapping[str, str]) -> None:
+    interval_ms = cluster.HEARTBEAT_INTERVAL.read(configuration)
+    timeout_ms = cluster.HEARTBEAT_TIMEOUT.read(configuration)
+    if interval_ms >= timeout_ms:
+        raise ConfigurationError(
+            f"{cluster.HEARTBEAT_INTERVAL.key} ({interval_ms} ms) must be shorter than "
+            f"{cluster.HEARTBEAT_TIMEOUT.key} ({timeout_ms} ms)"
+        )
+
+
+def _check_backoff(configuration: Mapping[str, str]) -> None:
+    initial_ms = restart_strategy.INITIAL_BACKOFF.read(configuration)
+    max_ms = restart_strategy.MAX_BACKOFF.read(configuration)
+    if max_ms < initial_ms:
+        raise ConfigurationError(
+            f"{restart_strategy.MAX_BACKOFF.key} ({max_ms} ms) must not be below "
+            f"{restart_strategy.INITIAL_BACKOFF.key} ({initial_ms} ms)"
+        )
+
+
+def _check_debloating(configuration: Mapping[str, str]) -> None:
+    smallest = network.MIN_SEGMENT_SIZE.read(configuration)
+    segment_size = network.SEGMENT_SIZE.read(configuration)
+    if network.DEBLOAT_ENABLED.read(configuration) and smallest > segment_size:
+        raise ConfigurationError(
+            f"{network.MIN_SEGMENT_SIZE.key} ({smallest} bytes) must not be above "
+            f"{network.SEGMENT_SIZE.key} ({segment_size} bytes)"
+        )

@@ -1,0 +1,120 @@
+"""Options of checkpoints and savepoints."""
+
+from typing import Any, Final
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    BooleanType,
+    ChoiceType,
+    DurationType,
+    IntegerType,
+    TextType,
+    ValueType,
+)
+
+NO_CHECKPOINTS: Final = "penstock takes no checkpoints yet"
+
+
+def _checkpointing(
+    name: str, value_type: ValueType[Any], default: Any, meaning: str, *alternate_keys: str
+) -> Option[Any]:
+    return Option(
+        f"execution.checkpointing.{name}",
+        value_type,
+        default,
+        meaning,
+        alternate_keys=alternate_keys,
+        awaits=NO_CHECKPOINTS,
+    )
+
+
+INTERVAL: Final[Option[int | None]] = _checkpointing(
+    "interval", DurationType(10), None, "the distance of checkpoints; none are taken without it"
+)
+MODE: Final[Option[str]] = _checkpointing(
+    "mode",
+    ChoiceType("EXACTLY_ONCE", "AT_LEAST_ONCE"),
+    "EXACTLY_ONCE",
+    "what checkpoints guarantee",
+)
+TIMEOUT: Final[Option[int]] = _checkpointing(
+    "timeout", DurationType(10), 600_000, "after how long a checkpoint is given up"
+)
+MIN_PAUSE: Final[Option[int]] = _checkpointing(
+    "min-pause", DurationType(), 0, "how long after one checkpoint the next may begin"
+)
+MAX_CONCURRENT: Final[Option[int]] = _checkpointing(
+    "max-concurrent-checkpoints",
+    IntegerType(1),
+    1,
+    "how many checkpoints may be under way at a time",
+)
+TOLERABLE_FAILURES: Final[Option[int]] = _checkpointing(
+    "tolerable-failed-checkpoints", IntegerType(0), 0, "how many checkpoints in a row may fail"
+)
+RETENTION: Final[Option[str]] = _checkpointing(
+    "externalized-checkpoint-retention",
+    ChoiceType("NO_EXTERNALIZED_CHECKPOINTS", "RETAIN_ON_CANCELLATION", "DELETE_ON_CANCELLATION"),
+    "NO_EXTERNALIZED_CHECKPOINTS",
+    "what happens to checkpoints when the job is cancelled",
+)
+UNALIGNED: Final[Option[bool]] = _checkpointing(
+    "unaligned.enabled",
+    BooleanType(),
+    False,
+    "whether checkpoints overtake data that waits in buffers",
+    "execution.checkpointing.unaligned",
+)
+FORCE_UNALIGNED: Final[Option[bool]] = _checkpointing(
+    "unaligned.forced",
+    BooleanType(),
+    False,
+    "allow unaligned checkpoints where they are not known to be safe",
+)
+ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
+    "aligned-checkpoint-timeout",
+    DurationType(),
+    0,
+    "after how long of waiting a checkpoint overtakes data; 0 for at once",
+    "execution.checkpointing.alignment-timeout",
+)
+STORAGE: Final[Option[str]] = _checkpointing(
+    "storage",
+    ChoiceType("jobmanager", "filesystem"),
+    "jobmanager",
+    "whether checkpoints are kept by the driver or in files",
+    "state.checkpoint-storage",
+)
+FOLDER: Final[Option[str | None]] = _checkpointing(
+    "dir",
+    TextType(),
+    None,
+    "where the files of checkpoints are",
+    "state.checkpoints.dir",
+    "state.backend.fs.checkpointdir",
+)
+NUM_RETAINED: Final[Option[int]] = _checkpointing(
+    "num-retained",
+    IntegerType(1),
+    1,
+    "how many completed checkpoints are kept",
+    "state.checkpoints.num-retained",
+)
+INCREMENTAL: Final[Option[bool]] = _checkpointing(
+    "incremental",
+    BooleanType(),
+    False,
+    "whether checkpoints hold only what changed, where the state backend can",
+    "state.backend.incremental",
+)
+SNAPSHOT_COMPRESSION: Final[Option[bool]] = _checkpointing(
+    "snapshot-compression", BooleanType(), False, "whether snapshots of keyed state are compressed"
+)
+SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
+    "savepoint-dir",
+    TextType(),
+    None,
+    "where savepoints go when nothing else is said",
+    "state.savepoints.dir",
+    "savepoints.state.backend.fs.dir",
+)

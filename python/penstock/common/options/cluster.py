@@ -1,0 +1,101 @@
+"""Options of the cluster: its target, its workers, and what driver and workers tell each other."""
+
+from typing import Final
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    ChoiceType,
+    DurationType,
+    FoldersType,
+    IntegerType,
+    TextType,
+)
+
+TARGET: Final[Option[str | None]] = Option(
+    "execution.target",
+    ChoiceType("spark", "local", "in-process"),
+    None,
+    "where the TaskExecutors run; also `PENSTOCK_EXECUTION_TARGET`",
+    default_text="spark under `penstock run` and where a SparkSession is active, else local",
+)
+RUNTIME: Final[Option[str | None]] = Option(
+    "penstock.runtime",
+    ChoiceType("native", "pure"),
+    None,
+    "the data plane of the workers; also `PENSTOCK_RUNTIME`",
+    default_text="that of the driver, native",
+)
+SLOTS_PER_EXECUTOR: Final[Option[int | None]] = Option(
+    "taskmanager.numberOfTaskSlots",
+    IntegerType(1),
+    None,
+    "slots in one TaskExecutor; its tasks share one interpreter",
+    default_text="1; more where Spark has too few places",
+)
+SLOT_REQUEST_TIMEOUT: Final = Option(
+    "slot.request.timeout", DurationType(), 300_000, "how long a job waits for its slots"
+)
+SLOT_TIMEOUT: Final = Option(
+    "taskmanager.slot.timeout",
+    DurationType(),
+    10_000,
+    "how long a TaskExecutor keeps a slot for a job that puts no task into it",
+)
+HEARTBEAT_INTERVAL: Final = Option(
+    "heartbeat.interval",
+    DurationType(1),
+    10_000,
+    "how often driver and TaskExecutors show each other that they live",
+)
+HEARTBEAT_TIMEOUT: Final = Option(
+    "heartbeat.timeout",
+    DurationType(1),
+    50_000,
+    "without a sign of life for that long, the other side counts as lost",
+)
+SHUTDOWN_GRACE: Final = Option(
+    "cluster.shutdown.grace",
+    DurationType(),
+    5_000,
+    "how long workers get to end before they are killed",
+)
+BIND_HOST: Final = Option(
+    "jobmanager.bind-host",
+    TextType(),
+    "127.0.0.1",
+    "where the control port listens",
+    default_text="127.0.0.1; on a Spark cluster `spark.driver.host`",
+)
+FAILOVER_STRATEGY: Final = Option(
+    "jobmanager.execution.failover-strategy",
+    ChoiceType("region", "full"),
+    "region",
+    "what is restarted after a failure: the tasks that exchange data with the failed one, or all",
+)
+CANCELLATION_INTERVAL: Final = Option(
+    "task.cancellation.interval",
+    DurationType(1),
+    30_000,
+    "the time between two attempts to interrupt a task that does not react",
+    alternate_keys=("task.cancellation-interval",),
+)
+CANCELLATION_TIMEOUT: Final = Option(
+    "task.cancellation.timeout",
+    DurationType(),
+    180_000,
+    "after which a task that does not react ends its TaskExecutor; 0 waits for ever",
+)
+TEMPORARY_FOLDERS: Final = Option(
+    "io.tmp.dirs",
+    FoldersType(),
+    (),
+    "folders of the workers for what exceeds memory",
+    alternate_keys=("taskmanager.tmp.dirs",),
+    default_text="the system's; in Spark its local folders",
+)
+LOG_LEVEL: Final = Option(
+    "logging.level",
+    ChoiceType("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
+    "WARNING",
+    "from which level on TaskExecutors log",
+)

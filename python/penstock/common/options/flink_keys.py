@@ -1,0 +1,41 @@
+"""Options that Flink 2.3 has and penstock has not.
+
+Most are about what does not exist here (a JVM's memory, YARN, RocksDB's tuning, tables): they are
+ignored with a warning.  Some ask for something without which a job would do another thing than
+its author wants: they are refused.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_FAMILIES: Final = (
+    "metrics.reporter.", "metrics.scope.", "traces.reporter.", "events.reporter.",
+    "external-resource.", "security.delegation.token.provider.", "security.kerberos.",
+    "env.", "containerized.", "flink.hadoop.", "flink.yarn.", "kubernetes.", "yarn.",
+    "fs.", "s3.", "s3a.", "gs.", "oss.", "azure.", "hive.", "table.", "akka.", "zookeeper.",
+)  # fmt: skip
+"""What keys begin with that hold a name of the user's choice, or are another system's."""
+
+_NO_SAVEPOINTS: Final = "penstock cannot start a job from a savepoint yet"
+_NO_JAVA: Final = "penstock runs no Java classes: ship Python modules with add_python_file"
+
+REFUSED: Final = {
+    "execution.state-recovery.path": _NO_SAVEPOINTS,
+    "execution.savepoint.path": _NO_SAVEPOINTS,
+    "pipeline.jars": _NO_JAVA,
+    "pipeline.classpaths": _NO_JAVA,
+}
+"""Keys that are errors, with why."""
+
+
+def is_flink_key(key: str) -> bool:
+    """Whether Flink has an option of that key."""
+    return key in _keys() or key.startswith(_FAMILIES)
+
+
+@cache
+def _keys() -> frozenset[str]:
+    return frozenset(Path(__file__).with_name("flink_keys.txt").read_text("utf-8").split())

@@ -1,0 +1,113 @@
+"""Option: one key with all that is known about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.common.configuration import Configuration
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.common.options.value_types import ValueType
+
+T = TypeVar("T")
+
+
+class Option(Generic[T]):
+    """A key of the configuration.
+
+    Attributes:
+        key: The key.
+        value_type: What the value can be.
+        default: The value where none is set.
+        meaning: What it decides, in one line of Markdown.
+        alternate_keys: Older keys; they count where `key` is not set, the first one first.
+        default_text: The default as the table of options shows it.
+        awaits: Why the option has no effect yet; empty when it has.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        value_type: ValueType[T],
+        default: T,
+        meaning: str,
+        *,
+        alternate_keys: tuple[str, ...] = (),
+        default_text: str | None = None,
+        awaits: str = "",
+    ) -> None:
+        """Declares an option; only in the modules of this package."""
+        self.key = key
+        self.value_type = value_type
+        self.default = default
+        self.meaning = meaning
+        self.alternate_keys = alternate_keys
+        self.awaits = awaits
+        if default_text is None:
+            default_text = "" if default is None else value_type.text(default)
+        self.default_text = default_text
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key and its alternates, in the order in which they count."""
+        return (self.key, *self.alternate_keys)
+
+    def is_set(self, configuration: Configuration | Mapping[str, str]) -> bool:
+        """Whether the configuration has a value for it."""
+        return self._found(configuration) is not None
+
+    def read(self, configuration: Configuration | Mapping[str, str]) -> T:
+        """The value, or the default.
+
+        Raises:
+            ConfigurationError: The value is not what the option takes; names key and value.
+        """
+        found = self._found(configuration)
+        return self.default if found is None else self.parse(found[1], found[0])
+
+    def parse(self, text: str, key: str | None = None) -> T:
+        """Reads the text of a value.
+
+        Args:
+            text: The text.
+            key: The key under which it was found, for the error.
+
+        Raises:
+            ConfigurationError: It is not what the option takes; names key and value.
+        """
+        try:
+            return self.value_type.parse(text)
+        except ValueError as error:
+            raise ConfigurationError(f"{key or self.key}: {text!r}: {error}") from None
+
+    def write(self, configuration: Configuration, value: Any) -> None:
+        """Sets the value.
+
+        Raises:
+            ConfigurationError: It is not what the option takes; names key and value.
+        """
+        text = self.value_type.text(value)
+        self.parse(text)
+        configuration.set_string(self.key, text)
+
+    def remove(self, configuration: Configuration) -> None:
+        """Sets no value any more."""
+        for key in self.keys:
+            configuration.remove_config(key)
+
+    def __repr__(self) -> str:
+        return f"Option({self.key!r})"
+
+    def _found(self, configuration: Configuration | Mapping[str, str]) -> tuple[str, str] | None:
+        for key in self.keys:
+            text = (
+                configuration.get_string(key, None)
+                if isinstance(configuration, Configuration)
+                else configuration.get(key)
+            )
+            if text is not None:
+                return key, text
+        return None

@@ -1,0 +1,105 @@
+"""Options of one job: its graph and how its operators run."""
+
+from typing import Final
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    BooleanType,
+    ChoiceType,
+    DurationType,
+    IntegerType,
+    MapType,
+)
+
+MAX_PARALLELISM_BOUND: Final = 1 << 15
+
+PARALLELISM: Final = Option(
+    "parallelism.default", IntegerType(1), 1, "parallelism of operators that set none"
+)
+MAX_PARALLELISM: Final[Option[int | None]] = Option(
+    "pipeline.max-parallelism",
+    IntegerType(1, MAX_PARALLELISM_BOUND),
+    None,
+    "number of key groups",
+    default_text="from the parallelism",
+)
+RUNTIME_MODE: Final = Option(
+    "execution.runtime-mode",
+    ChoiceType("STREAMING", "BATCH", "AUTOMATIC"),
+    "STREAMING",
+    "whether the job streams or works through finite data",
+)
+BUFFER_TIMEOUT: Final = Option(
+    "execution.buffer-timeout.interval",
+    DurationType(),
+    100,
+    "how long a record waits in a buffer that is not full; 0 flushes after every record",
+    alternate_keys=("execution.buffer-timeout",),
+)
+BUFFER_TIMEOUT_ENABLED: Final = Option(
+    "execution.buffer-timeout.enabled",
+    BooleanType(),
+    True,
+    "with false, only full buffers are sent",
+)
+CHAINING: Final = Option(
+    "pipeline.operator-chaining.enabled",
+    BooleanType(),
+    True,
+    "chain operators into one task",
+    alternate_keys=("pipeline.operator-chaining",),
+)
+CHAIN_DIFFERENT_MAX_PARALLELISM: Final = Option(
+    "pipeline.operator-chaining.chain-operators-with-different-max-parallelism",
+    BooleanType(),
+    True,
+    "chain operators with different numbers of key groups",
+)
+AUTO_GENERATE_UIDS: Final = Option(
+    "pipeline.auto-generate-uids",
+    BooleanType(),
+    True,
+    "give operators without uid an id made from the topology; with false they are an error",
+)
+AUTO_WATERMARK_INTERVAL: Final = Option(
+    "pipeline.auto-watermark-interval",
+    DurationType(),
+    200,
+    "how often watermarks are emitted; 0 turns it off",
+)
+ALLOW_UNALIGNED_SPLITS: Final = Option(
+    "pipeline.watermark-alignment.allow-unaligned-source-splits",
+    BooleanType(),
+    False,
+    "let sources whose splits cannot be paused take part in watermark alignment",
+)
+OBJECT_REUSE: Final = Option(
+    "pipeline.object-reuse",
+    BooleanType(),
+    False,
+    "chained operators hand on the same object",
+)
+CLOSURE_CLEANER: Final = Option(
+    "pipeline.closure-cleaner-level",
+    ChoiceType("NONE", "TOP_LEVEL", "RECURSIVE"),
+    "RECURSIVE",
+    "kept for programs that set it: functions are always pickled with what they use",
+)
+JOB_PARAMETERS: Final = Option(
+    "pipeline.global-job-parameters",
+    MapType(),
+    {},
+    "what functions may ask their runtime context for",
+)
+LATENCY_INTERVAL: Final = Option(
+    "metrics.latency.interval",
+    DurationType(),
+    0,
+    "how often sources send latency markers; 0 sends none",
+)
+LATENCY_GRANULARITY: Final = Option(
+    "metrics.latency.granularity",
+    ChoiceType("single", "operator", "subtask"),
+    "operator",
+    "what latencies are kept apart by, besides the operator that they were measured at",
+)

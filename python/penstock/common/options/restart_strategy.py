@@ -1,0 +1,92 @@
+"""Options of restarts after failures."""
+
+from typing import Final
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    INFINITE,
+    ChoiceType,
+    DurationType,
+    IntegerType,
+    NumberType,
+)
+
+TYPE: Final = Option(
+    "restart-strategy.type",
+    ChoiceType(
+        "none",
+        "fixed-delay",
+        "failure-rate",
+        "exponential-delay",
+        aliases={
+            "off": "none",
+            "disable": "none",
+            "fixeddelay": "fixed-delay",
+            "failurerate": "failure-rate",
+            "exponentialdelay": "exponential-delay",
+        },
+    ),
+    "none",
+    "whether a failed job starts anew, and when",
+    alternate_keys=("restart-strategy",),
+)
+FIXED_ATTEMPTS: Final = Option(
+    "restart-strategy.fixed-delay.attempts",
+    IntegerType(0, infinite=True),
+    1,
+    "how many restarts there may be",
+)
+FIXED_DELAY: Final = Option(
+    "restart-strategy.fixed-delay.delay", DurationType(), 1_000, "the time before a restart"
+)
+RATE_FAILURES: Final = Option(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    IntegerType(1, infinite=True),
+    1,
+    "how many failures are answered by a restart within the interval",
+)
+RATE_INTERVAL: Final = Option(
+    "restart-strategy.failure-rate.failure-rate-interval",
+    DurationType(1),
+    60_000,
+    "that interval",
+)
+RATE_DELAY: Final = Option(
+    "restart-strategy.failure-rate.delay", DurationType(), 1_000, "the time before a restart"
+)
+INITIAL_BACKOFF: Final = Option(
+    "restart-strategy.exponential-delay.initial-backoff",
+    DurationType(1),
+    1_000,
+    "the time before the first restart",
+)
+MAX_BACKOFF: Final = Option(
+    "restart-strategy.exponential-delay.max-backoff",
+    DurationType(1),
+    60_000,
+    "the longest time before a restart",
+)
+BACKOFF_MULTIPLIER: Final = Option(
+    "restart-strategy.exponential-delay.backoff-multiplier",
+    NumberType(1),
+    1.5,
+    "by what the time grows with each restart",
+)
+RESET_THRESHOLD: Final = Option(
+    "restart-strategy.exponential-delay.reset-backoff-threshold",
+    DurationType(1),
+    3_600_000,
+    "after how long without failure the time is the initial one again",
+)
+JITTER_FACTOR: Final = Option(
+    "restart-strategy.exponential-delay.jitter-factor",
+    NumberType(0, 1),
+    0.1,
+    "the share of the time by which it is made longer or shorter at random",
+)
+ATTEMPTS_BEFORE_RESET: Final = Option(
+    "restart-strategy.exponential-delay.attempts-before-reset-backoff",
+    IntegerType(1, infinite=True),
+    INFINITE,
+    "how many restarts there may be before the time is reset",
+)

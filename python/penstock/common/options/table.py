@@ -1,0 +1,56 @@
+"""The page of all options: ``python -m penstock.common.options.table > docs/options.md``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.options.registry import SECTIONS, options_of
+
+if TYPE_CHECKING:
+    from penstock.common.options.option import Option
+
+_INTRODUCTION: Final = """\
+# Options
+
+This page is written by `python -m penstock.common.options.table`.
+
+An option is set by `penstock run -D key=value`, by the environment variable \
+`PENSTOCK_CONFIGURATION` (a JSON object of keys and values: the defaults of the process), or by \
+the program: in the `Configuration` that it gives `get_execution_environment` or `configure`, or \
+by a method such as `set_parallelism`.
+The program wins over the process.
+
+All options are checked before a job starts: an unknown key is an error that names the nearest \
+one, and so is a value that the option does not take.
+Keys that begin with `spark.` are Spark's.
+Options that Flink has and that mean nothing here, such as those of a JVM's memory, are listed in \
+one warning.
+
+Values are written as in Flink: durations as `10 s`, `500 ms`, `1 min` (milliseconds without a \
+unit), memory sizes as `64 mb` (bytes without a unit), lists as `a;b`, maps as `a:b,c:d`.
+"""
+
+
+def options_page() -> str:
+    """The page in Markdown."""
+    sections = [_INTRODUCTION]
+    for title, module in SECTIONS:
+        rows = "\n".join(_row(option) for option in options_of(module))
+        sections.append(
+            f"## {title}\n\n| option | value | default | meaning |\n|---|---|---|---|\n{rows}\n"
+        )
+    return "\n".join(sections)
+
+
+def _row(option: Option[Any]) -> str:
+    keys = f"`{option.key}`"
+    if option.alternate_keys:
+        keys += " (or " + ", ".join(f"`{key}`" for key in option.alternate_keys) + ")"
+    meaning = option.meaning
+    if option.awaits:
+        meaning += f" (without effect: {option.awaits})"
+    return f"| {keys} | {option.value_type.name} | {option.default_text} | {meaning} |"
+
+
+if __name__ == "__main__":
+    print(options_page(), end="")

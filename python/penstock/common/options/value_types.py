@@ -1,0 +1,271 @@
+"""What the value of an option can be, and how its text is read: as Flink reads it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from penstock.common.options.quoting import join_map, split_list, split_map
+from penstock.common.time import Duration
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+T_co = TypeVar("T_co", covariant=True)
+
+INFINITE: Final = (1 << 31) - 1
+"""The number that stands for "infinite"."""
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_SIZE: Final = re.compile(r"([0-9]+)\s*([a-z]*)", re.IGNORECASE)
+_SIZE_SHIFTS: Final = {
+    **dict.fromkeys(("", "b", "bytes"), 0),
+    **dict.fromkeys(("k", "kb", "kibibytes"), 10),
+    **dict.fromkeys(("m", "mb", "mebibytes"), 20),
+    **dict.fromkeys(("g", "gb", "gibibytes"), 30),
+    **dict.fromkeys(("t", "tb", "tebibytes"), 40),
+}
+_FOLDERS: Final = re.compile(r"[,:|]")
+
+
+class ValueType(Generic[T_co]):
+    """How the value of an option is read and written.
+
+    Attributes:
+        name: What a value is, with its range, as the table of options and errors say it.
+    """
+
+    name: str
+
+    def parse(self, text: str) -> T_co:
+        """Reads a value.
+
+        Raises:
+            ValueError: The text is no such value; says what it must be.
+        """
+        raise NotImplementedError
+
+    def text(self, value: Any) -> str:
+        """The text of a value."""
+        return str(value)
+
+
+class TextType(ValueType[str]):
+    """Any text."""
+
+    name = "text"
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        return text
+
+
+class BooleanType(ValueType[bool]):
+    """True or false, in letters of any case."""
+
+    name = "true or false"
+
+    def parse(self, text: str) -> bool:
+        """Reads true or false."""
+        lower = text.lower()
+        if lower not in ("true", "false"):
+            raise ValueError("must be true or false")
+        return lower == "true"
+
+    def text(self, value: Any) -> str:
+        """The word in small letters."""
+        return "true" if value else "false"
+
+
+class IntegerType(ValueType[int]):
+    """A whole number.
+
+    Args:
+        least: The smallest one.
+        greatest: The largest one.
+        infinite: Whether "infinite" stands for `INFINITE`.
+    """
+
+    def __init__(
+        self, least: int = -INFINITE - 1, greatest: int = INFINITE, *, infinite: bool = False
+    ) -> None:
+        self._least, self._greatest, self._infinite = least, greatest, infinite
+        self.name = _range("whole number", least, greatest if greatest < INFINITE else None)
+        if infinite:
+            self.name += ", or infinite"
+
+    def parse(self, text: str) -> int:
+        """Reads a whole number within the range."""
+        if self._infinite and text.strip().lower() == "infinite":
+            return INFINITE
+        if _INTEGER.fullmatch(text) and self._least <= int(text) <= self._greatest:
+            return int(text)
+        raise ValueError(f"must be a {self.name}")
+
+    def text(self, value: Any) -> str:
+        """The number, or "infinite"."""
+        return "infinite" if self._infinite and value == INFINITE else str(value)
+
+
+class NumberType(ValueType[float]):
+    """A number, with a fraction or without."""
+
+    def __init__(self, least: float, greatest: float | None = None) -> None:
+        self._least, self._greatest = least, greatest
+        self.name = _range("number", least, greatest)
+
+    def parse(self, text: str) -> float:
+        """Reads a number within the range."""
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        greatest = float("inf") if self._greatest is None else self._greatest
+        if self._least <= value <= greatest and value != float("inf"):
+            return value
+        raise ValueError(f"must be a {self.name}")
+
+
+class DurationType(ValueType[int]):
+    """A span of time, read as whole milliseconds."""
+
+    def __init__(self, least_ms: int = 0) -> None:
+        self._least_ms = least_ms
+        self.name = "duration" + (f", at least {least_ms} ms" if least_ms else "")
+
+    def parse(self, text: str) -> int:
+        """Reads a number and a unit, or an ISO 8601 duration."""
+        try:
+            millis = Duration.parse(text).to_millis()
+        except ConfigurationError:
+            millis = -1
+        if millis < self._least_ms:
+            raise ValueError(
+                f"must be a {self.name}: a number and a unit (ms, s, min, h, d), as in '10 s'"
+            )
+        return millis
+
+    def text(self, value: Any) -> str:
+        """The number in the largest unit that shows it without a fraction."""
+        for unit, millis in (("h", 3_600_000), ("min", 60_000), ("s", 1_000)):
+            if value and value % millis == 0:
+                return f"{value // millis} {unit}"
+        return f"{value} ms"
+
+
+class MemorySizeType(ValueType[int]):
+    """An amount of memory, read as bytes."""
+
+    def __init__(self, least_bytes: int = 0, greatest_bytes: int = (1 << 63) - 1) -> None:
+        self._least, self._greatest = least_bytes, greatest_bytes
+        greatest = None if greatest_bytes == (1 << 63) - 1 else self.text(greatest_bytes)
+        self.name = _range("memory size", self.text(least_bytes) if least_bytes else None, greatest)
+
+    def parse(self, text: str) -> int:
+        """Reads a number and a unit; bytes without one."""
+        size = parse_memory_bytes(text)
+        if size is None or not self._least <= size <= self._greatest:
+            raise ValueError(
+                f"must be a {self.name}: a number and a unit (b, kb, mb, gb, tb), as in '64 mb'"
+            )
+        return size
+
+    def text(self, value: Any) -> str:
+        """The number in the largest unit that shows it without a fraction."""
+        for unit, shift in (("gb", 30), ("mb", 20), ("kb", 10)):
+            if value and value % (1 << shift) == 0:
+                return f"{value >> shift} {unit}"
+        return f"{value} bytes"
+
+
+class ChoiceType(ValueType[str]):
+    """One of some names; case, "-" and "_" make no difference.
+
+    Args:
+        names: The names.
+        aliases: Other names for them.
+        absent: Names that Flink knows and penstock has not, with what to do instead.
+    """
+
+    def __init__(
+        self,
+        *names: str,
+        aliases: Mapping[str, str] | None = None,
+        absent: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = " or ".join(names) if len(names) < 3 else f"one of {', '.join(names)}"
+        self._names = {_folded(name): name for name in names}
+        self._names |= {_folded(alias): name for alias, name in (aliases or {}).items()}
+        self._absent = {_folded(name): instead for name, instead in (absent or {}).items()}
+
+    def parse(self, text: str) -> str:
+        """Reads one of the names, and returns it as it was declared."""
+        folded = _folded(text)
+        if folded in self._names:
+            return self._names[folded]
+        if folded in self._absent:
+            raise ValueError(self._absent[folded])
+        raise ValueError(f"must be {self.name}")
+
+
+class ListType(ValueType[tuple[str, ...]]):
+    """Texts."""
+
+    name = "list, as in `a;b` or `[a, b]`"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Reads texts in either form."""
+        return tuple(split_list(text))
+
+    def text(self, value: Any) -> str:
+        """The texts with semicolons."""
+        return ";".join(value)
+
+
+class MapType(ValueType[dict[str, str]]):
+    """Keys with values."""
+
+    name = "map, as in `a:b,c:d`"
+
+    def parse(self, text: str) -> dict[str, str]:
+        """Reads keys and values in either form."""
+        try:
+            return split_map(text)
+        except ValueError as error:
+            raise ValueError(f"must be a {self.name}: {error}") from None
+
+    def text(self, value: Any) -> str:
+        """The keys and values, in quotes where they need them."""
+        return join_map(value)
+
+
+class FoldersType(ValueType[tuple[str, ...]]):
+    """Folders."""
+
+    name = "folders, separated by a comma, colon or bar"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """Reads the folders; there may be none."""
+        return tuple(filter(None, (part.strip() for part in _FOLDERS.split(text))))
+
+    def text(self, value: Any) -> str:
+        """The folders with commas."""
+        return ",".join(value)
+
+
+def parse_memory_bytes(text: str) -> int | None:
+    """The bytes of a text as "64 mb"; None when it is no amount of memory."""
+    match = _SIZE.fullmatch(text.strip())
+    shift = _SIZE_SHIFTS.get(match[2].lower()) if match else None
+    return None if match is None or shift is None else int(match[1]) << shift
+
+
+def _range(what: str, least: object, greatest: object) -> str:
+    if greatest is None:
+        return what if least is None or least == -INFINITE - 1 else f"{what} from {least}"
+    return f"{what} from {0 if least is None else least} to {greatest}"
+
+
+def _folded(text: str) -> str:
+    return text.strip().lower().replace("_", "-")

@@ -1,0 +1,249 @@
+"""The options: declared once, read through that object, and checked before a job starts."""
+
+import ast
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from penstock.common import Configuration
+from penstock.common.options.flink_keys import is_flink_key
+from penstock.common.options.registry import SECTIONS, nearest_key, options_by_key, options_of
+from penstock.common.options.table import options_page
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import ConfigurationError
+
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGE = ROOT / "python" / "penstock"
+SOURCES = {
+    path: ast.parse(path.read_text())
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if PACKAGE / "common" / "options" not in path.parents
+}
+KEY = re.compile(r"[a-z$][\w$-]*(?:\.[\w-]+)+\.?")
+
+
+def execute(options: dict[str, object]) -> None:
+    configuration = Configuration.from_dict({"execution.target": "local", **options})
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.from_collection([1]).print()
+    env.execute()
+
+
+@pytest.fixture
+def no_cluster(monkeypatch):
+    """Fails where a job is handed to a target."""
+
+    def reached(_target):
+        raise AssertionError("a target was asked to execute the job")
+
+    monkeypatch.setattr("penstock.datastream.execution._executor", reached)
+
+
+def test_each_key_is_declared_once():
+    keys = [key for _, module in SECTIONS for option in options_of(module) for key in option.keys]
+    assert sorted(keys) == sorted(set(keys))
+    modules = {path.stem for path in (PACKAGE / "common" / "options").glob("*.py")}
+    machinery = {
+        "__init__", "check", "flink_keys", "option", "quoting", "registry", "table", "value_types",
+    }  # fmt: skip
+    declaring = {module.__name__.rpartition(".")[2] for _, module in SECTIONS}
+    assert modules == machinery | declaring
+
+
+def test_defaults_are_values():
+    for option in options_by_key().values():
+        if option.default is not None:
+            assert option.parse(option.value_type.text(option.default)) == option.default, option
+
+
+def reads(tree: ast.AST) -> set[tuple[str, str]]:
+    """Module and name of the options that a source reads."""
+    modules, names, found = {}, {}, set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "penstock.common.options":
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "penstock.common.options."
+        ):
+            module = str(node.module).rpartition(".")[2]
+            names |= {alias.asname or alias.name: (module, alias.name) for alias in node.names}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Attribute) and node.attr == "read"):
+            continue
+        match node.value:
+            case ast.Name(id=name) if name in names:
+                found.add(names[name])
+            case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules:
+                found.add((modules[module], name))
+    return found
+
+
+def test_no_option_is_declared_and_never_read():
+    read = set().union(*map(reads, SOURCES.values()))
+    unread = [
+        f"{module.__name__.rpartition('.')[2]}.{name}"
+        for _, module in SECTIONS
+        for name, option in vars(module).items()
+        if option in options_of(module)
+        and not option.awaits
+        and (module.__name__.rpartition(".")[2], name) not in read
+    ]
+    assert unread == []
+
+
+def test_no_option_is_read_undeclared_and_messages_name_those_that_are():
+    """Outside of the declarations no text is a key of an option, or contains one of Flink's."""
+    found = []
+    for path, tree in SOURCES.items():
+        documentation = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+                continue
+            if id(node) in documentation:
+                continue
+            for key in KEY.findall(node.value):
+                declared = key in options_by_key()
+                prefix = key.endswith(".") and any(k.startswith(key) for k in options_by_key())
+                foreign = is_flink_key(key) and not declared
+                if foreign or ((declared or prefix) and node.value == key):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {key}")
+    assert found == []
+
+
+def test_native_messages_name_declared_options():
+    files = [
+        *(ROOT / "rust").glob("*/src/**/*.rs"),
+        *(path for kind in ("pyx", "pxd", "h") for path in (ROOT / "native").rglob(f"*.{kind}")),
+    ]
+    assert files
+    for path in files:
+        for key in KEY.findall(path.read_text()):
+            assert key in options_by_key() or not is_flink_key(key), (path, key)
+
+
+def test_the_page_of_options_is_current():
+    """Written by ``python -m penstock.common.options.table > docs/options.md``."""
+    assert (ROOT / "docs" / "options.md").read_text() == options_page()
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("security.ssl.internal.enable", "security.ssl.internal.enabled"),
+        ("parallelism", "parallelism.default"),
+        ("paralelism.default", "parallelism.default"),
+        ("taskmanager.numberoftaskslots", "taskmanager.numberOfTaskSlots"),
+        ("restart-strategy.fixed-delay.attempt", "restart-strategy.fixed-delay.attempts"),
+        ("my.own.setting", None),
+    ],
+)
+def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
+    assert nearest_key(key) == nearest
+    says = f"did you mean {nearest}" if nearest else "options.md"
+    with pytest.raises(ConfigurationError, match=f"{re.escape(repr(key))}.*{re.escape(says)}"):
+        execute({key: "true"})
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"io.tmp.dirs": "/no/such/folder"}, "io.tmp.dirs: there is no folder '/no/such/folder'"),
+        ({"io.tmp.dirs": "/tmp,/no/such"}, "'/no/such'"),
+        ({"state.backend.type": "rocksdb"}, "state.backend.type: .*no rocksdb state backend"),
+        ({"state.backend.type": "sqlite"}, "state.backend.type: 'sqlite': must be hashmap"),
+        ({"pipeline.max-parallelism": "32769"}, "pipeline.max-parallelism: .*1 to 32768"),
+        ({"parallelism.default": 0}, "parallelism.default: '0': .*from 1"),
+        ({"execution.runtime-mode": "fast"}, "execution.runtime-mode"),
+        ({"execution.target": "mars"}, "execution.target: 'mars'"),
+        ({"penstock.runtime": "java"}, "penstock.runtime: 'java'"),
+        ({"heartbeat.interval": "2 s", "heartbeat.timeout": "1 s"}, "must be shorter"),
+        ({"security.ssl.internal.enabled": "yes"}, "must be true or false"),
+        ({"taskmanager.memory.segment-size": "32 KiB"}, "memory size"),
+        ({"taskmanager.network.compression.codec": "ZSTD"}, "no zstd compression"),
+        ({"jobmanager.execution.failover-strategy": "regional"}, "region or full"),
+        ({"restart-strategy.exponential-delay.max-backoff": "1 ms"}, "must not be below"),
+        ({"execution.checkpointing.interval": "9 ms"}, "at least 10 ms"),
+        ({"execution.state-recovery.path": "file:///s"}, "savepoint"),
+        ({"execution.savepoint.path": "file:///s"}, "savepoint"),
+        ({"pipeline.jars": "file:///a.jar"}, "no Java classes"),
+        (
+            {
+                "taskmanager.network.memory.buffer-debloat.enabled": "true",
+                "taskmanager.memory.segment-size": "128",
+            },
+            "min-segment-size .*256 bytes",
+        ),
+    ],
+)
+def test_values_are_checked_before_anything_starts(no_cluster, options, says):
+    with pytest.raises(ConfigurationError, match=says):
+        execute(options)
+
+
+def test_the_environment_variable_names_a_known_target(no_cluster, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "mars")
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).print()
+    with pytest.raises(ConfigurationError, match="PENSTOCK_EXECUTION_TARGET: 'mars'"):
+        env.execute()
+
+
+def warnings_of(caplog, options) -> list[str]:
+    with caplog.at_level(logging.WARNING), pytest.raises(AssertionError, match="a target was"):
+        execute(options)
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, caplog):
+    keys = {
+        "taskmanager.memory.process.size": "1 gb",
+        "python.fn-execution.bundle.size": "1",
+        "pekko.ask.timeout": "1 s",
+        "metrics.reporter.mine.factory.class": "x",
+        "yarn.application.queue": "q",
+        "state.backend.rocksdb.block.blocksize": "4 kb",
+    }
+    assert warnings_of(caplog, keys) == [
+        f"options of Flink that mean nothing in penstock: {', '.join(sorted(keys))}"
+    ]
+
+
+def test_checkpoints_that_are_not_taken_are_said_so_once(no_cluster, caplog):
+    options = {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.mode": "EXACTLY_ONCE",
+        "execution.checkpointing.min-pause": "1 s",
+        "state.backend.changelog.enabled": "true",
+    }
+    assert warnings_of(caplog, options) == [
+        "penstock takes no checkpoints yet; without effect: execution.checkpointing.interval, "
+        "execution.checkpointing.min-pause, state.backend.changelog.enabled"
+    ]
+
+
+def test_options_of_spark_are_for_spark(no_cluster, caplog):
+    assert warnings_of(caplog, {"spark.executor.cores": "2"}) == [
+        "options of Spark without effect on target local: spark.executor.cores"
+    ]
+
+
+def test_what_penstock_has_is_no_reason_to_warn(no_cluster, caplog):
+    assert warnings_of(caplog, {"pipeline.global-job-parameters": "a:b"}) == []
+
+
+def test_a_configuration_of_its_own_takes_any_key():
+    configuration = Configuration()
+    configuration.set_string("my.own.setting", "x").set_integer("security.ssl.internal.enable", 1)
+    assert configuration.get_string("my.own.setting", None) == "x"
+
+
+@pytest.mark.parametrize("value", ["null", "[1]", "{}"])
+def test_the_process_configuration_holds_plain_values(monkeypatch, value):
+    monkeypatch.setenv("PENSTOCK_CONFIGURATION", f'{{"parallelism.default": {value}}}')
+    with pytest.raises(ConfigurationError, match=r"parallelism\.default"):
+        StreamExecutionEnvironment.get_execution_environment()
