@@ -84,6 +84,10 @@ class AuthenticationError(PenstockError):
     """A peer could not prove that it holds the job's token."""
 
 
+class DependencyError(PenstockError):
+    """Code or a file that the job needs cannot be had on a worker; names it, and what to do."""
+
+
 class SerializationError(PenstockError, ValueError):
     """A value does not fit its declared type; names value, type and position."""
 

@@ -1,18 +1,59 @@
 """Gives penstock's modules the name ``pyflink``, for programs that must stay unmodified.
 
 An import of ``pyflink.X`` yields the very module object ``penstock.X``, so that a class is the
-same class under both names.
+same class under both names.  What PyFlink has and penstock has not is an ImportError that says so.
 """
+
+from __future__ import annotations
 
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.util
+import os
 import sys
-from collections.abc import Sequence
-from types import ModuleType
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-_ALIAS = "pyflink"
-_PACKAGE = "penstock"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+PYFLINK_VERSION: Final = "2.3.0"
+"""Of the PyFlink whose API penstock has."""
+
+ALIAS_PATH: Final = str(Path(__file__).parent / "pyflink_path")
+"""The folder that makes ``import pyflink`` mean penstock where it is on the module search path."""
+
+_ALIAS: Final = "pyflink"
+_PACKAGE: Final = "penstock"
+_OWN: Final = Path(ALIAS_PATH, _ALIAS)
+
+_NO_JVM: Final = "it talks to a JVM, and penstock has none"
+_ABSENT: Final = {
+    "table": "the Table API and SQL are not part of penstock: use pyflink.datastream",
+    "ml": "Flink ML is not part of penstock: use a Python library inside of functions",
+    "java_gateway": _NO_JVM,
+    "serializers": "penstock's codecs follow from the declared types: see pyflink.common.Types",
+    "fn_execution": (
+        "it is the inside of PyFlink's workers; what functions may use is in "
+        "pyflink.datastream.functions, pyflink.datastream.state and pyflink.metrics"
+    ),
+    "shell": "penstock has no shell of its own: use python -i or a notebook",
+    "find_flink_home": "there is no Flink distribution: options are in a config.yaml",
+    "pyflink_gateway_server": _NO_JVM,
+    "pyflink_callback_server": _NO_JVM,
+    "gen_protos": "penstock has no protocol buffers",
+    "util.java_utils": _NO_JVM,
+    "util.exceptions": (
+        "a user function's exception reaches the caller as itself, and penstock's own are in "
+        "penstock.errors"
+    ),
+    "util": "PyFlink's own helpers are not part of penstock",
+    "testing": "PyFlink's own test cases are not part of penstock: see penstock.testing",
+    "examples": "PyFlink's examples are not part of penstock",
+}
+"""Why a module, and everything below it, is not there."""
 
 
 class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -24,12 +65,30 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         path: Sequence[str] | None,  # noqa: ARG002
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != _ALIAS and not fullname.startswith(_ALIAS + "."):
+        if fullname == _ALIAS:
+            return importlib.util.spec_from_file_location(fullname, _OWN / "__init__.py")
+        if not fullname.startswith(_ALIAS + "."):
             return None
+        name = fullname.removeprefix(_ALIAS + ".")
+        own = _OWN / f"{name}.py"
+        if own.is_file():
+            return importlib.util.spec_from_file_location(fullname, own)
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module(_PACKAGE + spec.name.removeprefix(_ALIAS))
+        name = spec.name.removeprefix(_ALIAS + ".")
+        wanted = f"{_PACKAGE}.{name}"
+        _check_not_absent(name)
+        try:
+            module = importlib.import_module(wanted)
+        except ModuleNotFoundError as error:
+            if error.name != wanted:
+                raise
+            raise ModuleNotFoundError(
+                f"{spec.name} is not part of penstock (its pyflink is the DataStream API of "
+                f"PyFlink {PYFLINK_VERSION})",
+                name=spec.name,
+            ) from None
         spec.loader_state = module.__spec__
         return module
 
@@ -39,14 +98,34 @@ class _AliasFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = module.__spec__.loader_state
 
 
+def _check_not_absent(name: str) -> None:
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        reason = _ABSENT.get(".".join(parts[:end]))
+        if reason is not None:
+            raise ModuleNotFoundError(
+                f"{_ALIAS}.{name} is not part of penstock: {reason}", name=f"{_ALIAS}.{name}"
+            )
+
+
 def install() -> None:
-    """Makes ``import pyflink`` mean penstock in this process.
+    """Makes ``import pyflink`` mean penstock in this process and in those that it starts.
 
     Raises:
         RuntimeError: the real PyFlink was imported already.
     """
+    if is_installed():
+        return
     present = sys.modules.get(_ALIAS)
-    if present is not None and not getattr(present, "__name__", "").startswith(_PACKAGE):
+    if present is not None and Path(str(present.__file__)).parent != _OWN:
         raise RuntimeError("pyflink is already imported; install the alias before importing it")
-    if not any(isinstance(finder, _AliasFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AliasFinder())
+    sys.meta_path.insert(0, _AliasFinder())
+    # Also for processes that the program starts, such as those of multiprocessing.
+    known = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if ALIAS_PATH not in known:
+        os.environ["PYTHONPATH"] = os.pathsep.join([ALIAS_PATH, *known])
+
+
+def is_installed() -> bool:
+    """Whether ``import pyflink`` means penstock in this process."""
+    return any(isinstance(finder, _AliasFinder) for finder in sys.meta_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
@@ -10,6 +9,16 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options import pipeline, user_code
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
+from penstock.dependencies.declarations import (
+    cached_file,
+    cached_files_option,
+    declared_archives,
+    declared_cached_files,
+    python_archive,
+    python_executable,
+    python_file,
+    python_requirements,
+)
 from penstock.errors import InvalidProgramError
 from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings, SlotSharingGroupResources
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
@@ -21,7 +30,6 @@ from penstock.graph.transformations import (
 )
 
 if TYPE_CHECKING:
-    from penstock.common.options.option import Option
     from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.graph.job_graph import JobGraph
@@ -37,7 +45,6 @@ class JobBuilder:
         self._operators: list[PhysicalTransformation] = []
         self._side_outputs: dict[tuple[int, str], OutputTag] = {}
         self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
-        self._cached_files: dict[str, tuple[str, bool]] = {}
 
     def add(self, operator: PhysicalTransformation) -> None:
         """Adds an operator; sources come with the operators that read them."""
@@ -70,21 +77,61 @@ class JobBuilder:
         Raises:
             InvalidProgramError: The file does not exist, or the name is taken by another.
         """
-        if not Path(file_path).exists():
-            raise InvalidProgramError(f"register_cached_file: there is no file {file_path!r}")
-        known = self._cached_files.setdefault(name, (file_path, executable))
-        if known != (file_path, executable):
-            raise InvalidProgramError(f"a cached file {name!r} is registered already: {known[0]!r}")
-        entries = (
-            f"name:{key},path:{path},executable:{str(flag).lower()}"
-            for key, (path, flag) in self._cached_files.items()
-        )
-        user_code.CACHED_FILES.write(self._configuration, tuple(entries))
+        file = cached_file(name, file_path, executable, "register_cached_file")
+        known = declared_cached_files(self._configuration)
+        for other in known:
+            if other.name == name and other != file:
+                raise InvalidProgramError(
+                    f"register_cached_file: {name!r} is registered already: {str(other.path)!r}"
+                )
+        files = tuple(dict.fromkeys((*known, file)))
+        user_code.CACHED_FILES.write(self._configuration, cached_files_option(files))
 
-    def add_path(self, option: Option[str], path: str) -> None:
-        """Appends to a comma-separated list of paths in the configuration."""
-        known = option.read(self._configuration)
-        option.write(self._configuration, f"{known},{path}" if known else path)
+    def add_python_file(self, file_path: str) -> None:
+        """Puts a path before those that are on the workers' module search path already.
+
+        Raises:
+            InvalidProgramError: It does not exist, or nothing can be imported from it.
+        """
+        path = str(python_file(file_path, "add_python_file"))
+        known = user_code.FILES.read(self._configuration)
+        user_code.FILES.write(self._configuration, f"{path},{known}" if known else path)
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None) -> None:
+        """Notes an archive to unpack.
+
+        Raises:
+            InvalidProgramError: It is none, or another one has its folder.
+        """
+        archive = python_archive(archive_path, target_dir, "add_python_archive")
+        for other in declared_archives(self._configuration):
+            if other.target == archive.target and other != archive:
+                raise InvalidProgramError(
+                    f"add_python_archive: {str(other.path)!r} is unpacked to {other.target!r} "
+                    "already; give another target_dir"
+                )
+        known = user_code.ARCHIVES.read(self._configuration)
+        entry = f"{archive.path}#{archive.target}"
+        user_code.ARCHIVES.write(self._configuration, f"{known},{entry}" if known else entry)
+
+    def set_python_requirements(self, file_path: str, packages: str | None) -> None:
+        """Notes the requirements file.
+
+        Raises:
+            InvalidProgramError: It or the folder does not exist.
+        """
+        found = python_requirements(file_path, packages, "set_python_requirements")
+        entry = str(found.file) if found.packages is None else f"{found.file}#{found.packages}"
+        user_code.REQUIREMENTS.write(self._configuration, entry)
+
+    def set_python_executable(self, path: str) -> None:
+        """Notes the workers' interpreter.
+
+        Raises:
+            InvalidProgramError: It is no text.
+        """
+        found = python_executable(path, "set_python_executable")
+        user_code.EXECUTABLE.write(self._configuration, found)
 
     def job_graph(
         self,

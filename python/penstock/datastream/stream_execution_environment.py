@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
-from penstock.common.options import checkpointing, pipeline, state, user_code
+from penstock.common.options import checkpointing, pipeline, state
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.collection_elements import encoded_elements
@@ -184,7 +184,15 @@ class StreamExecutionEnvironment:
         return self
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
-        """Distributes a file to the workers under a name.
+        """Ships a file or folder to the workers, where functions find it under a name.
+
+        A function asks for it with ``context.get_distributed_cache().get_file(name)``, where
+        ``context`` is the RuntimeContext of its ``open``.
+
+        Args:
+            file_path: A path of this machine, also as a ``file:`` URI; read when the job starts.
+            name: The name.
+            executable: Whether it may be executed on the workers.
 
         Raises:
             InvalidProgramError: The file does not exist, or the name is taken by another.
@@ -192,26 +200,62 @@ class StreamExecutionEnvironment:
         self._job.register_cached_file(file_path, name, executable=executable)
 
     def add_python_file(self, file_path: str) -> None:
-        """Puts a file or folder on the workers' module search path."""
-        self._job.add_path(user_code.FILES, file_path)
+        """Ships Python code to the workers, first on their module search path.
+
+        Args:
+            file_path: A module (``.py``), a packed package (``.zip``, ``.whl``, ``.egg``), which
+                is unpacked, or a folder: the modules in it are importable and, if it has an
+                ``__init__.py``, also the folder itself by its name.
+
+        Raises:
+            InvalidProgramError: It does not exist, or nothing can be imported from it.
+        """
+        self._job.add_python_file(file_path)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Unpacks an archive in the workers' working directory."""
-        entry = archive_path if target_dir is None else f"{archive_path}#{target_dir}"
-        self._job.add_path(user_code.ARCHIVES, entry)
+        """Ships an archive to the workers and unpacks it below their working directory.
+
+        The working directory is then one of the job's own, so that ``open("target_dir/file")``
+        reads what is in the archive.
+
+        Args:
+            archive_path: A zip (``.zip``, ``.jar``, ``.whl``, ``.egg``) or tar (``.tar``,
+                ``.tar.gz``, ``.tgz``, ``.tar.bz2``, ``.tar.xz``).
+            target_dir: The folder; the archive's name when None.
+
+        Raises:
+            InvalidProgramError: It does not exist, is no archive, or the folder is taken.
+        """
+        self._job.add_python_archive(archive_path, target_dir)
 
     def set_python_requirements(
         self, requirements_file_path: str, requirements_cache_dir: str | None = None
     ) -> None:
-        """Names the packages that the workers need."""
-        entry = requirements_file_path
-        if requirements_cache_dir is not None:
-            entry += f"#{requirements_cache_dir}"
-        user_code.REQUIREMENTS.write(self._configuration, entry)
+        """Has the packages of a requirements file installed for the workers, by pip.
+
+        They go to a folder of the job, before the packages of the interpreter.
+
+        Args:
+            requirements_file_path: The requirements file.
+            requirements_cache_dir: A folder that has the packages, which is shipped with it; then
+                no index is asked.
+
+        Raises:
+            InvalidProgramError: The file or the folder does not exist.
+        """
+        self._job.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Sets the interpreter of the workers."""
-        user_code.EXECUTABLE.write(self._configuration, python_exec)
+        """Sets the interpreter of the workers; it needs this penstock and this Python version.
+
+        Args:
+            python_exec: An absolute path on the workers, a name on their PATH, or a path inside
+                of an archive of `add_python_archive`, such as ``env.zip/bin/python``.
+
+        Raises:
+            InvalidProgramError: It is no text, or empty.
+        """
+        self._job.set_python_executable(python_exec)
 
     def add_jars(self, *jars_path: str) -> NoReturn:  # noqa: ARG002
         """Refused: workers load no Java classes."""

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
+from penstock.jobmaster.blob_server import BlobServer
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
@@ -64,6 +65,7 @@ class Dispatcher:
         launch_extras: Mapping[str, object] | None = None,
     ) -> None:
         self.settings = settings = ClusterSettings.from_configuration(configuration)
+        self.blobs = BlobServer(settings.temp_dirs)
         self.collect = CollectService()
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
@@ -82,6 +84,7 @@ class Dispatcher:
         self._server.register(messages.ROLE_CONTROL, self._serve_control)
         self._server.register(messages.ROLE_HEARTBEAT, self._serve_heartbeat)
         self._server.register(messages.ROLE_COLLECT, self.collect.serve)
+        self._server.register(messages.ROLE_BLOB, self.blobs.serve)
         self._heartbeats = HeartbeatManager(
             settings.heartbeat_interval_ms / 1000,
             settings.heartbeat_timeout_ms / 1000,
@@ -96,6 +99,10 @@ class Dispatcher:
             self._launch_specification,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
         )
+
+    def add_launch_extras(self, extras: Mapping[str, object]) -> None:
+        """Adds entries to the launch specification of workers that are started from now on."""
+        self._launch_extras.update(extras)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -175,6 +182,7 @@ class Dispatcher:
             steps.callback(self._close_connections)
             steps.callback(self._heartbeats.close)
             steps.callback(self._server.close)
+            steps.callback(self.blobs.close)
             steps.callback(self._driver.stop, self.settings.shutdown_grace_ms / 1000)
             steps.callback(self._main_thread.call, self._end_jobs, CALL_TIMEOUT_S)
 

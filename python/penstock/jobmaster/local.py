@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
+from penstock.common.options import user_code
 from penstock.common.options.cluster import TARGET
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.local_driver import InProcessDriver, LocalDriver
@@ -12,6 +14,7 @@ from penstock.jobmaster.per_job_cluster import PerJobCluster
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from penstock.common.options.option import Option
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.resource_manager import DriverFactory
@@ -37,8 +40,26 @@ class LocalExecutor:
         Raises:
             ConfigurationError: an option of the cluster is malformed.
         """
-        cluster = PerJobCluster(configuration, driver_of(configuration))
+        factory = driver_of(configuration)
+        if factory is InProcessDriver:
+            _refuse_what_needs_a_process(configuration)
+        cluster = PerJobCluster(configuration, factory)
         return cluster.execute(job_graph, collect_ids)
+
+
+def _refuse_what_needs_a_process(configuration: Mapping[str, str]) -> None:
+    reasons: dict[Option[Any], str] = {
+        user_code.ARCHIVES: "workers unpack them to a working directory of their own",
+        user_code.REQUIREMENTS: "workers import them instead of the program's own packages",
+        user_code.EXECUTABLE: f"this process runs under {sys.executable}",
+    }
+    for option, reason in reasons.items():
+        value = option.read(configuration)
+        if value and value != sys.executable:
+            raise ConfigurationError(
+                f"{option.key} ({value}) cannot be had by the target in-process: {reason}; "
+                "use the target local"
+            )
 
 
 def driver_of(configuration: Mapping[str, str]) -> DriverFactory:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from penstock.errors import ConfigurationError
+from penstock.dependencies.worker_environment import SharedEnvironment
+from penstock.errors import ConfigurationError, DependencyError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.taskexecutor.worker_process import WorkerProcess
 
@@ -34,6 +37,7 @@ class LocalDriver:
         self._failures: list[str] = []
         self._granted = 0
         self._stopped = False
+        self._environment = SharedEnvironment()
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Starts the processes, each from a thread that lives as long as its process.
@@ -45,7 +49,7 @@ class LocalDriver:
             with self._lock:
                 if self._stopped:
                     return
-                worker = _WorkerHost(spec, self._started, self._ended)
+                worker = _WorkerHost(spec, self._environment, self._started, self._ended)
                 self._workers.append(worker)
             worker.start()
 
@@ -74,6 +78,7 @@ class LocalDriver:
         for worker in workers:
             if not worker.join(KILL_TIMEOUT_S):
                 logger.error("%s cannot be killed", worker)
+        self._environment.close()
 
     def kill(self) -> None:
         """Kills all workers at once; their loss is reported as usual."""
@@ -102,10 +107,12 @@ class _WorkerHost:
     def __init__(
         self,
         spec: WorkerSpec,
+        environment: SharedEnvironment,
         on_started: Callable[[], None],
         on_ended: Callable[[_WorkerHost, WorkerExit], None],
     ) -> None:
         self._spec = spec
+        self._environment = environment
         self._on_started = on_started
         self._on_ended = on_ended
         self._lock = threading.Lock()
@@ -138,17 +145,21 @@ class _WorkerHost:
             end = self._host()
         except OSError as error:
             end = WorkerExit(self._spec.executor_id, None, None, str(error))
+        except DependencyError as error:
+            end = WorkerExit(self._spec.executor_id, None, None, str(error), hopeless=True)
         finally:
             self._on_ended(self, end)
 
     def _host(self) -> WorkerExit:
         executor_id = self._spec.executor_id
+        environment = self._environment.of(self._spec.launch)
         with self._lock:
             if self._killed:
                 return WorkerExit(executor_id, None, None, "stopped before its start")
             self._process = WorkerProcess(
                 self._spec.launch,
                 python_path=filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
+                environment=environment,
                 process_group=0,
             )
         self._on_started()
@@ -163,15 +174,16 @@ class InProcessDriver:
     def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
         self._on_exit = on_exit
         self._lock = threading.Lock()
-        self._workers: list[tuple[threading.Thread, TaskExecutor]] = []
+        self._threads: list[threading.Thread] = []
+        self._executors: list[TaskExecutor] = []
         self._failures: list[str] = []
         self._stopped = False
+        self._environment = SharedEnvironment()
+        self._python_path: list[str] = []
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Starts a thread for each worker."""
         from penstock.network import runtime
-        from penstock.taskexecutor.launch import LaunchSpec
-        from penstock.taskexecutor.task_executor import TaskExecutor
 
         for spec in requests:
             if spec.launch["runtime"] != runtime():
@@ -179,12 +191,13 @@ class InProcessDriver:
                     f"in one process there is one runtime: this one runs {runtime()!r}, "
                     f"penstock.runtime asks for {spec.launch['runtime']!r}; set PENSTOCK_RUNTIME"
                 )
-            executor = TaskExecutor(msgspec.convert(spec.launch, LaunchSpec))
             thread = threading.Thread(
-                target=self._run, args=(spec, executor), name=spec.executor_id, daemon=True
+                target=self._run, args=(spec,), name=spec.executor_id, daemon=True
             )
             with self._lock:
-                self._workers.append((thread, executor))
+                if self._stopped:
+                    return
+                self._threads.append(thread)
             thread.start()
 
     def places(self) -> None:
@@ -192,7 +205,7 @@ class InProcessDriver:
 
     def granted(self) -> int:
         """Threads that were started."""
-        return len(self._workers)
+        return len(self._threads)
 
     def failures(self) -> Sequence[str]:
         """How workers ended that were not told to."""
@@ -202,31 +215,56 @@ class InProcessDriver:
         """Ends the workers; user code that never returns keeps its daemon thread."""
         with self._lock:
             self._stopped = True
-            workers = list(self._workers)
-        for _, executor in workers:
+            executors, threads = list(self._executors), list(self._threads)
+        for executor in executors:
             executor.stop("the cluster is shutting down", clean=True)
         deadline_s = time.monotonic() + grace_s + KILL_TIMEOUT_S
-        for thread, _ in workers:
+        for thread in threads:
             thread.join(max(0.0, deadline_s - time.monotonic()))
             if thread.is_alive():
                 logger.error("%s did not end: its user code does not return", thread.name)
+        for entry in self._python_path:
+            with contextlib.suppress(ValueError):  # the program changed its path
+                sys.path.remove(entry)
+        self._environment.close()
 
     def kill(self) -> None:
         """Stops the workers; a thread cannot be killed."""
         with self._lock:
-            workers = list(self._workers)
-        for _, executor in workers:
+            executors = list(self._executors)
+        for executor in executors:
             executor.stop("killed")
 
-    def _run(self, spec: WorkerSpec, executor: TaskExecutor) -> None:
+    def _run(self, spec: WorkerSpec) -> None:
         tail = ""
-        clean = False
+        clean = hopeless = False
         try:
-            clean = executor.run()
+            executor = self._executor(spec)
+            clean = executor is None or executor.run()
+        except DependencyError as error:
+            tail, hopeless = str(error), True
         except Exception as error:
             logger.exception("TaskExecutor %s failed", spec.executor_id)
             tail = f"{type(error).__name__}: {error}"
         if not self._stopped:
-            end = WorkerExit(spec.executor_id, os.getpid(), 0 if clean else 1, tail)
+            end = WorkerExit(spec.executor_id, os.getpid(), 0 if clean else 1, tail, hopeless)
             self._failures.append(f"{spec.executor_id}: {end}")
             self._on_exit(end)
+
+    def _executor(self, spec: WorkerSpec) -> TaskExecutor | None:
+        """The worker with the job's files around it; None when the cluster ends already."""
+        from penstock.taskexecutor.launch import LaunchSpec
+        from penstock.taskexecutor.task_executor import TaskExecutor
+
+        environment = self._environment.of(spec.launch)
+        # The worker holds the folder by this driver.
+        launch = environment.launch(spec.launch) | {"job_folder": None}
+        executor = TaskExecutor(msgspec.convert(launch, LaunchSpec))
+        with self._lock:
+            if self._stopped:
+                return None
+            if not self._python_path:
+                self._python_path = list(environment.python_path)
+                sys.path[:0] = self._python_path
+            self._executors.append(executor)
+        return executor

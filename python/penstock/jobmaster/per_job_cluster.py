@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import atexit
 import sys
+import sysconfig
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from penstock import pyflink_alias
+from penstock.common.options.user_code import SHIP_PROGRAM
+from penstock.dependencies.declarations import Dependencies
+from penstock.dependencies.program_folder import INSTALLED, program_files, program_folder
+from penstock.dependencies.staging import stage
+from penstock.dependencies.worker_environment import MANIFEST
 from penstock.jobmaster.dispatcher import Dispatcher
 
 if TYPE_CHECKING:
@@ -25,12 +34,31 @@ class PerJobCluster:
         self,
         configuration: Mapping[str, str],
         driver_factory: DriverFactory,
-        launch_extras: Mapping[str, object] | None = None,
+        *,
+        ship_program: bool = False,
     ) -> None:
-        extras: dict[str, object] = {"sys_path": module_search_path()}
-        self._dispatcher = Dispatcher(
-            configuration, driver_factory, extras | dict(launch_extras or {})
-        )
+        """Reads the configuration; nothing is started yet.
+
+        Args:
+            configuration: Options of the cluster, of its workers and of the job's code.
+            driver_factory: Makes what starts workers.
+            ship_program: Whether workers cannot see the program's folder, so that its modules
+                are sent to them.
+
+        Raises:
+            ConfigurationError: An option is malformed, or names a file that is not there.
+        """
+        self._dependencies = Dependencies.from_configuration(configuration)
+        program = program_folder()
+        self._program: tuple[Path, list[Path]] | None = None
+        if program is not None and ship_program and SHIP_PROGRAM.read(configuration):
+            self._program = (program, program_files(program))
+        extras: dict[str, object] = {
+            "sys_path": module_search_path(own=self._dependencies.executable is None),
+            "program_path": None if program is None else str(program),
+            "as_pyflink": pyflink_alias.is_installed(),
+        }
+        self._dispatcher = Dispatcher(configuration, driver_factory, extras)
         self._closer: threading.Thread | None = None
 
     def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobHandle:
@@ -38,6 +66,9 @@ class PerJobCluster:
         self._dispatcher.start()
         atexit.register(self.stop)
         try:
+            manifest = stage(self._dependencies, self._dispatcher.blobs.put, self._program)
+            if not manifest.is_empty:
+                self._dispatcher.add_launch_extras({MANIFEST: msgspec.to_builtins(manifest)})
             return self._dispatcher.submit(
                 job_graph, collect_ids, self._job_ended, self._interrupted
             )
@@ -71,6 +102,15 @@ class PerJobCluster:
         self._closer.start()
 
 
-def module_search_path() -> list[str]:
-    """Where workers find the modules that job code refers to: where this process finds them."""
-    return [str(Path(entry).absolute()) for entry in sys.path if Path(entry).exists()]
+def module_search_path(*, own: bool = True) -> list[str]:
+    """Where workers find the modules that job code refers to: where this process finds them.
+
+    Args:
+        own: Whether they run under this process's interpreter; another has its own library and
+            its own installed packages.
+    """
+    found = [Path(entry).absolute() for entry in sys.path if Path(entry).exists()]
+    installed = () if own else [sysconfig.get_path(name) for name in INSTALLED]
+    return [
+        str(path) for path in found if not any(path.is_relative_to(folder) for folder in installed)
+    ]

@@ -50,12 +50,16 @@ class WorkerSpec:
 
 @dataclass(frozen=True)
 class WorkerExit:
-    """The end of a worker, as its host saw it."""
+    """The end of a worker, as its host saw it.
+
+    ``hopeless`` says that another one would end in the same way.
+    """
 
     executor_id: str
     pid: int | None
     exit_code: int | None
     log_tail: str = ""
+    hopeless: bool = False
 
     def __str__(self) -> str:
         how = "could not be started" if self.pid is None else f"process {self.pid} ended"
@@ -66,6 +70,8 @@ class WorkerExit:
                 else f" with exit code {self.exit_code}"
             )
         tail = self.log_tail.strip()
+        if self.hopeless:
+            return f"{how}: {tail}"
         return how + (f"; the end of its log:\n{tail}" if tail else "; its log is empty")
 
 
@@ -281,7 +287,7 @@ class ResourceManager:
         if spec_id is None or exit.executor_id in self.executors:
             return
         self._starting.pop(spec_id)
-        self._start_failures += 1
+        self._start_failures += MAX_START_FAILURES if exit.hopeless else 1
         logger.warning("TaskExecutor %s did not register: %s", exit.executor_id, exit)
         if self._start_failures < MAX_START_FAILURES:
             self._serve()

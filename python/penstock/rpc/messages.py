@@ -30,6 +30,7 @@ ACCUMULATOR_EXTENSION = 1
 ROLE_CONTROL = "taskexecutor"
 ROLE_HEARTBEAT = "heartbeat"
 ROLE_COLLECT = "collect"
+ROLE_BLOB = "blob"
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -407,6 +408,25 @@ class CollectFinished(Message, frozen=True):
     """This subtask has no more results."""
 
 
+class GetBlob(Message, frozen=True):
+    """Asks for the bytes with a SHA-256 digest, in hexadecimal."""
+
+    digest: str
+
+
+class BlobChunk(Message, frozen=True):
+    """A piece of the blob asked for; pieces arrive in order, the last one is marked."""
+
+    data: bytes
+    last: bool
+
+
+class BlobRefused(Message, frozen=True):
+    """The blob cannot be had; ``reason`` says why."""
+
+    reason: str
+
+
 ToDriver = (
     RegisterTaskExecutor
     | OfferSlots
@@ -447,6 +467,7 @@ ToCoordinator = (
 )
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 FromCollector = CollectHello | CollectBatch | CollectFinished
+FromBlobServer = BlobChunk | BlobRefused
 
 M = TypeVar("M")
 
@@ -497,6 +518,16 @@ def collector_decoder() -> MessageDecoder[CollectAccepted]:
 def heartbeat_decoder() -> MessageDecoder[HeartbeatHello]:
     """Decoder of the first frame of a heartbeat connection."""
     return MessageDecoder(HeartbeatHello)
+
+
+def blob_server_decoder() -> MessageDecoder[GetBlob]:
+    """Decoder of what the driver receives on a blob connection."""
+    return MessageDecoder(GetBlob)
+
+
+def blob_client_decoder() -> MessageDecoder[FromBlobServer]:
+    """Decoder of what a worker's host receives on a blob connection."""
+    return MessageDecoder(FromBlobServer)
 
 
 def code_chunks(code_id: str, code: bytes) -> list[CodeChunk]:

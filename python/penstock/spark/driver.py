@@ -136,6 +136,10 @@ class SparkDriver:
 
     @staticmethod
     def _exit_of(spec: WorkerSpec, rows: Sequence[dict[str, Any]]) -> WorkerExit:
+        if rows and rows[-1]["state"] == "refused":
+            return WorkerExit(
+                rows[-1]["executor_id"], None, None, rows[-1]["log_tail"], hopeless=True
+            )
         if not rows or rows[-1]["state"] != "ended":
             return WorkerExit(spec.executor_id, None, None, "Spark lost the executor that ran it")
         last = rows[-1]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.common.options.cluster import BIND_HOST
 from penstock.jobmaster.per_job_cluster import PerJobCluster
 from penstock.spark.driver import SparkDriver
-from penstock.spark.session import control_address, spark_context
+from penstock.spark.session import control_address, is_local, spark_context
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
@@ -37,6 +37,8 @@ class SparkExecutor:
             atexit.register(context.stop)
         defaults = {BIND_HOST.key: control_address(context)}
         cluster = PerJobCluster(
-            defaults | dict(configuration), lambda on_exit: SparkDriver(context, on_exit)
+            defaults | dict(configuration),
+            lambda on_exit: SparkDriver(context, on_exit),
+            ship_program=not is_local(context.getConf().get("spark.master")),
         )
         return cluster.execute(job_graph, collect_ids)

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.dependencies.worker_environment import worker_environment
+from penstock.errors import DependencyError
 from penstock.taskexecutor.worker_process import WorkerProcess
 
 _STATUS_INTERVAL_S = 5.0
@@ -40,7 +42,9 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     Yields:
         ``{"executor_id", "pid", "state": "running"}`` every few seconds, then
-        ``{"executor_id", "pid", "state": "ended", "exit_code", "log_tail"}``.
+        ``{"executor_id", "pid", "state": "ended", "exit_code", "log_tail"}``; or once
+        ``{"executor_id", "pid", "state": "refused", "log_tail"}`` when the job's files cannot be
+        had here.
     """
     if _attempt_number() > 0:
         # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss by
@@ -57,8 +61,16 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         specification["temp_dirs"] = [path for path in local_dirs.split(",") if path]
     # What Spark put on this worker's path (--py-files, archives) is for the job's code too.
     specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
-    with WorkerProcess(specification) as worker:
-        row = {"executor_id": executor_id, "pid": worker.pid}
-        while (exit_code := worker.wait(_STATUS_INTERVAL_S)) is None:
-            yield row | {"state": "running"}
+    try:
+        environment = worker_environment(specification)
+    except DependencyError as error:
+        yield {"executor_id": executor_id, "pid": None, "state": "refused", "log_tail": str(error)}
+        return
+    try:
+        with WorkerProcess(specification, environment=environment) as worker:
+            row = {"executor_id": executor_id, "pid": worker.pid}
+            while (exit_code := worker.wait(_STATUS_INTERVAL_S)) is None:
+                yield row | {"state": "running"}
+    finally:
+        environment.leave()
     yield row | {"state": "ended", "exit_code": exit_code, "log_tail": worker.log_tail}

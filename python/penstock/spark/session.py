@@ -54,7 +54,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         if key.startswith("spark."):
             conf.set(key, value)
     conf.setIfMissing("spark.master", "local[*]")
-    if _is_local(conf.get("spark.master")):
+    if is_local(conf.get("spark.master")):
         conf.setIfMissing("spark.driver.extraJavaOptions", _LOCAL_JVM_OPTIONS)
         conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
     return SparkContext.getOrCreate(conf), True
@@ -62,12 +62,12 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
 
 def control_address(context: "SparkContext") -> str:
     """The driver's address that Spark's executors can reach: where the job's control port binds."""
-    if _is_local(context.getConf().get("spark.master")):
+    if is_local(context.getConf().get("spark.master")):
         return "127.0.0.1"
     return str(context.getConf().get("spark.driver.host"))
 
 
-def _is_local(master: str | None) -> bool:
+def is_local(master: str | None) -> bool:
     """Whether driver and executors are one JVM."""
     name = master or ""
     return name.startswith("local") and not name.startswith("local-cluster")

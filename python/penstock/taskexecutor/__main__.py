@@ -14,9 +14,11 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.common.options.cluster import LOG_LEVEL
+from penstock.dependencies.job_folder import JobFolder
 from penstock.taskexecutor.launch import LaunchSpec, extend_sys_path, read_launch_spec
 
 if TYPE_CHECKING:
@@ -38,7 +40,9 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     launch = read_launch_spec(sys.stdin.buffer)
     os.environ["PENSTOCK_RUNTIME"] = launch.runtime
-    extend_sys_path(launch.sys_path)
+    extend_sys_path(launch.sys_path, launch.program_path)
+    # Held so that the folder goes with the last who needs it, if the host is killed.
+    folder = None if launch.job_folder is None else JobFolder(Path(launch.job_folder))
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)
@@ -51,10 +55,15 @@ def main() -> int:
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
 
+    def leave() -> None:
+        if folder is not None:
+            folder.leave()
+
     def end(reason: str) -> None:
         executor.stop(reason)
         # User code that holds on must not keep the process: cleaning up has this long.
         time.sleep(END_TIMEOUT_S)
+        leave()
         os._exit(EXIT_LOST_DRIVER)
 
     def terminated(_number: int, _frame: FrameType | None) -> None:
@@ -67,6 +76,7 @@ def main() -> int:
     except BaseException:
         traceback.print_exc()
         code = EXIT_FAILED
+    leave()
     sys.stdout.flush()
     sys.stderr.flush()
     # An ordinary exit would wait for threads that are stuck in user code, or fail over the one

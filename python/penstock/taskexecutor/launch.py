@@ -27,6 +27,11 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         epoch: incarnation of this executor id; an older one is refused at registration.
         sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.
         temp_dirs: where temporary directories may be made; the system's default when empty.
+        program_path: the folder of the program's own modules; first on ``sys.path``, as it is in
+            the program itself.
+        cached_files: where functions find the job's cached files, by name.
+        job_folder: the folder on this host that the job's workers share, if there is one.
+        as_pyflink: whether ``import pyflink`` means penstock.
     """
 
     driver: tuple[str, int]
@@ -40,6 +45,10 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     config: dict[str, str] = {}
     sys_path: tuple[str, ...] = ()
     temp_dirs: tuple[str, ...] = ()
+    program_path: str | None = None
+    cached_files: dict[str, str] = {}
+    job_folder: str | None = None
+    as_pyflink: bool = False
 
     def encode(self) -> bytes:
         """Returns the line, newline included."""
@@ -77,7 +86,12 @@ def read_launch_spec(stream: BinaryIO) -> LaunchSpec:
         raise ConfigurationError(f"the launch line is not valid: {error}") from None
 
 
-def extend_sys_path(entries: tuple[str, ...]) -> None:
-    """Appends the driver's module search path, keeping this interpreter's own first."""
+def extend_sys_path(entries: tuple[str, ...], program_path: str | None = None) -> None:
+    """Puts the program's folder first and appends the rest of the driver's module search path.
+
+    Between them are what was shipped for the job and this interpreter's own modules.
+    """
+    if program_path is not None:
+        sys.path.insert(0, program_path)
     known = set(sys.path)
     sys.path.extend(entry for entry in entries if entry not in known)

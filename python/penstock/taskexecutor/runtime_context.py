@@ -11,6 +11,7 @@ from penstock.common.accumulators import (
     IntCounter,
     LongCounter,
 )
+from penstock.common.distributed_cache import DistributedCache
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.function_state import FunctionOperatorStateStore
@@ -69,6 +70,10 @@ class StreamingRuntimeContext(RuntimeContext):
     def get_job_parameter(self, key: str, default_value: str) -> str:
         """A global job parameter, or the default."""
         return self.get_job_parameters().get(key, default_value)
+
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that the program registered with `register_cached_file`."""
+        return DistributedCache(self._operator.environment.cached_files)
 
     def get_metrics_group(self) -> OperatorMetricGroup:
         """Where the function registers its metrics."""

@@ -99,6 +99,7 @@ class Task:
         listener: TaskListener,
         *,
         temp_dir: str | None = None,
+        cached_files: Mapping[str, str] | None = None,
         cancellation_interval_s: float = 30.0,
         cancellation_timeout_s: float = 180.0,
     ) -> None:
@@ -110,6 +111,7 @@ class Task:
         self._open_collect_channel = open_collect_channel
         self._listener = listener
         self._temp_dir = temp_dir
+        self._cached_files = cached_files or {}
         self._cancellation_interval_s = cancellation_interval_s
         self._cancellation_timeout_s = cancellation_timeout_s
 
@@ -247,6 +249,7 @@ class Task:
             report_accumulators=self._report_accumulators,
             report_failure=self.fail_externally,
             temp_directory=self._make_temp_directory,
+            cached_files=self._cached_files,
             send_to_coordinator=lambda message: self._listener.task_message(self, message),
         )
         invokable = make_invokable(self._code, environment)

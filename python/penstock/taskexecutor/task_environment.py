@@ -32,6 +32,7 @@ class TaskEnvironment:
             `AccumulatorRegistry`, or numbers, strings, lists or dicts of them.
         temp_directory: makes (once) and returns a directory that is removed when the task ends.
         send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
+        cached_files: where the job's cached files are on this host, by name.
         report_failure: fails the task from a thread other than its own.
     """
 
@@ -53,4 +54,5 @@ class TaskEnvironment:
     report_failure: Callable[[BaseException], None]
     temp_directory: Callable[[], str]
     metrics: dict[str, Any] = field(default_factory=dict)
+    cached_files: Mapping[str, str] = field(default_factory=dict)
     send_to_coordinator: Callable[[ToCoordinator], None] = _no_coordinator

@@ -296,6 +296,7 @@ class TaskExecutor:
             self._open_collect_channel,
             self,
             temp_dir=temp_dirs[descriptor.subtask % len(temp_dirs)] if temp_dirs else None,
+            cached_files=self._launch.cached_files,
             cancellation_interval_s=cluster.CANCELLATION_INTERVAL.read(config) / 1000,
             cancellation_timeout_s=cluster.CANCELLATION_TIMEOUT.read(config) / 1000,
         )

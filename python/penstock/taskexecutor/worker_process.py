@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 import penstock
+from penstock.dependencies.worker_environment import WorkerEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -36,6 +37,7 @@ class WorkerProcess:
         launch: Mapping[str, Any],
         *,
         python_path: Iterable[str] = (),
+        environment: WorkerEnvironment | None = None,
         process_group: int | None = None,
     ) -> None:
         """Starts the process and gives it its launch line.
@@ -43,20 +45,29 @@ class WorkerProcess:
         Args:
             launch: The launch specification, see `penstock.taskexecutor.launch.LaunchSpec`.
             python_path: Where the process finds modules beside its interpreter's own and penstock.
+            environment: The job's code and files on this host.
             process_group: As of `subprocess.Popen`.
 
         Raises:
             OSError: The process could not be started.
         """
-        line = json.dumps(launch).encode() + b"\n"
-        root = str(Path(penstock.__file__).parent.parent)
+        given = environment or WorkerEnvironment()
+        line = json.dumps(given.launch(launch)).encode() + b"\n"
+        folder = Path(penstock.__file__).parent
+        # Another interpreter has a penstock of its own.
+        own = [str(folder.parent)] if given.interpreter is None else []
+        alias = [str(folder / "pyflink_path")] if launch.get("as_pyflink") else []
+        paths = [*given.python_path, *alias, *own, *python_path]
+        scripts = [*given.scripts, os.environ.get("PATH", os.defpath)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "penstock.taskexecutor"],
+            [given.interpreter or sys.executable, "-m", "penstock.taskexecutor"],
             stdin=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            cwd=given.working_directory,
             env=os.environ
             | {
-                "PYTHONPATH": os.pathsep.join(dict.fromkeys([root, *python_path])),
+                "PATH": os.pathsep.join(scripts),
+                "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
                 "PENSTOCK_RUNTIME": str(launch["runtime"]),
             },
             process_group=process_group,

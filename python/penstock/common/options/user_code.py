@@ -3,16 +3,13 @@
 from typing import Final
 
 from penstock.common.options.option import Option
-from penstock.common.options.value_types import ListType, TextType
-
-_NOT_SHIPPED: Final = "workers do not get the program's dependencies yet"
+from penstock.common.options.value_types import BooleanType, ListType, TextType
 
 CACHED_FILES: Final = Option(
     "pipeline.cached-files",
     ListType(),
     (),
     "files for the workers, as `name:n,path:p;…`; set by `register_cached_file`",
-    awaits=_NOT_SHIPPED,
 )
 FILES: Final = Option(
     "python.files",
@@ -20,26 +17,30 @@ FILES: Final = Option(
     "",
     "files and folders for the workers' module search path, separated by commas; set by "
     "`add_python_file`",
-    awaits=_NOT_SHIPPED,
 )
 ARCHIVES: Final = Option(
     "python.archives",
     TextType(),
     "",
-    "archives for the workers' working directory, separated by commas; set by `add_python_archive`",
-    awaits=_NOT_SHIPPED,
+    "archives to unpack in the workers' working directory, as `path#folder`, separated by commas; "
+    "set by `add_python_archive`",
 )
 REQUIREMENTS: Final[Option[str | None]] = Option(
     "python.requirements",
     TextType(),
     None,
-    "the packages that the workers need; set by `set_python_requirements`",
-    awaits=_NOT_SHIPPED,
+    "a requirements file, and after a `#` the folder of its packages; set by "
+    "`set_python_requirements`",
 )
 EXECUTABLE: Final[Option[str | None]] = Option(
     "python.executable",
     TextType(),
     None,
     "the interpreter of the workers; set by `set_python_executable`",
-    awaits=_NOT_SHIPPED,
+)
+SHIP_PROGRAM: Final = Option(
+    "penstock.ship-program-folder",
+    BooleanType(),
+    default=True,
+    meaning="whether the modules beside the program are sent to Spark executors on other hosts",
 )

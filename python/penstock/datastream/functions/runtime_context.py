@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         IntCounter,
         LongCounter,
     )
+    from penstock.common.distributed_cache import DistributedCache
     from penstock.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
@@ -88,6 +89,10 @@ class RuntimeContext(KeyedStateStore):
     @abstractmethod
     def get_operator_state_store(self) -> OperatorStateStore:
         """Gives access to state that belongs to no key (beyond PyFlink)."""
+
+    @abstractmethod
+    def get_distributed_cache(self) -> DistributedCache:
+        """The files that the program registered with `register_cached_file` (beyond PyFlink)."""
 
     @abstractmethod
     def add_accumulator(self, name: str, accumulator: Accumulator[Any, Any]) -> None:

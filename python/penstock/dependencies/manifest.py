@@ -1,0 +1,73 @@
+"""What a driver tells its workers' hosts of the code and files that they are to fetch."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class BlobKey(msgspec.Struct, frozen=True):
+    """Names bytes by their content.
+
+    Attributes:
+        digest: SHA-256, hexadecimal.
+        size: Bytes.
+    """
+
+    digest: str
+    size: int
+
+
+class ShippedPath(msgspec.Struct, frozen=True):
+    """A file or folder that becomes a path on a worker.
+
+    Attributes:
+        name: Its name there.
+        blob: Its bytes.
+        packing: ``none``, ``zip`` or ``tar``: how the blob becomes what is at the path.
+        executable: Whether it may be executed.
+    """
+
+    name: str
+    blob: BlobKey
+    packing: str = "none"
+    executable: bool = False
+
+
+class DependencyManifest(msgspec.Struct, frozen=True):
+    """Everything that the environment of a job's workers is made of.
+
+    Attributes:
+        job: Names the job's folder on each host; unguessable.
+        files: For the module search path, the first one first.
+        archives: To unpack into the working directory, each under its name.
+        requirements: A requirements file.
+        packages: The folder of the packages that it names.
+        executable: The interpreter; the host's own when None.
+        cached_files: By the name under which functions ask for them.
+        program: The folder of the program's own modules, for hosts that cannot see it.
+        python_version: Major and minor version of the Python that pickled the job's code.
+        penstock_version: Of the driver.
+    """
+
+    job: str
+    python_version: str
+    penstock_version: str
+    files: tuple[ShippedPath, ...] = ()
+    archives: tuple[ShippedPath, ...] = ()
+    requirements: ShippedPath | None = None
+    packages: ShippedPath | None = None
+    executable: str | None = None
+    cached_files: dict[str, ShippedPath] = {}
+    program: ShippedPath | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a worker needs nothing of it."""
+        return not (
+            self.files
+            or self.archives
+            or self.requirements
+            or self.executable
+            or self.cached_files
+            or self.program
+        )

@@ -1,0 +1,230 @@
+"""A worker host's side: the interpreter, folders and files that a manifest asks for.
+
+Called before a worker's process is started: its interpreter may come out of an archive.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.dependencies.interpreter import find_interpreter
+from penstock.dependencies.job_folder import JobFolder
+from penstock.dependencies.manifest import DependencyManifest, ShippedPath
+from penstock.dependencies.packing import unpack
+from penstock.dependencies.requirements import install_requirements
+from penstock.errors import CorruptStreamError, DependencyError
+from penstock.rpc.blob_client import BlobClient
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MANIFEST = "dependencies"
+"""The entry of a launch specification that is for the host and not for the worker."""
+
+
+@dataclass(frozen=True)
+class WorkerEnvironment:
+    """What a worker's process is started with.
+
+    Attributes:
+        interpreter: None when it is the host's own.
+        python_path: Goes before everything else on the module search path.
+        program_path: The program's own folder, as it is on this host.
+        working_directory: None when it is the host's own.
+        scripts: Goes before everything else on the PATH.
+        cached_files: The paths of the cached files by name.
+        folder: Where all of it is; None when nothing is needed.
+    """
+
+    interpreter: str | None = None
+    python_path: tuple[str, ...] = ()
+    program_path: str | None = None
+    working_directory: str | None = None
+    scripts: tuple[str, ...] = ()
+    cached_files: dict[str, str] = field(default_factory=dict)
+    folder: JobFolder | None = None
+
+    def launch(self, specification: Mapping[str, Any]) -> dict[str, Any]:
+        """The launch specification of a worker in this environment."""
+        result = {key: value for key, value in specification.items() if key != MANIFEST}
+        result["cached_files"] = self.cached_files
+        if self.folder is not None:
+            result["job_folder"] = str(self.folder.path)
+        if self.program_path is not None:  # on this host
+            result["program_path"] = self.program_path
+        return result
+
+    def leave(self) -> None:
+        """The worker has ended; its files are removed with the last worker's of the host."""
+        if self.folder is not None:
+            self.folder.leave()
+
+    def remove(self) -> None:
+        """All workers have ended: the files are removed."""
+        if self.folder is not None:
+            self.folder.remove()
+
+
+def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
+    """Fetches, unpacks and installs what the launch specification's manifest asks for.
+
+    Args:
+        specification: As the driver made it, with its temporary folders.
+
+    Raises:
+        DependencyError: Something cannot be had; names it.
+    """
+    value = specification.get(MANIFEST)
+    if value is None:
+        return WorkerEnvironment()
+    manifest = msgspec.convert(value, DependencyManifest)
+    if manifest.is_empty:
+        return WorkerEnvironment()
+    temp_dirs: Sequence[str] = specification.get("temp_dirs") or ()
+    parent = temp_dirs[0] if temp_dirs else tempfile.gettempdir()
+    try:
+        folder = JobFolder(Path(parent).absolute() / f"penstock-job-{manifest.job}")
+    except OSError as error:
+        raise DependencyError(f"the job's files have no place in {parent}: {error}") from error
+    try:
+        with folder.publishing():
+            host, port = specification["driver"]
+            token = bytes.fromhex(specification["token"])
+            with BlobClient((host, port), token) as blobs:
+                return _Preparation(manifest, folder, blobs).environment()
+    except (OSError, CorruptStreamError) as error:
+        folder.leave()
+        raise DependencyError(f"the job's files cannot be had: {error}") from error
+    except BaseException:
+        folder.leave()
+        raise
+
+
+class _Preparation:
+    """Publishes the parts of a manifest in a job's folder; what is there already stays."""
+
+    def __init__(self, manifest: DependencyManifest, folder: JobFolder, blobs: BlobClient) -> None:
+        self._manifest = manifest
+        self._folder = folder
+        self._blobs = blobs
+
+    def environment(self) -> WorkerEnvironment:
+        manifest = self._manifest
+        python_path: list[str] = []
+        for index, shipped in enumerate(manifest.files):
+            python_path += self._python_file(f"python-files/{index}", shipped)
+        working_directory = None
+        if manifest.archives:
+            for shipped in manifest.archives:
+                self._place(f"python-archives/{shipped.name}", shipped)
+            working_directory = self._folder.path / "python-archives"
+        interpreter = find_interpreter(manifest, working_directory)
+        scripts = []
+        if manifest.requirements is not None:
+            installed = self._requirements(interpreter, manifest.requirements)
+            python_path.append(str(installed))
+            scripts.append(str(installed / "bin"))
+        program = None
+        if manifest.program is not None:
+            program = str(self._place("program", manifest.program))
+        cached_files = {
+            name: str(self._place(f"cached-files/{index}/{_file_name(shipped)}", shipped))
+            for index, (name, shipped) in enumerate(manifest.cached_files.items())
+        }
+        shutil.rmtree(self._folder.path / "blobs", ignore_errors=True)
+        return WorkerEnvironment(
+            interpreter=None if interpreter == sys.executable else interpreter,
+            python_path=tuple(python_path),
+            program_path=program,
+            working_directory=None if working_directory is None else str(working_directory),
+            scripts=tuple(scripts),
+            cached_files=cached_files,
+            folder=self._folder,
+        )
+
+    def _python_file(self, place: str, shipped: ShippedPath) -> list[str]:
+        path = self._place(f"{place}/{_file_name(shipped)}", shipped)
+        if path.is_file():
+            return [str(path.parent)]
+        # A folder's content is importable, as in PyFlink; a package also by its own name.
+        by_name = [str(path.parent)] if (path / "__init__.py").is_file() else []
+        return [*by_name, str(path)]
+
+    def _requirements(self, interpreter: str, shipped: ShippedPath) -> Path:
+        packages = None
+        if self._manifest.packages is not None:
+            packages = self._place("packages", self._manifest.packages)
+        file = self._place(f"requirements-file/{_file_name(shipped)}", shipped)
+        return self._folder.publish(
+            "requirements", partial(install_requirements, interpreter, file, packages)
+        )
+
+    def _place(self, name: str, shipped: ShippedPath) -> Path:
+        """A shipped path at its place: whole, or an error."""
+
+        def build(part: Path) -> None:
+            blob = self._folder.publish(
+                f"blobs/{shipped.blob.digest}", partial(self._blobs.fetch, shipped.blob)
+            )
+            if shipped.packing != "none":
+                part.mkdir()
+                unpack(blob, shipped.packing, part)
+                return
+            # No link: two names of one content would share their permissions.
+            shutil.copyfile(blob, part)
+            part.chmod(0o700 if shipped.executable else 0o600)
+
+        try:
+            return self._folder.publish(name, build)
+        except DependencyError as error:
+            raise DependencyError(f"{shipped.name}: {error}") from error
+
+
+def _file_name(shipped: ShippedPath) -> str:
+    return os.path.basename(shipped.name)  # noqa: PTH119 (a name, not a path of this machine)
+
+
+class SharedEnvironment:
+    """The one environment of all workers that a driver of this machine starts."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: WorkerEnvironment | None = None
+        self._error: DependencyError | None = None
+        self._closed = False
+
+    def of(self, specification: Mapping[str, Any]) -> WorkerEnvironment:
+        """The environment; made when the first worker asks.
+
+        Raises:
+            DependencyError: Something of it cannot be had, or the cluster ends.
+        """
+        with self._lock:
+            if self._closed:
+                raise DependencyError("the cluster is shutting down")
+            if self._error is not None:
+                raise self._error
+            if self._made is None:
+                try:
+                    self._made = worker_environment(specification)
+                except DependencyError as error:
+                    self._error = error
+                    raise
+            return self._made
+
+    def close(self) -> None:
+        """All workers have ended: the files are removed."""
+        with self._lock:
+            self._closed = True
+            if self._made is not None:
+                self._made.remove()

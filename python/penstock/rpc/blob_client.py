@@ -1,0 +1,78 @@
+"""A worker's end of a blob connection: fetches files from the driver, named by their content."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Self
+
+from penstock.errors import DependencyError
+from penstock.rpc.client import dial
+from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.messages import (
+    ROLE_BLOB,
+    BlobRefused,
+    GetBlob,
+    blob_client_decoder,
+    encode_message,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.dependencies.manifest import BlobKey
+
+SILENCE_TIMEOUT_S = 60.0
+"""How long the driver may send nothing while a blob is on its way."""
+
+
+class BlobClient:
+    """One connection to the driver's `BlobServer`; used in a ``with`` statement.
+
+    Raises:
+        AuthenticationError: The driver refused the token.
+        OSError: The driver does not answer.
+    """
+
+    def __init__(self, address: tuple[str, int], token: bytes) -> None:
+        self._socket = dial(address, token, ROLE_BLOB)
+        self._socket.settimeout(SILENCE_TIMEOUT_S)
+        self._decoder = blob_client_decoder()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def fetch(self, key: BlobKey, path: Path) -> None:
+        """Writes the bytes of a blob to a new file.
+
+        Raises:
+            DependencyError: The driver has it no more, or other bytes came than were named.
+            CorruptStreamError: What came is no message.
+            OSError: The connection or the disk failed.
+        """
+        write_frame(self._socket, encode_message(GetBlob(key.digest)))
+        digest, size = hashlib.sha256(), 0
+        with path.open("xb") as file:
+            while True:
+                body = read_frame(self._socket)
+                if body is None:
+                    raise DependencyError(f"the driver closed the connection within {path.name}")
+                message = self._decoder.decode(body)
+                if isinstance(message, BlobRefused):
+                    raise DependencyError(f"the driver does not send {path.name}: {message.reason}")
+                size += len(message.data)
+                if size > key.size:
+                    raise DependencyError(
+                        f"{path.name} has {key.size} bytes, and the driver sent more"
+                    )
+                digest.update(message.data)
+                file.write(message.data)
+                if message.last:
+                    break
+        if size != key.size or digest.hexdigest() != key.digest:
+            raise DependencyError(
+                f"{path.name} was damaged on its way: {size} of {key.size} bytes came, with the "
+                f"SHA-256 {digest.hexdigest()}"
+            )

@@ -1,0 +1,84 @@
+"""A job's folder: what is in it is whole, and it goes with the last who uses it."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from penstock.dependencies.job_folder import JobFolder
+
+
+def test_the_last_one_removes_it(tmp_path):
+    path = tmp_path / "base" / "job"
+    first, second = JobFolder(path), JobFolder(path)
+    first.publish("a/b", lambda part: part.write_text("x"))
+    first.leave()
+    first.leave()
+    assert (path / "a" / "b").read_text() == "x"
+    second.leave()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_one_that_is_killed_does_not_keep_it(tmp_path):
+    """The kernel releases its lock."""
+    path = tmp_path / "job"
+    mine = JobFolder(path)
+    script = (
+        "import sys; from pathlib import Path; from penstock.dependencies.job_folder import "
+        "JobFolder; folder = JobFolder(Path(sys.argv[1])); print('in', flush=True); input()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        other.stdout.readline()
+        other.kill()
+    mine.leave()
+    assert not path.exists()
+
+
+def test_what_was_built_half_is_not_there(tmp_path):
+    """Not for this user, and not for one that comes later; the next one builds it."""
+    folder = JobFolder(tmp_path / "job")
+
+    def fails(part):
+        part.mkdir()
+        (part / "first").touch()
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        folder.publish("thing", fails)
+    assert not (folder.path / "thing").exists()
+    assert list((folder.path / ".parts").iterdir()) == []
+    folder.publish("thing", lambda part: part.write_text("whole"))
+    folder.publish("thing", fails)
+    assert (folder.path / "thing").read_text() == "whole"
+    folder.leave()
+
+
+def test_many_come_and_go_at_once(tmp_path):
+    """Each finds what it published or what another did, and nothing is left."""
+    built, seen = [], []
+
+    def use(number):
+        for _ in range(20):
+            folder = JobFolder(tmp_path / "job")
+            with folder.publishing():
+                path = folder.publish("thing", lambda part: part.write_text(built.append(1) or "x"))
+            seen.append(path.read_text())
+            folder.leave()
+
+    threads = [threading.Thread(target=use, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["x"] * 160
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_can_be_removed_under_those_who_are_dead(tmp_path):
+    first, second = JobFolder(tmp_path / "job"), JobFolder(tmp_path / "job")
+    first.remove()
+    assert list(tmp_path.iterdir()) == []
+    second.leave()
+    first.leave()
