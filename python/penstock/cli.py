@@ -48,7 +48,8 @@ def _parse_option(text: str) -> tuple[str, str]:
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
 @click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
 @click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program.")
-@click.argument("program", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m.")
+@click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
     target: str,
@@ -56,10 +57,13 @@ def run(
     parallelism: int | None,
     options: tuple[str, ...],
     as_pyflink: bool,
-    program: Path,
+    module: bool,
+    program: str,
     arguments: tuple[str, ...],
 ) -> None:
     """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM."""
+    if not module and not Path(program).is_file():
+        raise click.BadParameter(f"there is no file {program!r}", param_hint="PROGRAM")
     if master is not None and target != "spark":
         raise click.UsageError(f"--master is for --target spark; the target is {target}")
     configuration = dict(_parse_option(option) for option in options)
@@ -77,9 +81,13 @@ def run(
         from penstock.pyflink_alias import install
 
         install()
-    sys.argv = [str(program), *arguments]
-    sys.path.insert(0, str(program.resolve().parent))
-    runpy.run_path(str(program), run_name="__main__")
+    sys.argv = [program, *arguments]
+    if module:
+        sys.path.insert(0, str(Path.cwd()))
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(program).resolve().parent))
+        runpy.run_path(program, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -125,5 +125,12 @@ __getattr__, __dir__ = lazy_exports(
         "RowKind": "types",
         "AssignerWithPeriodicWatermarksWrapper": "watermark_strategy",
         "WatermarkStrategy": "watermark_strategy",
+        # Where programs of older PyFlink import them from.
+        "AvroRowDeserializationSchema": "penstock.datastream.formats.avro",
+        "AvroRowSerializationSchema": "penstock.datastream.formats.avro",
+        "CsvRowDeserializationSchema": "penstock.datastream.formats.csv",
+        "CsvRowSerializationSchema": "penstock.datastream.formats.csv",
+        "JsonRowDeserializationSchema": "penstock.datastream.formats.json",
+        "JsonRowSerializationSchema": "penstock.datastream.formats.json",
     },
 )

@@ -6,13 +6,15 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from penstock.metrics import metricbase
+
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
 
 _DISTRIBUTION_WINDOW = 2048
 
 
-class Counter:
+class Counter(metricbase.Counter):
     """A number that is counted up and down."""
 
     def __init__(self) -> None:
@@ -32,7 +34,7 @@ class Counter:
         return self._count
 
 
-class Meter:
+class Meter(metricbase.Meter):
     """Events, and how many per second there were lately."""
 
     def __init__(self, time_span_in_seconds: int = 60) -> None:
@@ -61,7 +63,7 @@ class Meter:
         return (self._count - count) / elapsed if elapsed > 0 else 0.0
 
 
-class Distribution:
+class Distribution(metricbase.Distribution):
     """Integer values of which count, sum, extremes and recent values are kept."""
 
     def __init__(self) -> None:
@@ -81,7 +83,7 @@ class Distribution:
         self.recent.append(value)
 
 
-class OperatorMetricGroup:
+class OperatorMetricGroup(metricbase.MetricGroup):
     """A scope of metrics; every metric is published under its dotted name."""
 
     def __init__(self, registry: MutableMapping[str, Any], scope: tuple[str, ...]) -> None:

@@ -160,5 +160,16 @@ __getattr__, __dir__ = lazy_exports(
         "Window": "windows",
         "long_to_int_with_bit_mixing": "windows",
         "mod_inverse": "windows",
+        # Where PyFlink's module of that name has them, too.
+        "OutputTag": "penstock.datastream",
+        "ReduceFunction": "penstock.datastream.functions",
+        "ReducingState": "penstock.datastream.state",
+        "ReducingStateDescriptor": "penstock.datastream.state",
+        "RuntimeContext": "penstock.datastream.functions",
+        "StateDescriptor": "penstock.datastream.state",
+        "Time": "penstock.common",
+        "TypeSerializer": "penstock.common",
+        "Types": "penstock.common",
+        "ValueStateDescriptor": "penstock.datastream.state",
     },
 )

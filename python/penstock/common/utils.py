@@ -1,0 +1,19 @@
+"""PyFlink's wrapper of Java objects, which penstock refuses by name."""
+
+from typing import Any
+
+from penstock.common.jvm import requires_jvm
+
+__all__ = ["JavaObjectWrapper"]
+
+
+class JavaObjectWrapper:
+    """Refused: there are no Java objects to wrap."""
+
+    def __init__(self, j_object: Any) -> None:  # noqa: ARG002
+        """Refuses.
+
+        Raises:
+            JvmOnlyError: Always.
+        """
+        requires_jvm("JavaObjectWrapper", "write the class in Python")

@@ -1,0 +1,75 @@
+"""The classes of metrics, for annotations and tests of kind; the runtime makes the objects."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Counter", "Distribution", "Meter", "Metric", "MetricGroup"]
+
+
+class Metric(ABC):  # noqa: B024 (PyFlink's, which has no methods either)
+    """What can be registered under a name."""
+
+
+class Counter(Metric):
+    """A number that is counted up and down."""
+
+    @abstractmethod
+    def inc(self, n: int = 1) -> None:
+        """Counts up."""
+
+    @abstractmethod
+    def dec(self, n: int = 1) -> None:
+        """Counts down."""
+
+    @abstractmethod
+    def get_count(self) -> int:
+        """The number."""
+
+
+class Meter(Metric):
+    """Events, and how many per second there were lately."""
+
+    @abstractmethod
+    def mark_event(self, value: int = 1) -> None:
+        """Counts events."""
+
+    @abstractmethod
+    def get_count(self) -> int:
+        """The number of events."""
+
+
+class Distribution(Metric):
+    """Statistics of integer values."""
+
+    @abstractmethod
+    def update(self, value: int) -> None:
+        """Notes a value."""
+
+
+class MetricGroup(ABC):
+    """A named container of metrics and of groups below it."""
+
+    @abstractmethod
+    def add_group(self, name: str, extra: str | None = None) -> MetricGroup:
+        """A group below this one; with ``extra`` a pair of key and value."""
+
+    @abstractmethod
+    def counter(self, name: str) -> Counter:
+        """Registers a counter."""
+
+    @abstractmethod
+    def gauge(self, name: str, obj: Callable[[], int]) -> None:
+        """Registers a function that gives the current value."""
+
+    @abstractmethod
+    def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
+        """Registers a meter whose rate is the mean over that time."""
+
+    @abstractmethod
+    def distribution(self, name: str) -> Distribution:
+        """Registers a distribution."""
