@@ -1,5 +1,6 @@
 """Small programs for tests on Spark: ``python programs.py NAME MASTER [ARGUMENT]``."""
 
+import base64
 import collections
 import os
 import signal
@@ -114,6 +115,63 @@ def runs_until_interrupted(env, folder):
     marker = Path(folder, "running")
     endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
     env.execute()
+
+
+def keeps_secrets(env, folder):
+    """While a job runs, neither its token nor its key lies in a file, nor did in a removed one."""
+    from penstock.jobmaster import dispatcher
+
+    secrets = []
+    new_token, new_certificate = dispatcher.new_token, dispatcher.new_job_certificate
+
+    def recorded_token():
+        secrets.append(new_token())
+        return secrets[-1]
+
+    def recorded_certificate():
+        made = new_certificate()
+        secrets.append(made.private_key)
+        return made
+
+    dispatcher.new_token, dispatcher.new_job_certificate = recorded_token, recorded_certificate
+    found, looked_at = [], []
+
+    def look(path):
+        looked_at.append(path)
+        content = Path(path).read_bytes()
+        found.extend(path for secret in secrets if any(t in content for t in traces(secret)))
+
+    unlink = os.unlink
+
+    def look_and_unlink(path, **options):
+        if not options and os.path.isfile(path):
+            look(path)
+        unlink(path, **options)
+
+    os.unlink = look_and_unlink
+    marker = Path(folder, "running")
+    os.mkfifo(marker)
+    endless(env).map(touching(marker), Types.LONG()).filter(lambda number: False).print()
+    client = env.execute_async()
+    marker.read_text()
+    import pyspark
+
+    work = Path(pyspark.__file__).parent / "work" / pyspark.SparkContext.getOrCreate().applicationId
+    for root in (Path(os.environ["TMPDIR"]), work):
+        for path in root.rglob("*"):
+            if path.is_file():
+                look(path)
+    client.cancel().result()
+    print(len(secrets), "secrets,", len(looked_at) > 0, found)
+
+
+def traces(secret):
+    """What a secret may look like in a file: its bytes, and in hexadecimal and base 64."""
+    yield from (secret, secret.hex().encode(), secret.hex().upper().encode())
+    for skipped in range(3):
+        # Where it does not begin with a group of its own, it is found from the next one on.
+        whole = secret[skipped : skipped + (len(secret) - skipped) // 3 * 3]
+        yield from (base64.b64encode(whole), base64.urlsafe_b64encode(whole))
 
 
 def cancels(env, folder):

@@ -33,14 +33,7 @@ def run_program(
             signal of Ctrl-C.
         environment: What is added to the environment.
     """
-    process = subprocess.Popen(
-        [sys.executable, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-        start_new_session=True,
-    )
+    process = start_program(arguments, **environment)
     if interrupt_after is not None:
         interrupt_after.read_text()
         os.killpg(process.pid, signal.SIGINT)
@@ -52,6 +45,18 @@ def run_program(
         raise AssertionError(f"no end within {LIMIT_S} s\n{out}\n{err}") from None
     assert_nothing_left(process.pid)
     return Outcome(process.returncode, out, err)
+
+
+def start_program(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
+    """Starts ``python ARGUMENTS`` in its own session."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
 
 
 def assert_nothing_left(session_leader: int) -> None:

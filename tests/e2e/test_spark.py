@@ -3,12 +3,13 @@
 import collections
 import os
 import re
+import signal
 import sys
 import venv
 from pathlib import Path
 
 import pytest
-from e2e.running import ROOT, Outcome, run_program
+from e2e.running import ROOT, Outcome, assert_nothing_left, run_program, start_program
 
 # Starting Spark takes minutes on a machine that is busy with something else.
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
@@ -106,6 +107,48 @@ def test_killed_worker_fails_the_job(master: str, tmp_path: Path) -> None:
     outcome = program("loses_a_worker", master, tmp_path)
     assert outcome.code != 0
     assert "TaskExecutorLostError" in outcome.err
+
+
+@pytest.mark.parametrize("master", MASTERS)
+def test_secrets_are_in_no_file(master: str, tmp_path: Path) -> None:
+    """Neither token nor TLS key reach a disk, of the driver or of the executors."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    options = ["security.ssl.internal.enabled=true"]
+    arguments = [PROGRAMS, "keeps_secrets", master, str(tmp_path), *options]
+    outcome = run_program(arguments, TMPDIR=str(temporary))
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-1] == "2 secrets, True []"
+    assert list(temporary.iterdir()) == []
+
+
+def test_tasks_that_spark_would_write_to_a_file_are_refused() -> None:
+    """Beyond a limit Spark sends the code of a task by way of a file."""
+    options = ["spark.broadcast.UDFCompressionThreshold=1000", "slot_request_timeout=10 s"]
+    outcome = program("collects", "local[2]", "", *options)
+    assert outcome.code != 0
+    assert "raise spark.broadcast.UDFCompressionThreshold" in outcome.err
+
+
+def test_temporary_folders_of_a_killed_spark(tmp_path: Path) -> None:
+    """The next start of Spark removes them, and leaves those of a running one alone."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    os.mkfifo(tmp_path / "running")
+    arguments = [PROGRAMS, "runs_until_interrupted", "local[2]", str(tmp_path)]
+    killed = start_program(arguments, TMPDIR=str(temporary))
+    (tmp_path / "running").read_text()
+    (left,) = temporary.glob("penstock-spark-*")
+    running = run_program([PROGRAMS, "collects", "local[2]", ""], TMPDIR=str(temporary))
+    assert running.code == 0, running.err
+    assert list(left.iterdir()) != []
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert_nothing_left(killed.pid)
+    assert list(left.iterdir()) != []
+    outcome = run_program([PROGRAMS, "collects", "local[2]", ""], TMPDIR=str(temporary))
+    assert outcome.code == 0, outcome.err
+    assert list(temporary.glob("penstock-spark-*")) == []
 
 
 def test_cancel(tmp_path: Path) -> None:

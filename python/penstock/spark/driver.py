@@ -12,8 +12,9 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import ConfigurationError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
-from penstock.spark.host import host_task_executor
+from penstock.spark.host import HostingTask
 from penstock.spark.places import task_places
 
 if TYPE_CHECKING:
@@ -23,11 +24,8 @@ logger = logging.getLogger(__name__)
 
 CANCEL_TIMEOUT_S = 10.0
 _LONGEST_SPARK_ERROR = 2000
-
-
-def _host_all(launches: Any) -> Any:
-    for launch in launches:
-        yield from host_task_executor(launch)
+_SIZE_OF_THE_REST = 4096
+"""More than the bytes that Spark adds to a task's code."""
 
 
 class SparkDriver:
@@ -111,7 +109,9 @@ class SparkDriver:
             self._context.setJobGroup(
                 group, f"penstock TaskExecutor {spec.executor_id}", interruptOnCancel=True
             )
-            rows = self._context.parallelize([dict(spec.launch)], 1).mapPartitions(_host_all)
+            task = HostingTask(spec.launch)
+            self._check_size(task)
+            rows = self._context.parallelize([0], 1).mapPartitions(task)
             end = self._exit_of(spec, rows.collect())
         except Exception as error:  # reported: whatever Spark raises ends this worker alone
             end = WorkerExit(spec.executor_id, None, None, self._explanation(str(error)))
@@ -123,6 +123,26 @@ class SparkDriver:
                     self._failures.append(f"{end.executor_id}: {end}")
             if not stopped:
                 self._on_exit(end)
+
+    def _check_size(self, task: HostingTask) -> None:
+        """Refuses a task whose code Spark would write to a file.
+
+        Raises:
+            ConfigurationError: it is too large.
+        """
+        jvm = self._context._jvm
+        assert jvm is not None
+        limit = int(jvm.PythonUtils.getBroadcastThreshold(self._context._jsc))
+        from pyspark.serializers import CloudPickleSerializer
+
+        pickled = CloudPickleSerializer().dumps(task)  # type: ignore[no-untyped-call]
+        size = len(pickled) + _SIZE_OF_THE_REST
+        if size > limit:
+            raise ConfigurationError(
+                f"what a worker has to know takes about {size} bytes; of more than {limit} Spark "
+                "would write a file, and the job's token in it: shorten the configuration or the "
+                "module search path, or raise spark.broadcast.UDFCompressionThreshold"
+            )
 
     def _explanation(self, spark_error: str) -> str:
         """The error that Spark raised, or what to do where the cause is known."""

@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.dependencies.worker_environment import worker_environment
@@ -74,3 +74,19 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     finally:
         environment.leave()
     yield row | {"state": "ended", "exit_code": exit_code, "log_tail": worker.log_tail}
+
+
+class HostingTask:
+    """What a Spark task does.
+
+    The launch specification is a part of the task's code: the elements of a collection, which it
+    could be too, are written to a file on their way into Spark, and the job's token with them.
+    """
+
+    def __init__(self, launch: Mapping[str, Any]) -> None:
+        self._launch = dict(launch)
+
+    def __call__(self, elements: object) -> Iterator[dict[str, Any]]:
+        """Hosts one TaskExecutor; the elements of the partition say nothing."""
+        del elements
+        return host_task_executor(self._launch)

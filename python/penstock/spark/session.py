@@ -3,12 +3,14 @@
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigurationError
+from penstock.spark.local_folder import make_local_folder, remove_left_folders
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
 
 # Spark's own start dominates a short job; what a data-plane host never needs is switched off.
 _EMBEDDED_DEFAULTS = {
@@ -57,7 +59,35 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
     if is_local(conf.get("spark.master")):
         conf.setIfMissing("spark.driver.extraJavaOptions", _LOCAL_JVM_OPTIONS)
         conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
-    return SparkContext.getOrCreate(conf), True
+    folder = _set_local_folder(conf)
+    context = SparkContext.getOrCreate(conf)
+    if folder is not None:
+        _remove_with_its_jvm(folder, context)
+    return context, True
+
+
+def _set_local_folder(conf: "SparkConf") -> Path | None:
+    """Puts the temporary files of a Spark on this machine into one folder, if nobody chose any."""
+    chosen = conf.contains("spark.local.dir") or "SPARK_LOCAL_DIRS" in os.environ
+    if chosen or not str(conf.get("spark.master")).startswith("local"):
+        return None
+    remove_left_folders()
+    folder = make_local_folder()
+    # Spark's own option, spark.local.dir, would have it warn, and not hold for libraries.
+    for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        options = conf.get(key, "") or ""
+        if "java.io.tmpdir" not in options:
+            conf.set(key, f'{options} "-Djava.io.tmpdir={folder}"'.lstrip())
+    return folder
+
+
+def _remove_with_its_jvm(folder: Path, context: "SparkContext") -> None:
+    """Has the JVM remove the folder when it ends, after what Spark removes of it by itself."""
+    jvm = context._jvm
+    assert jvm is not None
+    jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(
+        jvm.java.io.File(str(folder))
+    )
 
 
 def control_address(context: "SparkContext") -> str:

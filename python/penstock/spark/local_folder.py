@@ -1,0 +1,52 @@
+"""The folder for all temporary files of a Spark that is started here.
+
+Spark removes its files by itself, unless it is killed.  So they lie in one folder that the
+starting process has locked: a folder that nobody has locked is one that a killed Spark has left,
+and the next start removes it.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_PREFIX = "penstock-spark-"
+
+_locks: list[int] = []
+"""Descriptors of the folders of this process; they are locked as long as it lives."""
+
+
+def make_local_folder() -> Path:
+    """Makes a folder that is locked until this process ends.
+
+    Raises:
+        OSError: there is no place for temporary files.
+    """
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if folder.exists():
+            _locks.append(lock)
+            return folder
+        # Between its making and its locking another process took it for a left one.
+        os.close(lock)
+
+
+def remove_left_folders() -> None:
+    """Removes this user's folders whose processes have ended."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue  # removed meanwhile, or another user's
+        try:
+            if os.fstat(lock).st_uid == os.geteuid():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Its Spark may still be about to remove the same files.
+                shutil.rmtree(folder, ignore_errors=True)
+        except BlockingIOError:
+            continue  # in use
+        finally:
+            os.close(lock)
