@@ -1,4 +1,4 @@
-"""The running sum of a field: what was emitted stays as it was, whatever the fold does in place.
+"""The running sum of a field: what was emitted stays as it was.
 
 Goal: both runtimes emit the same sums; nobody who kept an element sees it change.
 Method: the operator of each runtime with a receiver that keeps all, some or none of its elements.
@@ -17,20 +17,17 @@ NO_TIMESTAMP = -(2**63)
 @pytest.fixture(params=RUNTIMES)
 def modules(request):
     """The field sum and the operator loop of a runtime."""
+    names = ("field_sum", "operator_loop", "keys")
     if request.param == "native":
-        return (
-            importlib.import_module("penstock._native.field_sum"),
-            importlib.import_module("penstock._native.operator_loop"),
-        )
-    return (
-        importlib.import_module("penstock.taskexecutor.field_sum"),
-        importlib.import_module("penstock.taskexecutor.operator_loop"),
-    )
+        packages = ["penstock._native"] * 3
+    else:
+        packages = ["penstock.taskexecutor", "penstock.taskexecutor", "penstock.network.pure"]
+    return [importlib.import_module(".".join(path)) for path in zip(packages, names, strict=True)]
 
 
 def sums(modules, values, position=1, keep=lambda element: True, table=None):
     """The kept elements, and copies of all of them made when they were emitted."""
-    field_sum, loop = modules
+    field_sum, loop, keys = modules
     kept, copies = [], []
 
     class Keep(loop.Output):
@@ -43,7 +40,10 @@ def sums(modules, values, position=1, keep=lambda element: True, table=None):
         raise AssertionError("only tuples come")
 
     operator = field_sum.SumFieldOperator(
-        position, fold, lambda value: value[0], 0, {} if table is None else table
+        position,
+        fold,
+        keys.KeyReader(lambda value: value[0], 0, str, None),
+        {} if table is None else table,
     )
     operator.setup(None, Keep())
     for value in values:
@@ -91,6 +91,27 @@ def test_anything_that_adds(modules, values, total):
     assert table == {"k": ("k", total)}
     gc.collect()
     assert table == {"k": ("k", total)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(0, -0.0), (-0.0, 0), (-0.0, -0.0), (0.0, -0.0), (True, 2), (2**70, -1)]
+)
+def test_it_adds_as_python_does(modules, first, second):
+    """Compiled, ``0 + -0.0`` must not be what Cython makes of it."""
+    kept, _ = sums(modules, [("a", first), ("a", second)])
+    assert repr(kept[1][1]) == repr(first + second)
+
+
+def test_what_was_hashed_stays_so(modules):
+    """An interpreter may keep the hash of a tuple, so no element is changed in place."""
+    hashes = {}
+
+    def keep(element):
+        hashes[hash(element)] = list(element)
+        return False
+
+    sums(modules, [("a", 1), ("a", 2), ("a", 3)], keep=keep)
+    assert {key: hash(tuple(value)) for key, value in hashes.items()} == {h: h for h in hashes}
 
 
 def test_field_that_is_not_there(modules):

@@ -56,6 +56,19 @@ def test_value(states, context, table):
     assert table.namespace(None) == {}
 
 
+def test_keys_of_a_map_are_those_of_a_dictionary_but_nan_is_one(states, context, table):
+    """As in PyFlink, save that there a NaN is found again only by the same object."""
+    state = states.HeapMapState(context, table)
+    for key in (1, 1.0, True, 0.0, -0.0, float("nan"), float("-nan"), (1, float("nan"))):
+        state.put(key, repr(key))
+    assert list(state.values()) == ["True", "-0.0", "nan", "(1, nan)"]
+    assert state.get(float("nan")) == "nan"
+    assert state.contains((1, float("nan")))
+    state.remove(float("nan"))
+    state.remove((1, float("nan")))
+    assert list(state.keys()) == [1, 0.0]
+
+
 def test_namespaces(states, context, table):
     state = states.HeapValueState(context, table)
     state.update("none")

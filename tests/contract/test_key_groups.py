@@ -220,10 +220,8 @@ def test_missing_arguments(make_selector, name, count, arguments):
         make_selector(name, count, **arguments)
 
 
-def by_key(make_selector, selector, declared=None):
-    return make_selector(
-        "KEY_GROUP", 4, key_selector=selector, key_hash=declared, max_parallelism=128
-    )
+def by_key(make_selector, selector):
+    return make_selector("KEY_GROUP", 4, key_selector=selector, max_parallelism=128)
 
 
 def def_field(t):

@@ -222,3 +222,57 @@ def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.split() == ["3", "5"]
+
+
+def nasty_keys() -> list[tuple[object, int]]:
+    """Pairs of key and group: what is one group is one key."""
+    nan = float("nan")
+    return [
+        (1, 0),
+        (1.0, 1),
+        (True, 2),
+        (nan, 3),
+        (-nan, 3),
+        (0.0, 4),
+        (-0.0, 5),
+        ([1, 2], 6),
+        ((1, nan), 7),
+        ((1.0, nan), 8),
+        ({"a": 1}, 9),
+        *[(float(number), 10 + number) for number in range(2, 20)],
+    ]
+
+
+def add_counts(left: tuple, right: tuple) -> tuple:
+    assert left[1] == right[1], (left, right)
+    return left[0], left[1], left[2] + right[2]
+
+
+def test_keys_are_the_same_at_every_parallelism(environment: MakeEnvironment) -> None:
+    elements = [(key, group, 1) for _ in range(3) for key, group in nasty_keys()]
+    expected = collections.Counter(group for _, group, _ in elements)
+    for parallelism, mode in ((1, "STREAMING"), (2, "STREAMING"), (3, "STREAMING"), (2, "BATCH")):
+        env = environment(parallelism, execution_runtime__mode=mode)
+        stream = env.from_collection(elements).rebalance().map(lambda element: element)
+        folded = stream.key_by(lambda element: element[0]).reduce(add_counts)
+        counts: collections.Counter[int] = collections.Counter()
+        with folded.execute_and_collect() as results:
+            for _, group, count in results:
+                counts[group] = max(counts[group], count)
+        assert counts == expected
+
+
+def test_keys_of_a_declared_field_are_the_same_at_every_parallelism(
+    environment: MakeEnvironment,
+) -> None:
+    """Integers in a field of doubles become doubles on the way; the sender sees integers."""
+    elements = [
+        (number if odd else float(number), number, 1) for number in range(20) for odd in (0, 1)
+    ]
+    declared = Types.TUPLE([Types.DOUBLE(), Types.INT(), Types.INT()])
+    for selector in (lambda element: element[0], lambda element: (element[0],)):
+        stream = environment(3).from_collection(elements)
+        typed = stream.map(lambda element: element, output_type=declared)
+        with typed.key_by(selector).sum(2).execute_and_collect() as results:
+            counts = [count for _, _, count in results]
+        assert collections.Counter(counts) == {1: 20, 2: 20}

@@ -4,6 +4,7 @@ cimport cython
 
 from libc.stdint cimport int32_t, uint64_t
 
+from penstock._native.codec cimport Codec
 from penstock._native.key_hash cimport HashKind
 
 cdef enum:
@@ -39,10 +40,15 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef object position_object
     cdef Py_ssize_t position        # of the field that is the key, or -1 to call key_selector
     cdef HashKind kind
+    cdef object exact               # the class of keys of the declared type
+    cdef int bits                   # of the integers that the type holds, 0 for no bound
+    cdef object convert             # gives a key of the declared type; None when all are
+    cdef Codec elements             # what it sends elements as, when that may change their key
     cdef int32_t max_parallelism
     cdef int32_t *channels          # of each key group
 
     cdef object key_of(self, object value)
+    cdef bint is_exact(self, object key) except -1
 
 
 @cython.final

@@ -4,13 +4,16 @@ import random
 
 from cpython.object cimport PyObject, PyObject_GetItem
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
+from penstock._native.codec cimport Codec
+from penstock._native.integers cimport ps_short_int
 from penstock._native.key_hash cimport hash_key, hash_kind, ps_murmur
 
 from penstock.graph.key_groups import operator_index
 from penstock.network.key_selection import field_of
+from penstock.network.key_types import UNDECLARED
 from penstock.network.pure.channel_selector import checked_channel, identity
 
 cdef extern from "Python.h":
@@ -74,12 +77,18 @@ cdef class ShuffleSelector(ChannelSelector):
 cdef class KeyGroupSelector(ChannelSelector):
     """KEY_GROUP: the subtask that owns the key group of the element's key."""
 
-    def __cinit__(self, int num_channels, key_selector, key_hash, int max_parallelism):
+    def __cinit__(
+        self, int num_channels, key_selector, key_type, int max_parallelism, Codec elements
+    ):
         cdef int group
         self.key_selector = key_selector
         self.position_object = field_of(key_selector)
         self.position = -1 if self.position_object is None else self.position_object
-        self.kind = hash_kind(key_hash)
+        self.kind = hash_kind(key_type.kind)
+        self.exact = key_type.exact
+        self.bits = key_type.bits
+        self.convert = key_type.convert
+        self.elements = elements
         self.max_parallelism = max_parallelism
         self.channels = <int32_t *>malloc(max_parallelism * sizeof(int32_t))
         if self.channels == NULL:
@@ -99,12 +108,34 @@ cdef class KeyGroupSelector(ChannelSelector):
             # Fails once more, now with the user's own line in the traceback.
             return self.key_selector(value)
 
+    cdef bint is_exact(self, object key) except -1:
+        """Whether a key is of the declared type already."""
+        cdef int64_t number
+        cdef int64_t limit
+        if type(key) is not self.exact:
+            return False
+        if self.bits == 0:
+            return True
+        if not ps_short_int(<PyObject *>key, &number):
+            return False
+        if self.bits == 64:
+            return True
+        limit = <int64_t>1 << (self.bits - 1)
+        return -limit <= number < limit
+
     cdef int choose(self, object value) except -2:
         cdef uint32_t hash = 0
+        cdef object key
+        if self.elements is not None and not self.elements.root.keeps(value):
+            # The receiver takes the key of what it gets, so the sender must.
+            value = self.elements.decode(self.elements.encode(value))
         if PyTuple_CheckExact(value) and 0 <= self.position < PyTuple_GET_SIZE(value):
-            hash_key(self.kind, <object>PyTuple_GET_ITEM(value, self.position), &hash)
+            key = <object>PyTuple_GET_ITEM(value, self.position)
         else:
-            hash_key(self.kind, self.key_of(value), &hash)
+            key = self.key_of(value)
+        if self.convert is not None and not self.is_exact(key):
+            key = self.convert(key)
+        hash_key(self.kind, key, &hash)
         return self.channels[ps_murmur(hash) % self.max_parallelism]
 
 
@@ -120,8 +151,8 @@ cdef class CustomSelector(ChannelSelector):
         return checked_channel(channel, self.num_channels)
 
 
-def make_selector(kind, int num_channels, *, key_selector=None, key_hash=None,
-                  int max_parallelism=0, function=None, int subtask_index=0):
+def make_selector(kind, int num_channels, *, key_selector=None, key_type=UNDECLARED,
+                  elements=None, int max_parallelism=0, function=None, int subtask_index=0):
     """The selector of a partitioner; arguments and errors as of the pure twin."""
     if num_channels < 1:
         raise ValueError(f"{num_channels} channels")
@@ -141,7 +172,7 @@ def make_selector(kind, int num_channels, *, key_selector=None, key_hash=None,
                 "KEY_GROUP needs a key selector and at least as many key groups as channels, "
                 f"not {max_parallelism} for {num_channels}"
             )
-        return KeyGroupSelector(num_channels, key_selector, key_hash, max_parallelism)
+        return KeyGroupSelector(num_channels, key_selector, key_type, max_parallelism, elements)
     if kind == "CUSTOM":
         if function is None:
             raise ValueError("CUSTOM needs a function")

@@ -2,7 +2,7 @@
 
 from cpython.list cimport PyList_Check, PyList_New
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE, PyTuple_New
+from cpython.tuple cimport PyTuple_Check, PyTuple_CheckExact, PyTuple_GET_SIZE, PyTuple_New
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
@@ -211,6 +211,27 @@ cdef inline int write_fields(FieldsNode node, Writer *writer, tuple values, int 
     return 0
 
 
+cdef bint keeps_fields(FieldsNode node, tuple values) except -1:
+    """Whether every field certainly comes back as it is."""
+    cdef PyObject *item
+    cdef Py_ssize_t i
+    if PyTuple_GET_SIZE(values) != node.count:
+        return False
+    for i in range(node.count):
+        item = PyTuple_GET_ITEM(values, i)
+        if item == Py_None:
+            continue
+        if node.kinds[i] == TEXT:
+            if not PyUnicode_CheckExact(item):
+                return False
+        elif node.kinds[i] != OTHER:
+            if not PyLong_CheckExact(item):
+                return False
+        elif not (<CodecNode>node.nodes[i]).keeps(<object>item):
+            return False
+    return True
+
+
 cdef class TupleNode(FieldsNode):
     """TUPLE: a tuple, list or Row of as many fields."""
 
@@ -240,6 +261,9 @@ cdef class TupleNode(FieldsNode):
             # The garbage collector would find that out later, and by then it costs more.
             PyObject_GC_UnTrack(<PyObject *>values)
         return values
+
+    cdef bint keeps(self, object value) except -1:
+        return PyTuple_CheckExact(value) and keeps_fields(self, <tuple>value)
 
 
 cdef class RowNode(FieldsNode):
@@ -288,6 +312,15 @@ cdef class RowNode(FieldsNode):
         PyObject_GenericSetAttr(row, "_values", values)
         PyObject_GenericSetAttr(row, "_row_kind", self.row_kinds[kind])
         return row
+
+    cdef bint keeps(self, object value) except -1:
+        cdef dict attributes
+        if type(value) is not Row:
+            return False
+        attributes = value.__dict__
+        if attributes.get("_fields") != self.field_names:
+            return False
+        return keeps_fields(self, tuple(attributes["_values"]))
 
 
 cdef class ListNode(CodecNode):

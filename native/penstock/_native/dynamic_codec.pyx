@@ -320,3 +320,6 @@ cdef class DynamicNode(CodecNode):
 
     cdef object decode_from(self, Reader *reader):
         return decode_dynamic(reader)
+
+    cdef bint keeps(self, object value) except -1:
+        return True

@@ -1,7 +1,6 @@
 # C declarations for python/penstock/taskexecutor/function_operators.py.
 
-cimport cython
-
+from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport FunctionOperator, StreamOperator
 
 
@@ -28,16 +27,13 @@ cdef class FusedOperator(StreamOperator):
 
 
 cdef class KeyedReduceOperator(FunctionOperator):
-    cdef public object key_selector
-    cdef public Py_ssize_t key_position
+    cdef public Keys keys
     cdef public dict table
 
-    @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)
 
 
 cdef class FinalReduceOperator(KeyedReduceOperator):
-    @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)
     cpdef process_watermark(self, long long timestamp)
 

@@ -2,6 +2,13 @@
 # penstock._native.heap_states.
 
 
+cimport cython
+
+
+@cython.locals(items=tuple)
+cpdef object map_key(object key)
+
+
 cdef class HeapState:
     cdef public object _context
     cdef public object _table

@@ -83,7 +83,9 @@ cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
     cdef double real
     if kind == HASH_ANY:
         return hash_any(key, hash)
-    if kind == HASH_LONG:
+    if key is None:
+        hash[0] = 0
+    elif kind == HASH_LONG:
         if type(key) is int and ps_short_int(<PyObject *>key, &number):
             hash[0] = ps_hash_long(number)
             return 0

@@ -2,6 +2,7 @@
 
 cimport cython
 
+from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport FunctionOperator, Output
 
 
@@ -30,9 +31,7 @@ cdef class ProcessOperator(FunctionOperator):
 
 
 cdef class KeyedProcessOperator(ProcessOperator):
-    cdef public object key_selector
-    cdef public Py_ssize_t key_position
+    cdef public Keys keys
     cdef public object state
 
-    @cython.locals(fields=tuple)
     cpdef process(self, object value, long long timestamp)

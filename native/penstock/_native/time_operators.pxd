@@ -2,6 +2,7 @@
 
 cimport cython
 
+from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport StreamOperator
 
 
@@ -20,13 +21,12 @@ cdef class TimestampsOperator(StreamOperator):
 cdef class TumblingWindowLoop(StreamOperator):
     cdef public long long size
     cdef public long long offset
-    cdef public object key_selector
-    cdef public Py_ssize_t key_position
+    cdef public Keys keys
     cdef public int keep
     cdef public object function
     cdef public object create_accumulator
     cdef public long long last_start
     cdef public dict last_contents
 
-    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=dict, fields=tuple)
+    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=dict)
     cpdef process(self, object value, long long timestamp)

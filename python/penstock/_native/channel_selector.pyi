@@ -3,6 +3,9 @@ from typing import Any, Self, final
 
 from typing_extensions import disjoint_base
 
+from penstock._native.codec import Codec
+from penstock.network.key_types import KeyType
+
 @disjoint_base
 class ChannelSelector:
     @property
@@ -32,7 +35,8 @@ def make_selector(
     num_channels: int,
     *,
     key_selector: Callable[[Any], Any] | None = None,
-    key_hash: str | None = None,
+    key_type: KeyType = ...,
+    elements: Codec | None = None,
     max_parallelism: int = 0,
     function: Callable[[Any, int], int] | None = None,
     subtask_index: int = 0,

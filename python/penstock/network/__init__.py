@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.network.pure.input_processor import StreamInputProcessor
     from penstock.network.pure.io_manager import IOManager
     from penstock.network.pure.key_hash import key_hash
+    from penstock.network.pure.keys import KeyReader, identity_of, key_of
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
     from penstock.network.pure.memory_segment import MemorySegment
     from penstock.network.pure.network_buffer_pool import NetworkBufferPool
@@ -44,6 +45,7 @@ __all__ = [
     "DeserializationResult",
     "IOManager",
     "InputGate",
+    "KeyReader",
     "LocalBufferPool",
     "MemorySegment",
     "MutableRecordReader",
@@ -59,7 +61,9 @@ __all__ = [
     "SpillingAdaptiveSpanningRecordDeserializer",
     "StreamInputProcessor",
     "codec_for",
+    "identity_of",
     "key_hash",
+    "key_of",
     "load",
     "make_selector",
     "runtime",
@@ -93,7 +97,10 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "RecordWriter": "penstock._native.record_writer",
         "ResultPartition": "penstock._core",
         "StreamInputProcessor": "penstock._native.input_processor",
+        "KeyReader": "penstock._native.keys",
+        "identity_of": "penstock._native.keys",
         "key_hash": "penstock._native.key_hash",
+        "key_of": "penstock._native.keys",
         "make_selector": "penstock._native.channel_selector",
     },
     "pure": _SHARED
@@ -109,7 +116,10 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "RecordWriter": "penstock.network.pure.record_writer",
         "ResultPartition": "penstock.network.pure.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",
+        "KeyReader": "penstock.network.pure.keys",
+        "identity_of": "penstock.network.pure.keys",
         "key_hash": "penstock.network.pure.key_hash",
+        "key_of": "penstock.network.pure.keys",
         "make_selector": "penstock.network.pure.channel_selector",
     },
 }

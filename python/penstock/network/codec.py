@@ -49,7 +49,12 @@ def codec_for(type_info: "TypeInformation | None") -> Codec:
     Raises:
         SerializationError: the type has no codec.
     """
-    return _codec_of(schema_of(type_info), runtime())
+    return codec_of(schema_of(type_info))
+
+
+def codec_of(schema: TypeSchema) -> Codec:
+    """The codec of a compiled type."""
+    return _codec_of(schema, runtime())
 
 
 @lru_cache(maxsize=1024)

@@ -15,6 +15,8 @@ from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # no
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from penstock.network.pure.keys import KeyReader
+
 
 class MapOperator(FunctionOperator):
     """One element for each element."""
@@ -120,8 +122,7 @@ class KeyedReduceOperator(FunctionOperator):
         self,
         user_function: Any,
         function: Callable[..., Any],
-        key_selector: Callable[[Any], Any],
-        key_position: int,
+        keys: KeyReader,
         table: dict[Any, Any],
     ) -> None:
         """Keeps the fold.
@@ -129,23 +130,17 @@ class KeyedReduceOperator(FunctionOperator):
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(fold, element)`` gives the next fold.
-            key_selector: Gives the hashable key of an element.
-            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            keys: Gives the keys of elements.
             table: Key to fold; owned by the keyed state backend.
         """
         FunctionOperator.__init__(self, user_function, function)
-        self.key_selector = key_selector
-        self.key_position = key_position
+        self.keys = keys
         self.table = table
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         try:
-            if self.key_position >= 0 and type(value) is tuple:
-                fields: tuple[Any, ...] = value
-                key = fields[self.key_position]
-            else:
-                key = self.key_selector(value)
+            key = self.keys.read(value)
             fold = self.table.get(key)
             if fold is not None:
                 value = self.function(fold, value)
@@ -162,11 +157,7 @@ class FinalReduceOperator(KeyedReduceOperator):
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Takes one element."""
         try:
-            if self.key_position >= 0 and type(value) is tuple:
-                fields: tuple[Any, ...] = value
-                key = fields[self.key_position]
-            else:
-                key = self.key_selector(value)
+            key = self.keys.read(value)
             fold = self.table.get(key)
             self.table[key] = value if fold is None else self.function(fold, value)
         except BaseException as error:

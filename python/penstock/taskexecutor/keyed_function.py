@@ -23,13 +23,16 @@ def keyed(
         user_function: What the user gave.
         function: What is called for each element.
     """
-    select = context.key_selector()
-    if select is None or not hasattr(user_function, "open"):
+    if not hasattr(user_function, "open"):
         return function
+    keys = context.key_reader()
+    if keys is None:
+        return function
+    read = keys.read
     state = context.keyed_state
 
     def with_key(value: Any) -> Any:
-        state.current_key = select(value)
+        state.current_key = read(value)
         return function(value)
 
     return with_key

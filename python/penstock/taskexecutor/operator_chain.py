@@ -11,7 +11,7 @@ from penstock import network
 from penstock.datastream.output_tag import OutputTag
 from penstock.network.codec import codec_for
 from penstock.network.events import Event, data_type_of, serialize_event
-from penstock.network.type_schema import schema_of
+from penstock.network.key_types import UNDECLARED, sent_key_type
 from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.loop import (
@@ -262,9 +262,14 @@ class OperatorChain:
         partition = self._environment.partitions[leaving.partition]
         spec, declared = leaving.partitioner, cast("Any", leaving.type)
         key_selector = function = None
+        key_type, elements = UNDECLARED, None
         if spec.key_selector is not None:
             context.open_with_operator(spec.key_selector)
-            key_selector, _ = key_selection(bound_function(spec.key_selector, "get_key"))
+            key_selector, position = key_selection(bound_function(spec.key_selector, "get_key"))
+            if spec.kind == "KEY_GROUP":
+                key_type, elements = sent_key_type(
+                    cast("Any", spec.key_type), declared, None if position < 0 else position
+                )
         if spec.function is not None:
             context.open_with_operator(spec.function)
             function = bound_function(spec.function, "partition")
@@ -272,7 +277,8 @@ class OperatorChain:
             spec.kind,
             partition.num_subpartitions,
             key_selector=key_selector,
-            key_hash=None if spec.key_type is None else schema_of(cast("Any", spec.key_type)).kind,
+            key_type=key_type,
+            elements=elements,
             max_parallelism=spec.max_parallelism,
             function=function,
             subtask_index=self._environment.subtask,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from penstock import network
 from penstock.common.options.state import BACKEND
 from penstock.graph.key_groups import key_group, key_group_range
-from penstock.network.type_schema import schema_of
+from penstock.network.key_types import key_type_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.processing_time import OperatorProcessingTime
 from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
@@ -17,7 +17,7 @@ from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 from penstock.taskexecutor.timers import InternalTimerService, Triggerable
-from penstock.taskexecutor.user_functions import bound_function
+from penstock.taskexecutor.user_functions import bound_function, key_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import OperatorConfig
     from penstock.graph.operators import OperatorDescriptor
     from penstock.network.events import Event
+    from penstock.network.key_types import KeyType
+    from penstock.network.pure.keys import KeyReader
     from penstock.taskexecutor.mailbox import Mailbox
     from penstock.taskexecutor.processing_time import ProcessingTimeService
     from penstock.taskexecutor.task_environment import TaskEnvironment
@@ -128,6 +130,28 @@ class OperatorContext:
         self.open_with_operator(selectors[input_number])
         return bound_function(selectors[input_number], "get_key")
 
+    def key_reader(self, input_number: int = 0) -> KeyReader | None:
+        """Gives the keys of the elements of an input as state holds them; None when not keyed."""
+        selector = self.key_selector(input_number)
+        if selector is None:
+            return None
+        key_type = self._key_type
+        return network.KeyReader(*key_selection(selector), key_type.plain, key_type.convert)
+
+    @cached_property
+    def _key_type(self) -> KeyType:
+        return key_type_of(cast("Any", self.config.key_type))
+
+    def identity_of(self, key: Any) -> Any:
+        """What stands for a key in state.
+
+        Raises:
+            SerializationError: It is not of the declared type, or cannot be serialised.
+        """
+        key_type = self._key_type
+        reader = network.KeyReader(lambda key: key, -1, key_type.plain, key_type.convert)
+        return reader.read(key)
+
     def with_descriptor(self, descriptor: OperatorDescriptor) -> OperatorContext:
         """A context of the same operator for a part of it that ``descriptor`` says."""
         return OperatorContext(
@@ -174,7 +198,7 @@ class OperatorContext:
         Raises:
             ValueError: The operator has fewer timer services than it had.
         """
-        self.keyed_state.restore(snapshot.keyed, self.key_groups)
+        self.keyed_state.restore(snapshot.keyed, self.key_groups, self.identity_of)
         self.operator_state.restore(
             {
                 "list": snapshot.lists,
@@ -188,12 +212,11 @@ class OperatorContext:
                 f"has {len(self.timer_services)}"
             )
         for service, timers in zip(self.timer_services, snapshot.timers, strict=False):
-            service.restore(timers, self.key_groups)
+            service.restore(timers, self.key_groups, self.identity_of)
 
     def _key_group_function(self) -> Callable[[Any], int]:
-        key_type, max_parallelism = self.config.key_type, self.environment.max_parallelism
-        kind = None if key_type is None else schema_of(cast("Any", key_type)).kind
-        hash_of = network.key_hash(kind)
+        max_parallelism = self.environment.max_parallelism
+        hash_of = network.key_hash(self._key_type.kind)
         return lambda key: key_group(hash_of(key), max_parallelism)
 
     def open_with_operator(self, helper: object) -> None:

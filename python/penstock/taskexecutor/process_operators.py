@@ -15,6 +15,8 @@ from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output  # noqa: TID2
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.network.pure.keys import KeyReader
+
 
 class ElementContext:
     """What process functions see of the current element; one object for all elements.
@@ -48,7 +50,7 @@ class KeyedElementContext(ElementContext):
 
     def get_current_key(self) -> Any:
         """The key of the element or timer."""
-        return self.state.current_key
+        return self.state.key
 
     def time_domain(self) -> Any:
         """The clock of the timer that fires."""
@@ -109,8 +111,7 @@ class KeyedProcessOperator(ProcessOperator):
         function: Callable[..., Any],
         element_context: ElementContext,
         tag_class: Any,
-        key_selector: Callable[[Any], Any],
-        key_position: int,
+        keys: KeyReader,
         state: Any,
     ) -> None:
         """Keeps the function.
@@ -120,23 +121,17 @@ class KeyedProcessOperator(ProcessOperator):
             function: ``function(element, context)`` gives an iterable or None.
             element_context: The context that it is called with.
             tag_class: A pair that starts with an instance of it goes to a side output.
-            key_selector: Gives the hashable key of an element.
-            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            keys: Gives the keys of elements.
             state: The keyed state backend, whose ``current_key`` is set.
         """
         ProcessOperator.__init__(self, user_function, function, element_context, tag_class)
-        self.key_selector = key_selector
-        self.key_position = key_position
+        self.keys = keys
         self.state = state
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         try:
-            if self.key_position >= 0 and type(value) is tuple:
-                fields: tuple[Any, ...] = value
-                self.state.current_key = fields[self.key_position]
-            else:
-                self.state.current_key = self.key_selector(value)
+            self.state.current_key = self.keys.read(value)
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from penstock.network.pure.keys import KeyReader
 
 
 class TimestampsOperator(StreamOperator):
@@ -76,8 +76,7 @@ class TumblingWindowLoop(StreamOperator):
         self,
         size: int,
         offset: int,
-        key_selector: Callable[[Any], Any],
-        key_position: int,
+        keys: KeyReader,
         keep: int,
         function: Any,
         create_accumulator: Any,
@@ -87,8 +86,7 @@ class TumblingWindowLoop(StreamOperator):
         Args:
             size: Size of the windows in ms.
             offset: How far they are shifted in ms.
-            key_selector: Gives the hashable key of an element.
-            key_position: The field that ``key_selector`` takes if it does nothing else, else -1.
+            keys: Gives the keys of elements.
             keep: ``KEEP_LIST``, ``KEEP_FOLD`` or ``KEEP_ACCUMULATOR``.
             function: ``function(fold, element)`` or ``function(element, accumulator)``.
             create_accumulator: Gives the accumulator of a new key.
@@ -96,8 +94,7 @@ class TumblingWindowLoop(StreamOperator):
         StreamOperator.__init__(self)
         self.size = size
         self.offset = offset
-        self.key_selector = key_selector
-        self.key_position = key_position
+        self.keys = keys
         self.keep = keep
         self.function = function
         self.create_accumulator = create_accumulator
@@ -128,11 +125,7 @@ class TumblingWindowLoop(StreamOperator):
                     return
                 self.last_start = start
                 self.last_contents = contents
-            if self.key_position >= 0 and type(value) is tuple:
-                fields: tuple[Any, ...] = value
-                key = fields[self.key_position]
-            else:
-                key = self.key_selector(value)
+            key = self.keys.read(value)
             kept = contents.get(key)
             if self.keep == 0:
                 if kept is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.network import key_of
 from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class KeyContext(Protocol):
 
 
 class TimerQueue:
-    """Timers in the order of their time; one per (time, key, namespace).
+    """Timers in the order of their time; one per (time, identity of the key, namespace).
 
     Timers of one time share a bucket, because operators register many keys for few times: a heap
     holds the distinct times, a dictionary the bucket of each.
@@ -178,17 +179,30 @@ class InternalTimerService:
         groups: dict[int, TimersOfGroup] = {}
         for domain, timers in self._domains:
             for timer in timers:
-                group = groups.setdefault(key_group_of(timer[1]), {"event": [], "processing": []})
-                group[domain].append(timer)
+                timestamp, identity, namespace = timer
+                key = key_of(identity)
+                group = groups.setdefault(key_group_of(key), {"event": [], "processing": []})
+                group[domain].append((timestamp, key, namespace))
         return groups
 
-    def restore(self, groups: dict[int, TimersOfGroup], key_groups: range) -> None:
-        """Adds the timers of those key groups that this subtask owns."""
+    def restore(
+        self,
+        groups: dict[int, TimersOfGroup],
+        key_groups: range,
+        identity_of: Callable[[Any], Any],
+    ) -> None:
+        """Adds the timers of those key groups that this subtask owns.
+
+        Args:
+            groups: From ``snapshot``.
+            key_groups: The groups that are here.
+            identity_of: Gives what stands for a key in state.
+        """
         for group in key_groups:
             if group in groups:
                 for domain, timers in self._domains:
-                    for timer in groups[group][domain]:
-                        timers.add(*timer)
+                    for timestamp, key, namespace in groups[group][domain]:
+                        timers.add(timestamp, identity_of(key), namespace)
         self._schedule()
 
     @property

@@ -125,7 +125,7 @@ def test_snapshot_is_restored_by_key_group(world):
         key: {"event": [(5, key, "w")], "processing": [(6, key, "w")]} for key in (1, 2)
     }
     other = InternalTimerService(world.keys, world.clock, world.target)
-    other.restore(snapshot, range(2, 3))
+    other.restore(snapshot, range(2, 3), lambda key: key)
     assert (other.num_event_timers, other.num_processing_timers) == (1, 1)
     other.advance_watermark(5)
     assert world.target.fired == [(5, 2, "w")]

@@ -1,13 +1,20 @@
 """Channel selectors in plain Python: which subpartition an element goes to."""
 
+from __future__ import annotations
+
 import operator
 import random
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, operator_index
-from penstock.network.pure.key_hash import key_hash as key_hash_of
+from penstock.network.key_types import UNDECLARED, KeyType, exactness
+from penstock.network.pure.key_hash import key_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.codec import Codec
 
 #: What ``select`` returns when the element goes to every channel.
 ALL_CHANNELS = -1
@@ -71,18 +78,29 @@ class _KeyGroupSelector(ChannelSelector):
         self,
         num_channels: int,
         key_selector: Callable[[Any], Any],
-        key_hash: str | None,
+        key_type: KeyType,
         max_parallelism: int,
+        elements: Codec | None,
     ) -> None:
         super().__init__(num_channels)
         self.key_selector = key_selector
-        self.hash = key_hash_of(key_hash)
+        self.convert = key_type.convert
+        self.elements = elements
+        self.is_kept = None if elements is None else exactness(elements.schema)
+        self.hash = key_hash(key_type.kind)
         self.channels = [
             operator_index(max_parallelism, num_channels, group) for group in range(max_parallelism)
         ]
 
     def select(self, value: Any) -> int:
-        code = self.hash(self.key_selector(value))
+        if self.is_kept is not None and not self.is_kept(value):
+            # The receiver takes the key of what it gets, so the sender must.
+            assert self.elements is not None
+            value = self.elements.decode(self.elements.encode(value))
+        key = self.key_selector(value)
+        if self.convert is not None:
+            key = self.convert(key)
+        code = self.hash(key)
         return self.channels[key_group(code, len(self.channels))]
 
 
@@ -133,7 +151,8 @@ def make_selector(
     num_channels: int,
     *,
     key_selector: Callable[[Any], Any] | None = None,
-    key_hash: str | None = None,
+    key_type: KeyType = UNDECLARED,
+    elements: Codec | None = None,
     max_parallelism: int = 0,
     function: Callable[[Any, int], int] | None = None,
     subtask_index: int = 0,  # noqa: ARG001  every kind so far chooses alike on all subtasks
@@ -144,7 +163,8 @@ def make_selector(
         kind: FORWARD, REBALANCE, RESCALE, SHUFFLE, BROADCAST, GLOBAL, KEY_GROUP or CUSTOM.
         num_channels: Subpartitions to choose from.
         key_selector: Of KEY_GROUP and CUSTOM; for CUSTOM the default is the element itself.
-        key_hash: Of KEY_GROUP, the declared kind of key as for ``key_hash``.
+        key_type: Of KEY_GROUP, the declared type of the keys.
+        elements: Of KEY_GROUP, the codec of the elements when sending may change their keys.
         max_parallelism: Of KEY_GROUP, the number of key groups.
         function: Of CUSTOM, called with key and number of channels.
         subtask_index: Of the producer.
@@ -171,7 +191,9 @@ def make_selector(
                     "KEY_GROUP needs a key selector and at least as many key groups as channels, "
                     f"not {max_parallelism} for {num_channels}"
                 )
-            return _KeyGroupSelector(num_channels, key_selector, key_hash, max_parallelism)
+            return _KeyGroupSelector(
+                num_channels, key_selector, key_type, max_parallelism, elements
+            )
         case "CUSTOM":
             if function is None:
                 raise ValueError("CUSTOM needs a function")

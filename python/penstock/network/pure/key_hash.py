@@ -17,7 +17,7 @@ FLOAT (declared)    the 32 IEEE bits; every NaN is 0x7fc00000
 set, frozenset      sum of the elements' hashes
 dict                sum of key hash xor value hash
 None                0
-anything else       31-polynomial over the signed bytes of its self-describing encoding
+anything else       31-polynomial over the signed bytes of its canonical form
 ==================  ============================================================================
 """
 
@@ -28,7 +28,7 @@ from typing import Any, Final
 
 from penstock.common.types import Row
 from penstock.errors import SerializationError
-from penstock.network.pure.dynamic_codec import encode_dynamic
+from penstock.network.key_form import form_of
 from penstock.network.pure.value_bytes import F32, F64, MAX_DEPTH
 
 #: Named in checkpoints, so that a state written under another scheme is recognised.
@@ -77,9 +77,7 @@ def hash_any(key: Any, depth: int = 0) -> int:
         # A number of another library: it equals the int, so it must meet it.
         with contextlib.suppress(TypeError):  # numpy's bool has the method and refuses
             return hash_int(operator.index(key))
-    out = bytearray()
-    encode_dynamic(out, key)
-    return hash_bytes(out)
+    return hash_bytes(form_of(key))
 
 
 def hash_int(key: int) -> int:
@@ -169,4 +167,7 @@ def key_hash(kind: str | None = None) -> Callable[[Any], int]:
         kind: LONG, FLOAT, DOUBLE or BOOLEAN, whose hash depends on the declaration and not only on
             the value; any other kind and None hash by the value.
     """
-    return _BY_KIND.get(kind or "", hash_any)
+    by_kind = _BY_KIND.get(kind or "")
+    if by_kind is None:
+        return hash_any
+    return lambda key: 0 if key is None else by_kind(key)

@@ -93,7 +93,7 @@ class ReadOnlySideContext(
 
     def get_current_key(self) -> Any:
         """The key of the element or timer."""
-        return self.operator.context.keyed_state.current_key
+        return self.operator.context.keyed_state.key
 
 
 class BroadcastProcessOperator(TwoInputOperator):
@@ -127,7 +127,7 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
     def __init__(self, context: OperatorContext) -> None:
         """Creates the operator."""
         self.state = context.keyed_state
-        self.selector: Any = context.key_selector(0)
+        self.keys: Any = context.key_reader(0)
         super().__init__(context)
         self.timers = FunctionTimers(self, context)
         self.timers.element_context = self.element_side
@@ -135,7 +135,7 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
 
     def process1(self, value: Any, timestamp: int) -> None:
         """Takes an element of the first input."""
-        self.state.current_key = self.selector(value)
+        self.state.current_key = self.keys.read(value)
         super().process1(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:

@@ -63,7 +63,7 @@ class IntervalJoinOperator(TwoInputOperator):
         #: Of each side, the bounds of the other side's timestamps relative to its own.
         self.bounds = ((lower, upper), (-upper, -lower))
         self.late_tags = (arguments.get("left_late_tag"), arguments.get("right_late_tag"))
-        self.selectors: tuple[Any, Any] = (context.key_selector(0), context.key_selector(1))
+        self.keys: tuple[Any, Any] = (context.key_reader(0), context.key_reader(1))
         self.join = function.process_element
         self.state = context.keyed_state
         self.buffers = (
@@ -111,7 +111,7 @@ class IntervalJoinOperator(TwoInputOperator):
             if tag is not None:
                 self.output.collect_side(tag, value, timestamp)
             return
-        key = self.selectors[side](value)
+        key = self.keys[side].read(value)
         self.state.current_key = key
         buffer = self.buffers[side].setdefault(key, {})
         buffer.setdefault(timestamp, []).append(value)

@@ -16,9 +16,9 @@ from penstock.taskexecutor.loop import (
 )
 from penstock.taskexecutor.operators.function_timers import FunctionTimers
 from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
-from penstock.taskexecutor.user_functions import key_selection
 
 if TYPE_CHECKING:
+    from penstock.network.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 
@@ -31,11 +31,11 @@ def create_process(context: OperatorContext) -> StreamOperator:
 
 def create_keyed_process(context: OperatorContext) -> StreamOperator:
     """A KeyedProcessFunction."""
-    selector = context.key_selector()
-    if selector is None:
+    keys = context.key_reader()
+    if keys is None:
         msg = f"{context.name!r} is a keyed process function, but its input is not keyed"
         raise InvalidProgramError(msg)
-    return TimedProcessOperator(context, selector)
+    return TimedProcessOperator(context, keys)
 
 
 class PlainProcessOperator(ProcessOperator):
@@ -57,7 +57,7 @@ class PlainProcessOperator(ProcessOperator):
 class TimedProcessOperator(KeyedProcessOperator):
     """A KeyedProcessFunction with timers."""
 
-    def __init__(self, context: OperatorContext, selector: Any) -> None:
+    def __init__(self, context: OperatorContext, keys: KeyReader) -> None:
         """Creates the operator."""
         function = context.descriptor.function
         self.timers = FunctionTimers(self, context)
@@ -70,7 +70,7 @@ class TimedProcessOperator(KeyedProcessOperator):
             _process_element(function),
             element_context,
             OutputTag,
-            *key_selection(selector),
+            keys,
             context.keyed_state,
         )
 

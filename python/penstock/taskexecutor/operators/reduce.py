@@ -15,9 +15,10 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
     SumFieldOperator,
 )
-from penstock.taskexecutor.user_functions import bound_function, key_selection
+from penstock.taskexecutor.user_functions import bound_function
 
 if TYPE_CHECKING:
+    from penstock.network.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 Fold = Callable[[Any, Any], Any]
@@ -35,24 +36,22 @@ def create_aggregate_field(context: OperatorContext) -> StreamOperator:
     operation, position = arguments["op"], arguments.get("position")
     fold = field_fold(operation, position)
     if operation == "sum" and isinstance(position, int) and not context.is_batch:
-        return SumFieldOperator(position, fold, *_key_and_table(context))
+        return SumFieldOperator(position, fold, *_keys_and_table(context))
     return _create(context, None, fold)
 
 
 def _create(context: OperatorContext, user_function: object, fold: Fold) -> StreamOperator:
     operator = FinalReduceOperator if context.is_batch else KeyedReduceOperator
-    return operator(user_function, fold, *_key_and_table(context))
+    return operator(user_function, fold, *_keys_and_table(context))
 
 
-def _key_and_table(
-    context: OperatorContext,
-) -> tuple[Callable[[Any], Any], int, dict[Any, Any]]:
-    selector = context.key_selector()
-    if selector is None:
+def _keys_and_table(context: OperatorContext) -> tuple[KeyReader, dict[Any, Any]]:
+    keys = context.key_reader()
+    if keys is None:
         msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
         raise InvalidProgramError(msg)
     table = context.keyed_state.table("_reduce_state", "value").namespace(None)
-    return *key_selection(selector), table
+    return keys, table
 
 
 def field_fold(operation: str, position: int | str | None) -> Fold:

@@ -9,8 +9,7 @@ from penstock.taskexecutor.loop import MAX_TIMESTAMP, Input, Output, StreamOpera
 from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from penstock.network.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 #: Kinds of keyed operators that get one key after the other; a reduction keeps one value of
@@ -39,22 +38,20 @@ _BY_TIME = itemgetter(0)
 class SortedInput(Input):
     """Keeps the elements of one input, by key; those of an input without keys pass at once."""
 
-    def __init__(
-        self, operator: SortedInputOperator, number: int, selector: Callable[[Any], Any] | None
-    ) -> None:
+    def __init__(self, operator: SortedInputOperator, number: int, keys: KeyReader | None) -> None:
         """Creates input ``number``, counted from 0."""
         self.operator = operator
         self.number = number
-        self.selector = selector
+        self.keys = keys
         self.target = operator.inner.get_input(number)
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
-        if self.selector is None:
+        if self.keys is None:
             self.target.process(value, timestamp)
             return
         try:
-            key = self.selector(value)
+            key = self.keys.read(value)
             groups = self.operator.groups
             group = groups.get(key)
             if group is None:
@@ -105,7 +102,7 @@ class SortedInputOperator(StreamOperator):
         self.groups: dict[Any, list[tuple[int, Input, Any]]] = {}
         self.combined = CombinedWatermarkStatus(num_inputs)
         self.inputs = [
-            SortedInput(self, number, context.key_selector(number)) for number in range(num_inputs)
+            SortedInput(self, number, context.key_reader(number)) for number in range(num_inputs)
         ]
         self.num_inputs = num_inputs
 

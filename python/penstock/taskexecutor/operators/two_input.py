@@ -155,15 +155,15 @@ class _CoFunctionOperator(MultipleInputOperator):
         numbers = range(len(functions))
         self.functions = functions
         self.state = context.keyed_state if context.is_keyed else None
-        self.selectors = [context.key_selector(number) for number in numbers]
+        self.keys = [context.key_reader(number) for number in numbers]
         super().__init__(
             context.descriptor.function, [partial(self._process, number) for number in numbers]
         )
 
     def _process(self, number: int, value: Any, timestamp: int) -> None:
-        selector = self.selectors[number]
-        if selector is not None and self.state is not None:
-            self.state.current_key = selector(value)
+        keys = self.keys[number]
+        if keys is not None and self.state is not None:
+            self.state.current_key = keys.read(value)
         self.call(self.functions[number], value, timestamp)
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:

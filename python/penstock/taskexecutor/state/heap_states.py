@@ -76,6 +76,27 @@ class HeapValueState(HeapState):
         self._keys[self._context.current_key] = value
 
 
+_NAN = float("nan")
+
+
+def map_key(key: Any) -> Any:
+    """A key of a map as the map holds it: that of a dictionary, but every NaN is the same.
+
+    A NaN only equals itself as an object, and it becomes another one when it is sent or restored.
+    """
+    kind = type(key)
+    if kind is str or kind is int:
+        return key
+    if kind is float:
+        return key if key == key else _NAN
+    if kind is tuple:
+        items: tuple[Any, ...] = key
+        for item in items:
+            if map_key(item) is not item:
+                return tuple([map_key(item) for item in items])
+    return key
+
+
 class ListOperations(HeapState):
     """What a list state can do by its other methods, whether its values expire or not."""
 
@@ -133,7 +154,7 @@ class MapOperations(HeapState):
         """Removes a key; nothing happens when there is none."""
         content = self._keys.get(self._context.current_key)
         if content is not None:
-            content.pop(key, None)
+            content.pop(map_key(key), None)
             if not content:
                 self.clear()
 
@@ -197,7 +218,7 @@ class HeapListState(ListOperations):
 
 
 class HeapMapState(MapOperations):
-    """A dictionary.
+    """A dictionary, whose keys are equal as Python says; NaN is one of them.
 
     ``keys``, ``values`` and ``items`` are views: changing the map while one is iterated over
     raises RuntimeError.
@@ -208,7 +229,7 @@ class HeapMapState(MapOperations):
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        return self._map().get(key)
+        return self._map().get(map_key(key))
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
@@ -216,13 +237,13 @@ class HeapMapState(MapOperations):
             self._check(value)
         content = self._keys.get(self._context.current_key)
         if content is None:
-            self._keys[self._context.current_key] = {key: value}
+            self._keys[self._context.current_key] = {map_key(key): value}
         else:
-            content[key] = value
+            content[map_key(key)] = value
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
-        return key in self._map()
+        return map_key(key) in self._map()
 
 
 class HeapReducingState(HeapState):

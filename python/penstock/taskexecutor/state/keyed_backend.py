@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from penstock import network
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.processing_time import wall_clock_ms
 from penstock.taskexecutor.state.heap import (
@@ -38,6 +39,9 @@ class HeapKeyedStateBackend:
 
     States are found by the name of their descriptor: two descriptors of one name give the same
     state.  Key groups only matter when state is snapshotted or restored.
+
+    Attributes:
+        current_key: The identity of the current key, as a ``KeyReader`` gives it.
     """
 
     def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
@@ -49,6 +53,11 @@ class HeapKeyedStateBackend:
         self.current_key: Any = None
         self._clock_ms = clock_ms
         self._tables: dict[str, StateTable] = {}
+
+    @property
+    def key(self) -> Any:
+        """The current key as functions see it."""
+        return network.key_of(self.current_key)
 
     def table(self, name: str, kind: str) -> StateTable:
         """The entries of a state, created when missing.
@@ -142,13 +151,21 @@ class HeapKeyedStateBackend:
             for name, table in self._tables.items()
         }
 
-    def restore(self, snapshot: KeyedEntries, key_groups: range) -> None:
-        """Adds copies of the entries of those key groups that this subtask owns."""
+    def restore(
+        self, snapshot: KeyedEntries, key_groups: range, identity_of: Callable[[Any], Any]
+    ) -> None:
+        """Adds copies of the entries of those key groups that this subtask owns.
+
+        Args:
+            snapshot: From ``snapshot``.
+            key_groups: The groups that are here.
+            identity_of: Gives what stands for a key in state.
+        """
         for name, (kind, groups) in snapshot.items():
             table = self.table(name, kind)
             for group, entries in groups.items():
                 if group in key_groups:
-                    table.restore(copy.deepcopy(entries))
+                    table.restore(copy.deepcopy(entries), identity_of)
 
     def _open(
         self, descriptor: Any, kind: str, type_attribute: str

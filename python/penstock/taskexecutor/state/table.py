@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.network import key_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -15,7 +17,8 @@ class StateTable:
         name: The name of its descriptor.
         kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``.
         entries: Namespace to (key to value).  Keyed streams outside windows have the namespace
-            None.  The dictionary of a namespace is the one that operators read and write.
+            None.  The dictionary of a namespace is the one that operators read and write.  What
+            stands for a key is its identity, see ``penstock.network.pure.keys``.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -56,10 +59,13 @@ class StateTable:
         """
         groups: dict[int, list[tuple[Any, Any, Any]]] = {}
         for namespace, key, value in self:
+            key = key_of(key)
             groups.setdefault(key_group_of(key), []).append((namespace, key, copy(value)))
         return groups
 
-    def restore(self, entries: list[tuple[Any, Any, Any]]) -> None:
-        """Adds entries of a snapshot."""
+    def restore(
+        self, entries: list[tuple[Any, Any, Any]], identity_of: Callable[[Any], Any]
+    ) -> None:
+        """Adds entries of a snapshot; ``identity_of`` gives what stands for a key here."""
         for namespace, key, value in entries:
-            self.namespace(namespace)[key] = value
+            self.namespace(namespace)[identity_of(key)] = value

@@ -13,6 +13,7 @@ from penstock.taskexecutor.state.heap import (
     HeapState,
     ListOperations,
     MapOperations,
+    map_key,
 )
 from penstock.taskexecutor.state.time_to_live import Aged, TimeToLive
 
@@ -115,17 +116,17 @@ class TtlMapState(MapOperations, TtlState):
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none or it has expired."""
         content = self._keys.get(self._context.current_key)
-        aged = None if content is None else content.get(key)
+        aged = None if content is None else content.get(map_key(key))
         return aged.value if aged is not None and self._visible(aged) else None
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
-        self._keys.setdefault(self._context.current_key, {})[key] = self._aged(value)
+        self._keys.setdefault(self._context.current_key, {})[map_key(key)] = self._aged(value)
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key that has not expired."""
         content = self._keys.get(self._context.current_key)
-        aged = None if content is None else content.get(key)
+        aged = None if content is None else content.get(map_key(key))
         return aged is not None and self._visible(aged)
 
 

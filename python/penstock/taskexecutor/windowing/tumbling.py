@@ -12,6 +12,7 @@ from penstock.datastream.window import (
 )
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.datastream.window.stagger import WindowStagger
+from penstock.network import key_of
 from penstock.taskexecutor.expressions import without_call
 from penstock.taskexecutor.loop import (
     KEEP_ACCUMULATOR,
@@ -21,13 +22,13 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
     TumblingWindowLoop,
 )
-from penstock.taskexecutor.user_functions import bound_function, key_selection
+from penstock.taskexecutor.user_functions import bound_function
 from penstock.taskexecutor.windowing.window_functions import WindowContext, evaluation
 from penstock.taskexecutor.windowing.window_operator import (
     close_functions,
     open_functions,
     window_functions,
-    window_key_selector,
+    window_key_reader,
 )
 
 if TYPE_CHECKING:
@@ -68,11 +69,10 @@ class TumblingWindowOperator(TumblingWindowLoop):
         elif arguments["function_kind"] == "aggregate":
             keep, function = KEEP_ACCUMULATOR, without_call(fold.add)
             create = fold.create_accumulator
-        selector = window_key_selector(context)
         super().__init__(
             assigner._size,
             assigner._offset,
-            *key_selection(selector),
+            window_key_reader(context),
             keep,
             function,
             create,
@@ -158,7 +158,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
             self.keyed_state.current_key = key
             single = kept if get_result is None else get_result(kept)
             elements = kept if is_list else [single]
-            for result in evaluate(key, window, elements):
+            for result in evaluate(key_of(key), window, elements):
                 output.collect(result, timestamp)
             if clear is not None:
                 self.window_context.current_window = window

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import InvalidProgramError
+from penstock.network import key_of
 from penstock.taskexecutor.loop import MAX_TIMESTAMP, StreamOperator
 from penstock.taskexecutor.user_functions import bound_function
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
@@ -19,6 +20,7 @@ from penstock.taskexecutor.windowing.window_functions import WindowContext, eval
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.network.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 _CONTENTS = "window-contents"
@@ -50,7 +52,7 @@ class WindowOperator(StreamOperator):
         super().__init__()
         self.context = context
         arguments = context.descriptor.arguments
-        self.selector = window_key_selector(context)
+        self.keys = window_key_reader(context)
         self.keyed_state = context.keyed_state
         self.assigner = arguments["assigner"]
         self.trigger = arguments["trigger"]
@@ -97,7 +99,7 @@ class WindowOperator(StreamOperator):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         try:
-            key = self.selector(value)
+            key = self.keys.read(value)
             self.keyed_state.current_key = key
             windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
             if self.is_merging:
@@ -170,7 +172,7 @@ class WindowOperator(StreamOperator):
         if elements is None:
             return
         output = self.output
-        for result in self.evaluate(key, window, elements):
+        for result in self.evaluate(key_of(key), window, elements):
             output.collect(result, timestamp)
 
     def _elements(self) -> list[Any] | None:
@@ -325,7 +327,8 @@ class EvictingWindowOperator(WindowOperator):
         watermark = self.timers.current_watermark
         kept = self.evictor.evict_before(contents, window, watermark)
         output = self.output
-        for result in self.evaluate(key, window, self._folded([value for value, _ in kept])):
+        elements = self._folded([value for value, _ in kept])
+        for result in self.evaluate(key_of(key), window, elements):
             output.collect(result, timestamp)
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
@@ -371,14 +374,14 @@ def close_functions(operator: Any) -> None:
             closer()
 
 
-def window_key_selector(context: OperatorContext) -> Any:
-    """The key of the elements.
+def window_key_reader(context: OperatorContext) -> KeyReader:
+    """Gives the keys of the elements.
 
     Raises:
         InvalidProgramError: The stream is not keyed.
     """
-    selector = context.key_selector()
-    if selector is None:
+    keys = context.key_reader()
+    if keys is None:
         msg = f"{context.name!r} needs a keyed stream"
         raise InvalidProgramError(msg)
-    return selector
+    return keys

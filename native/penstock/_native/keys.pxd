@@ -1,0 +1,35 @@
+# C declarations for python/penstock/network/pure/keys.py, which Cython compiles as
+# penstock._native.keys.
+
+cimport cython
+
+
+@cython.final
+cdef class CanonicalKey:
+    cdef readonly object form
+    cdef readonly object key
+    cdef readonly Py_hash_t form_hash
+
+
+@cython.locals(items=tuple)
+cpdef bint is_plain(object key, int depth) except -1
+
+
+cpdef object identity_of(object key)
+cpdef bint is_flat(object items) except -1
+
+
+@cython.locals(canonical=CanonicalKey)
+cpdef object key_of(object identity)
+
+
+@cython.final
+cdef class KeyReader:
+    cdef readonly object selector
+    cdef readonly Py_ssize_t position
+    cdef readonly object plain
+    cdef readonly object convert
+
+    @cython.locals(fields=tuple)
+    cpdef object read(self, object value)
+    cpdef object identity(self, object key)

@@ -1,0 +1,1 @@
+from penstock.network.pure.keys import *  # noqa: F403

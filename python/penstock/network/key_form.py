@@ -1,0 +1,109 @@
+"""The bytes that decide which keys are equal: those of the self-describing codec, made canonical.
+
+Python's ``==`` takes 1, 1.0 and True for one key and no NaN for another's equal, and not every
+value can be hashed.  Keys are therefore compared as they are serialised, with what does not tell
+them apart taken out: every NaN is the same, a set has no order, and what has no form but a pickle
+is taken apart, because two pickles of equal objects differ by what the objects share.
+"""
+
+import copyreg
+import pickle
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Final
+
+from penstock.errors import SerializationError
+from penstock.network.extended_values import DECIMAL, NUMPY_SCALAR, PICKLE, reduce_value
+from penstock.network.pure.dynamic_codec import DICT, FROZENSET, LIST, SET, TUPLE, encode_dynamic
+from penstock.network.pure.value_bytes import MAX_DEPTH, write_varint
+
+_NAN: Final = float("nan")
+_SCALARS: Final = frozenset({type(None), bool, int, str, bytes, bytearray})
+
+
+def form_of(key: Any) -> bytes:
+    """The canonical bytes of a key.
+
+    Raises:
+        SerializationError: It cannot be serialised, or nests too deep.
+    """
+    out = bytearray()
+    try:
+        _write(out, key, 0)
+    except SerializationError as error:
+        msg = (
+            "keys must be values that can be serialised, because their bytes say which of them "
+            f"are equal; {_shown(key)} of type {type(key).__name__} is none: {error}"
+        )
+        raise SerializationError(msg) from error
+    return bytes(out)
+
+
+def _write(out: bytearray, value: Any, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise SerializationError(f"it nests deeper than {MAX_DEPTH}")
+    kind = type(value)
+    if kind in _SCALARS:
+        encode_dynamic(out, value)
+    elif kind is float:
+        encode_dynamic(out, value if value == value else _NAN)
+    elif kind is tuple or kind is list:
+        out.append(TUPLE if kind is tuple else LIST)
+        write_varint(out, len(value))
+        for item in value:
+            _write(out, item, depth + 1)
+    elif kind is dict:
+        out.append(DICT)
+        write_varint(out, len(value))
+        for name, item in value.items():
+            _write(out, name, depth + 1)
+            _write(out, item, depth + 1)
+    elif kind is set or kind is frozenset:
+        out.append(SET if kind is set else FROZENSET)
+        write_varint(out, len(value))
+        for form in sorted(_nested(item, depth + 1) for item in value):
+            out += form
+    elif isinstance(value, type | FunctionType | BuiltinFunctionType):
+        # Part of an object that was taken apart.  By its name, since what is pickled by value
+        # is not the same bytes in every process.
+        out.append(PICKLE)
+        encode_dynamic(out, (value.__module__, value.__qualname__))
+    else:
+        tag, parts = reduce_value(value)
+        out.append(tag)
+        if tag == PICKLE:
+            parts = _taken_apart(value, parts)
+        elif tag == NUMPY_SCALAR and value != value:
+            parts = parts[0]
+        elif tag == DECIMAL and value.is_nan():
+            parts = "NaN"
+        _write(out, parts, depth + 1)
+
+
+def _nested(value: Any, depth: int) -> bytes:
+    out = bytearray()
+    _write(out, value, depth)
+    return bytes(out)
+
+
+def _taken_apart(value: Any, pickled: Any) -> Any:
+    """What pickle would write of an object, as a value; the pickle if that is no such thing."""
+    reducer = copyreg.dispatch_table.get(type(value))
+    reduced = reducer(value) if reducer else value.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    if not isinstance(reduced, tuple) or not 2 <= len(reduced) <= 5:
+        return pickled
+    function, arguments, *rest = reduced
+    state, items, pairs = (*rest, None, None, None)[:3]
+    return (
+        function,
+        arguments,
+        state,
+        None if items is None else list(items),
+        None if pairs is None else list(pairs),
+    )
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)[:80]
+    except Exception:
+        return "a key"

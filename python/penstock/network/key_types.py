@@ -1,0 +1,162 @@
+"""What the declared type of keys means: which keys are of it already, and how others become so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import SerializationError
+from penstock.network.codec import codec_for, codec_of
+from penstock.network.type_schema import ANY, TypeSchema, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.network.codec import Codec
+
+_CLASSES: dict[str, type] = {
+    "STRING": str,
+    "BOOLEAN": bool,
+    "BYTE": int,
+    "SHORT": int,
+    "INT": int,
+    "LONG": int,
+    "BIG_INT": int,
+    "DOUBLE": float,
+    "BYTES": bytes,
+}
+_BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
+#: Of these, equal instances have equal bytes.
+_PLAIN = (str, bool, int, bytes)
+
+
+@dataclass(frozen=True)
+class KeyType:
+    """The type of the keys of a stream, declared or not.
+
+    Attributes:
+        kind: Its kind, which the key hash depends on; None when it is not declared.
+        exact: The class of keys that are of the type already, if ``bits`` holds them.
+        plain: The class whose instances stand for themselves; of an undeclared type, the class
+            that is most frequent.
+        bits: Size of the integers that it can hold; 0 when there is no bound.
+        convert: Gives a key of the type; None when every key is.
+    """
+
+    kind: str | None = None
+    exact: type | None = None
+    plain: type | None = str
+    bits: int = 0
+    convert: Callable[[Any], Any] | None = None
+
+
+UNDECLARED = KeyType()
+
+
+def key_type_of(type_info: TypeInformation | None) -> KeyType:
+    """What a declared type of keys means; None is none.
+
+    Raises:
+        SerializationError: The type has no codec.
+    """
+    return _key_type(schema_of(type_info))
+
+
+def sent_key_type(
+    type_info: TypeInformation | None, elements: TypeInformation | None, position: int | None
+) -> tuple[KeyType, Codec | None]:
+    """What a sender must know to take the key that the receiver will take of what it gets.
+
+    Args:
+        type_info: The declared type of the keys.
+        elements: The declared type of the elements.
+        position: The field that is the key; None when it is none, or more than that.
+
+    Returns:
+        What keys have to become, and the codec of elements that must be converted before their
+        key is taken; None when that does not matter.
+    """
+    key_type, schema = key_type_of(type_info), schema_of(elements)
+    if schema == ANY:
+        return key_type, None
+    if schema.kind != "TUPLE" or position is None or position >= len(schema.fields):
+        return key_type, codec_for(elements)
+    field = _key_type(schema.fields[position])
+    if field.convert is None:
+        return key_type, None
+    if key_type.convert is None:
+        return replace(field, kind=None), None
+    is_same = field.exact is key_type.exact
+    return (
+        KeyType(
+            kind=key_type.kind,
+            exact=key_type.exact if is_same else None,
+            bits=min(field.bits or 64, key_type.bits or 64) if field.bits or key_type.bits else 0,
+            convert=_composed(field.convert, key_type.convert),
+        ),
+        None,
+    )
+
+
+def _key_type(schema: TypeSchema) -> KeyType:
+    if schema == ANY:
+        return UNDECLARED
+    cls = _CLASSES.get(schema.kind)
+    return KeyType(
+        kind=schema.kind,
+        exact=cls,
+        plain=cls if cls in _PLAIN else None,
+        bits=_BITS.get(schema.kind, 0),
+        convert=_conversion(schema),
+    )
+
+
+def _conversion(schema: TypeSchema) -> Callable[[Any], Any]:
+    is_exact = exactness(schema)
+    codec = codec_of(schema)
+
+    def convert(key: Any) -> Any:
+        if key is None or is_exact(key):
+            return key
+        try:
+            return codec.decode(codec.encode(key))
+        except SerializationError as error:
+            msg = f"a key is not of the declared type: {error}"
+            raise SerializationError(msg) from error
+
+    return convert
+
+
+def _composed(first: Callable[[Any], Any], then: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda key: then(first(key))
+
+
+def exactness(schema: TypeSchema) -> Callable[[Any], bool]:
+    """Whether a value certainly is what becomes of it when it is sent as one of a type."""
+    kind = schema.kind
+    if kind == "TUPLE":
+        checks = [exactness(field) for field in schema.fields]
+        count = len(checks)
+
+        def is_exact_tuple(value: Any) -> bool:
+            return (
+                type(value) is tuple
+                and len(value) == count
+                and all(
+                    item is None or check(item) for check, item in zip(checks, value, strict=True)
+                )
+            )
+
+        return is_exact_tuple
+    cls = _CLASSES.get(kind)
+    if cls is None:
+        return _never
+    limit = 1 << _BITS[kind] - 1 if kind in _BITS else 0
+    if limit:
+        return lambda value: type(value) is int and -limit <= value < limit
+    return lambda value: type(value) is cls
+
+
+def _never(value: Any) -> bool:  # noqa: ARG001
+    return False

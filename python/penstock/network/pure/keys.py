@@ -1,0 +1,164 @@
+# cython: annotation_typing=False, boundscheck=True
+# The C types come from keys.pxd; the annotations below are for readers and mypy.
+"""Keys as dictionaries hold them, so that equality is that of their serialised form.
+
+Where ``==`` says the same as the bytes, which it does for text, integers, bytes and tuples of
+those, a key stands for itself.  Any other key is held by a :class:`CanonicalKey`.
+
+One source, two uses: it runs as plain Python, and it is compiled by Cython as
+``penstock._native.keys`` with the C declarations of ``native/penstock/_native/keys.pxd``.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from penstock.network.key_form import form_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Tuples within tuples that are looked into before a key is taken by its bytes.
+MAX_PLAIN_DEPTH: int = 8
+
+
+class CanonicalKey:
+    """A key that stands for itself by its form, not by its own ``==``.
+
+    Attributes:
+        form: What decides equality: bytes, or for a tuple the identities of its items.
+        key: The key as functions see it.
+    """
+
+    def __init__(self, form: Any, key: Any) -> None:
+        """Holds a key and its form."""
+        self.form = form
+        self.key = key
+        self.form_hash = hash(form)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not CanonicalKey:
+            return False
+        that: CanonicalKey = other
+        return self.form_hash == that.form_hash and bool(self.form == that.form)
+
+    def __hash__(self) -> int:
+        return self.form_hash
+
+    def __repr__(self) -> str:
+        return f"CanonicalKey({self.key!r})"
+
+
+_TRUE = CanonicalKey(form_of(True), True)
+_FALSE = CanonicalKey(form_of(False), False)
+
+
+def is_plain(key: Any, depth: int) -> bool:
+    """Whether ``==`` and the hash of a key say the same as its bytes, among keys of any type."""
+    kind = type(key)
+    if kind is str or kind is int or kind is bytes or key is None:
+        return True
+    if kind is tuple:
+        if depth >= MAX_PLAIN_DEPTH:
+            return False
+        items: tuple[Any, ...] = key
+        # A loop, since a generator would be made for each key.
+        for item in items:  # noqa: SIM110
+            if not is_plain(item, depth + 1):
+                return False
+        return True
+    # A float that is a whole number equals an int, and NaN not even itself.
+    return kind is float and key == key and not key.is_integer()
+
+
+def identity_of(key: Any) -> Any:
+    """What stands for a key of any type in dictionaries.
+
+    Raises:
+        SerializationError: The key cannot be serialised.
+    """
+    if is_plain(key, 0):
+        return key
+    if key is True:
+        return _TRUE
+    if key is False:
+        return _FALSE
+    if type(key) is tuple and is_flat(key):
+        form: Any = tuple([identity_of(item) for item in key])
+    else:
+        form = form_of(key)
+    try:
+        hash(key)
+    except TypeError:
+        # It can be changed in place by whoever else has it.
+        key = copy.deepcopy(key)
+    return CanonicalKey(form, key)
+
+
+def is_flat(items: Any) -> bool:
+    """Whether a tuple holds no other containers."""
+    for item in items:
+        kind = type(item)
+        if not (kind is str or kind is int or kind is float or kind is bool or item is None):
+            return False
+    return True
+
+
+def key_of(identity: Any) -> Any:
+    """The key that an identity stands for."""
+    if type(identity) is CanonicalKey:
+        canonical: CanonicalKey = identity
+        return canonical.key
+    return identity
+
+
+class KeyReader:
+    """Gives the identities of the keys of elements."""
+
+    def __init__(
+        self,
+        selector: Callable[[Any], Any],
+        position: int,
+        plain: type | None,
+        convert: Callable[[Any], Any] | None,
+    ) -> None:
+        """Makes a reader.
+
+        Args:
+            selector: Gives the key of an element.
+            position: The field that ``selector`` takes if it does nothing else, else -1.
+            plain: The class whose instances stand for themselves, whatever else is a key.
+            convert: Gives a key of the declared type; None when none is declared.
+        """
+        self.selector = selector
+        self.position = position
+        self.plain = plain
+        self.convert = convert
+
+    def read(self, value: Any) -> Any:
+        """The identity of the key of an element.
+
+        Raises:
+            SerializationError: The key cannot be serialised or is not of the declared type.
+        """
+        if self.position >= 0 and type(value) is tuple:
+            fields: tuple[Any, ...] = value
+            key = fields[self.position]
+        else:
+            key = self.selector(value)
+        if type(key) is self.plain:
+            return key
+        return self.identity(key)
+
+    def identity(self, key: Any) -> Any:
+        """The identity of a key.
+
+        Raises:
+            SerializationError: It cannot be serialised or is not of the declared type.
+        """
+        if self.convert is not None:
+            key = self.convert(key)
+            if type(key) is self.plain:
+                return key
+        return identity_of(key)
