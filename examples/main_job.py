@@ -2,8 +2,8 @@
 
     python examples/main_job.py [--target spark|local] [-p PARALLELISM]
 
-Prints the ten most frequent words, the totals, the words per second and where the dashboard would
-be, compares every count with ``collections.Counter`` and exits with 1 if one differs.
+Prints the ten most frequent words, the totals and the words per second, compares every count with
+``collections.Counter`` and exits with 1 if one differs.
 """
 
 import argparse
@@ -98,10 +98,6 @@ def main() -> int:
         f"{words / running_s:,.0f} words/s while the job ran ({running_s:.2f} s; "
         f"{seconds:.2f} s with the start of the cluster)"
     )
-    options = env.get_configuration()
-    address = options.get_string("rest.address", "localhost")
-    port = options.get_integer("rest.port", 8081)
-    print(f"dashboard: http://{address}:{port} (not served yet: a later release has it)")
     if dict(expected) != found:
         wrong = [w for w in {*expected, *found} if expected.get(w) != found.get(w)]
         print(
