@@ -453,7 +453,12 @@ class StreamExecutionEnvironment:
             hostname: The server.
             port: Its port.
             delimiter: What ends a text; a carriage return before a line feed is dropped.
-            max_retry: How many seconds to keep dialling after the connection ended; -1 for ever.
+            max_retry: How many connections are made, at least one: 500 ms after the server has
+                ended a connection it is dialled again, while fewer than so many have ended; -1
+                for ever.  A connection that is refused or breaks fails the job.
+
+        Raises:
+            InvalidProgramError: The port, the delimiter or max_retry cannot be.
         """
         from penstock.common.typeinfo import Types
 
@@ -461,6 +466,10 @@ class StreamExecutionEnvironment:
             raise InvalidProgramError(f"a port is within 1 and 65535, got {port}")
         if not delimiter:
             raise InvalidProgramError("a delimiter cannot be empty")
+        if max_retry < -1:
+            raise InvalidProgramError(
+                f"max_retry is a number of connections, or -1 for ever, got {max_retry}"
+            )
         return self._source(
             LegacySourceTransformation(
                 "Socket Stream",

@@ -235,6 +235,11 @@ def test_batch_needs_an_end(env):
         env._job.job_graph("job", 1, 100)
 
 
+def test_a_socket_is_dialled_a_number_of_times_or_for_ever(env):
+    with pytest.raises(InvalidProgramError, match="max_retry"):
+        env.socket_text_stream("localhost", 1, max_retry=-2)
+
+
 def test_buffer_timeout_in_its_three_forms(env):
     assert env.get_buffer_timeout() == 100
     assert env.set_buffer_timeout(-1).get_buffer_timeout() == -1

@@ -1,6 +1,7 @@
 """Sources: splitting ranges and files, lines, sockets, source functions."""
 
 import socket
+import struct
 import threading
 from itertools import chain
 
@@ -134,14 +135,66 @@ def test_socket_delimiter_of_several_characters_keeps_cr():
 
 def test_socket_is_connected_again_and_lines_go_on():
     server = Server(b"a\nhal", b"f\nb\n")
-    assert run(socket_descriptor(server.port, max_retry=1)) == ["a", "half", "b"]
+    assert run(socket_descriptor(server.port, max_retry=2)) == ["a", "half", "b"]
 
 
-def test_absent_server_is_named():
+@pytest.mark.parametrize(("max_retry", "connections"), [(0, 1), (1, 1), (2, 2), (4, 4)])
+def test_socket_retries_count_the_ends_of_connections(max_retry, connections):
+    """Flink's rule: dial again while fewer than ``max_retry`` connections have ended (D9)."""
+    server = Server(b"1", b"2", b"3", b"4", b"5", b"6")
+    found = run(socket_descriptor(server.port, max_retry=max_retry))
+    assert found == ["123456"[:connections]]
+
+
+def test_socket_is_dialled_again_for_ever():
+    server = Server(*[b"x"] * 20, b"end\n")
+    descriptor = socket_descriptor(server.port, max_retry=-1)
+    with OneInputStreamOperatorTestHarness(descriptor) as test:
+        while not test.values:
+            test.operator.emit_next(100)
+            test.operator.wait_available(1000)
+        assert test.values == ["x" * 20 + "end"]
+
+
+def test_a_character_ends_with_its_connection():
+    """Each connection is text of its own: half a character is not completed by the next one."""
+    server = Server("é".encode()[:1], b"\xa9b")
+    assert run(socket_descriptor(server.port, max_retry=2)) == ["\ufffd\ufffdb"]
+
+
+@pytest.mark.parametrize("max_retry", [0, 4, -1])
+def test_absent_server_is_named(max_retry):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with pytest.raises(SourceError, match=f"127.0.0.1:{port}"):
-        run(socket_descriptor(port, max_retry=2))
+    with pytest.raises(SourceError, match=rf"127.0.0.1:{port} \(connection 1\)"):
+        run(socket_descriptor(port, max_retry=max_retry))
+
+
+def test_a_server_that_has_gone_fails_the_task():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        descriptor = socket_descriptor(listening.getsockname()[1], max_retry=-1)
+        with OneInputStreamOperatorTestHarness(descriptor) as test:
+            test.operator.emit_next(100)
+            connection, _ = listening.accept()
+            listening.close()
+            connection.close()
+            with pytest.raises(SourceError, match=r"\(connection 2\)"):
+                while test.operator.emit_next(100) != END_OF_DATA:
+                    test.operator.wait_available(1000)
+
+
+def test_a_connection_that_breaks_fails_the_task():
+    """A reset is no end of the data, whatever was read before."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        descriptor = socket_descriptor(listening.getsockname()[1])
+        with OneInputStreamOperatorTestHarness(descriptor) as test:
+            test.operator.emit_next(100)
+            connection, _ = listening.accept()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+            with pytest.raises(SourceError, match=r"lost its connection to 127\.0\.0\.1"):
+                while test.operator.emit_next(100) != END_OF_DATA:
+                    test.operator.wait_available(1000)
 
 
 def test_source_function_runs_in_its_own_thread():

@@ -32,14 +32,18 @@ _FOREVER = -1
 def create_socket_text_source(context: OperatorContext) -> StreamOperator:
     """The source of ``socket_text_stream``.
 
-    Arguments of the descriptor: ``host``, ``port``, ``delimiter``, ``max_retry`` (-1 for ever),
-    ``retry_delay_ms`` and ``connect_timeout_ms`` (0 waits as long as the system does).
+    Arguments of the descriptor: ``host``, ``port``, ``delimiter``, ``max_retry`` (the number of
+    connections where it is more than 1; -1 for ever), ``retry_delay_ms`` and
+    ``connect_timeout_ms`` (0 waits as long as the system does).
     """
     return with_watermarks(context, SocketTextSource(context))
 
 
 class SocketTextSource(SourceOperator):
-    """Reads from a server; a lost or refused connection is tried again ``max_retry`` times.
+    """Reads from a server, which is dialled again after it has ended a connection.
+
+    As in Flink, the ends of connections are counted, and the next one is made while there were
+    fewer than ``max_retry``.  A connection that is refused or breaks fails the task.
 
     What follows the last delimiter is emitted when the source ends.  With the delimiter LF a CR
     before it is dropped.  Only the first subtask connects.
@@ -59,7 +63,7 @@ class SocketTextSource(SourceOperator):
         self.socket: socket.socket | None = None
         self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self.rest = ""
-        self.attempts = 0
+        self.ended_connections = 0
         self.retry_at = 0.0
 
     def emit_next(self, limit: int) -> int:
@@ -73,14 +77,11 @@ class SocketTextSource(SourceOperator):
             try:
                 self._connect()
             except OSError as error:
-                if not self._may_retry():
-                    host, port = self.address
-                    msg = (
-                        f"the socket source cannot connect to {host}:{port} "
-                        f"({self.attempts} attempts): {error}"
-                    )
-                    raise SourceError(msg) from error
-                return NOTHING_AVAILABLE
+                host, port = self.address
+                raise SourceError(
+                    f"the socket source cannot connect to {host}:{port} (connection "
+                    f"{self.ended_connections + 1}): {error}"
+                ) from error
         return self._read()
 
     def wait_available(self, timeout_ms: int) -> None:
@@ -120,17 +121,26 @@ class SocketTextSource(SourceOperator):
             data = self.socket.recv(_READ_BYTES)
         except BlockingIOError:
             return NOTHING_AVAILABLE
-        except ConnectionError:
-            data = b""  # a connection that breaks counts as one that ends
+        except OSError as error:
+            host, port = self.address
+            raise SourceError(
+                f"the socket source lost its connection to {host}:{port}: {error}"
+            ) from error
         if data:
             self._emit(self.decoder.decode(data))
             return MORE_AVAILABLE
         self._disconnect()
-        if self._may_retry():
-            host, port = self.address
-            logger.warning("lost the connection to %s:%d, trying again", host, port)
-            return NOTHING_AVAILABLE
         self._emit(self.decoder.decode(b"", final=True))
+        self.decoder.reset()
+        self.ended_connections += 1
+        if self.max_retry == _FOREVER or self.ended_connections < self.max_retry:
+            host, port = self.address
+            logger.warning(
+                "%s:%d ended the connection, dialling again in %d ms",
+                *(host, port, self.retry_delay_ms),
+            )
+            self.retry_at = time.monotonic() + self.retry_delay_ms / 1000
+            return NOTHING_AVAILABLE
         if self.rest:
             self.output.collect(self.rest, MIN_TIMESTAMP)
             self.rest = ""
@@ -149,8 +159,3 @@ class SocketTextSource(SourceOperator):
         except BaseException as error:
             self.failed_with = error
             raise
-
-    def _may_retry(self) -> bool:
-        self.attempts += 1
-        self.retry_at = time.monotonic() + self.retry_delay_ms / 1000
-        return self.max_retry == _FOREVER or self.attempts <= self.max_retry
