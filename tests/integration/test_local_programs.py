@@ -130,6 +130,14 @@ def test_collected_results_are_complete(environment: MakeEnvironment) -> None:
     assert expected <= set(sums)
 
 
+def test_collected_results_of_one_subtask_keep_their_order(environment: MakeEnvironment) -> None:
+    """Flink's collect sink has one subtask, like its collection source, whatever the job's has."""
+    stream = environment(2).from_collection(list(range(1000)), Types.LONG())
+    with stream.execute_and_collect() as results:
+        assert list(results) == list(range(1000))
+    assert stream.execute_and_collect(limit=7) == list(range(7))
+
+
 def test_printing_reaches_standard_output(
     environment: MakeEnvironment, capfd: pytest.CaptureFixture[str]
 ) -> None:

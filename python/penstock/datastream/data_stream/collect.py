@@ -90,7 +90,8 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
                 "collect_sink", None, {"collect_id": collect_id, "type": output_type}
             ),
             None,
-            environment.get_parallelism(),
+            # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.
+            1,
         )
     )
     client = environment.start_collecting(job_name, collect_id)
