@@ -92,6 +92,10 @@ class SerializationError(PenstockError, ValueError):
     """A value does not fit its declared type; names value, type and position."""
 
 
+class ValueCopyError(PenstockError, TypeError):
+    """A value that must be copied cannot be; names its class, and what to do."""
+
+
 class JvmOnlyError(PenstockError, NotImplementedError):
     """The call makes no sense without a JVM; the message says what to use instead."""
 

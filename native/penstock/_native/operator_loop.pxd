@@ -3,6 +3,8 @@
 
 cimport cython
 
+from penstock._native.value_copies cimport ValueCopier
+
 
 cdef class Output:
     cpdef collect(self, object value, long long timestamp)
@@ -25,6 +27,11 @@ cdef class Input:
 
 cdef class ChainingOutput(Output):
     cdef public Input target
+
+
+cdef class CopyingChainingOutput(ChainingOutput):
+    cdef public ValueCopier copier
+    cdef object copied
 
 
 cdef class StreamOperator(Input):

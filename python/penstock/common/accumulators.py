@@ -7,6 +7,7 @@ the result.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -229,8 +230,8 @@ class ListAccumulator(Accumulator[V, list[V]]):
         self._values = list(values)
 
     def add(self, value: V) -> None:
-        """Appends a value."""
-        self._values.append(value)
+        """Appends a value as it is now."""
+        self._values.append(copy.deepcopy(value))
 
     def get_local_value(self) -> list[V]:
         """The values."""

@@ -173,15 +173,18 @@ class ExecutionConfig:
         return pipeline.AUTO_GENERATE_UIDS.read(self._configuration)
 
     def enable_object_reuse(self) -> ExecutionConfig:
-        """Kept for programs that call it: chained operators always hand objects on uncopied."""
+        """Hands objects on in a chain, and keeps them in state, as they are: never copied.
+
+        What a function changes in place is then changed for everybody who has the object.
+        """
         return self._write(pipeline.OBJECT_REUSE, True)
 
     def disable_object_reuse(self) -> ExecutionConfig:
-        """Kept for programs that call it; see `enable_object_reuse`."""
+        """Copies values that can change where somebody else might see it; the default."""
         return self._write(pipeline.OBJECT_REUSE, False)
 
     def is_object_reuse_enabled(self) -> bool:
-        """Whether it is set; it has no effect."""
+        """Whether chained operators and states share objects."""
         return pipeline.OBJECT_REUSE.read(self._configuration)
 
     def get_global_job_parameters(self) -> dict[str, str]:

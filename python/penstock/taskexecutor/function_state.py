@@ -31,15 +31,18 @@ class FunctionOperatorStateStore(OperatorStateStore):
 
     def get_list_state(self, state_descriptor: Any) -> Any:
         """A list that is split when the parallelism changes."""
-        return self._context.operator_state.list_state(state_descriptor)
+        copier = self._context.isolation.of_list(state_descriptor)
+        return self._context.operator_state.list_state(state_descriptor, copier)
 
     def get_union_list_state(self, state_descriptor: Any) -> Any:
         """A list of which every subtask gets all parts when it is restored."""
-        return self._context.operator_state.union_list_state(state_descriptor)
+        copier = self._context.isolation.of_list(state_descriptor)
+        return self._context.operator_state.union_list_state(state_descriptor, copier)
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
         """A map that has the same content in every subtask."""
-        return self._context.operator_state.broadcast_state(state_descriptor)
+        copier = self._context.isolation.of_map(state_descriptor)
+        return self._context.operator_state.broadcast_state(state_descriptor, copier)
 
 
 class InitializationContext(StateInitializationContext):

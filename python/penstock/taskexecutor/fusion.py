@@ -12,13 +12,16 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
 from penstock.taskexecutor.expressions import Program, program_of_stages
 from penstock.taskexecutor.loop import (
     ChainingOutput,
+    CopyingChainingOutput,
     FilterOperator,
     FusedOperator,
     MapOperator,
     StreamOperator,
+    ValueCopier,
 )
 
 if TYPE_CHECKING:
@@ -42,13 +45,14 @@ class Fusion:
         """What feeds ``operator``: itself, or the fused operator that begins with it."""
         if type(operator) not in (MapOperator, FilterOperator):
             return operator
-        run = _Run([operator], _program_of([operator]))
+        run = _Run([operator], _program_of([operator]), [])
         if run.program is None and not _is_python(operator):
             return operator
-        output = operator.output
-        following = self._runs.get(id(output.target)) if type(output) is ChainingOutput else None
-        if following is not None:
-            run = run.followed_by(following)
+        output: Any = operator.output
+        if type(output) in (ChainingOutput, CopyingChainingOutput):
+            following = self._runs.get(id(output.target))
+            if following is not None:
+                run = run.followed_by(following, getattr(output, "copier", None))
         entry = operator if run.program is None and len(run.stages) == 1 else run.fused()
         self._runs[id(entry)] = run
         return entry
@@ -56,21 +60,25 @@ class Fusion:
 
 @dataclass(frozen=True)
 class _Run:
-    """Neighbouring operators, with what they compute if they do nothing else."""
+    """Neighbouring operators, with what they compute if they do nothing else.
+
+    Between two there may be one that copies what the first hands to the second.
+    """
 
     stages: list[Any]
     program: Program | None
+    copiers: list[ValueCopier | None]
 
-    def followed_by(self, other: _Run) -> _Run:
+    def followed_by(self, other: _Run, copier: ValueCopier | None) -> _Run:
         """Both runs as one, or this one if they are of two kinds or too long for one program."""
         stages = self.stages + other.stages
-        program = _program_of(stages)
+        program = None if copier is not None else _program_of(stages)
         if program is None and (self.program is not None or other.program is not None):
             return self
-        return _Run(stages, program)
+        return _Run(stages, program, [*self.copiers, copier, *other.copiers])
 
     def fused(self) -> FusedOperator:
-        composition = Composition(self.stages)
+        composition = Composition(self.stages, self.copiers)
         function, function_of_all = composition.function, composition.function_of_all
         if self.program is not None:
             from penstock._native.expression import Expression
@@ -91,9 +99,15 @@ class Composition:
             is asked for.
     """
 
-    def __init__(self, stages: Sequence[Any]) -> None:
-        """Composes the stages in their order."""
+    def __init__(self, stages: Sequence[Any], copiers: Sequence[ValueCopier | None] = ()) -> None:
+        """Composes the stages in their order.
+
+        Args:
+            stages: The operators.
+            copiers: What copies the elements between two of them, None where nothing does.
+        """
         self._stages = list(stages)
+        self._copiers = [*copiers, *[None] * (len(self._stages) - len(copiers))]
         self._stage_of_line: dict[tuple[str, int], int] = {}
         self.function: Callable[[Any], Any] = self._compiled("fused", "return dropped", "return x")
         self.function_of_all: Callable[[Iterable[Any]], Iterator[Any]] = self._compiled(
@@ -125,7 +139,9 @@ class Composition:
         return error
 
     def _compiled(self, name: str, drop: str, emit: str) -> Any:
-        parameters = ", ".join(f"f{i}=f{i}" for i in range(len(self._stages)))
+        names = [f"f{i}" for i in range(len(self._stages))]
+        names += [f"copied{i}" for i, copier in enumerate(self._copiers) if copier is not None]
+        parameters = ", ".join(f"{name}={name}" for name in [*names, "unchanging"])
         if name == "fused":
             lines = [f"def {name}(x, {parameters}, dropped=dropped):"]
             depth = "    "
@@ -136,8 +152,15 @@ class Composition:
             step = f"if not f{i}(x): {drop}" if type(stage) is FilterOperator else f"x = f{i}(x)"
             lines.append(depth + step)
             self._stage_of_line[name, len(lines)] = i
+            if self._copiers[i] is not None:
+                lines.append(f"{depth}if type(x) not in unchanging: x = copied{i}(x)")
+                self._stage_of_line[name, len(lines)] = i
         lines.append(depth + emit)
         scope: dict[str, Any] = {f"f{i}": stage.function for i, stage in enumerate(self._stages)}
+        for i, copier in enumerate(self._copiers):
+            if copier is not None:
+                scope[f"copied{i}"] = copier.copied
+        scope["unchanging"] = UNCHANGING_CLASSES
         scope["dropped"] = DROPPED
         exec(compile("\n".join(lines), _FILE_NAME, "exec"), scope)
         return scope[name]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.process_operators import *  # noqa: F403
     from penstock.taskexecutor.source_operators import *  # noqa: F403
     from penstock.taskexecutor.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.value_copies import *  # noqa: F403
 elif runtime() == "native":
     from penstock._native.field_sum import *  # noqa: F403
     from penstock._native.function_operators import *  # noqa: F403
@@ -22,6 +23,7 @@ elif runtime() == "native":
     from penstock._native.process_operators import *  # noqa: F403
     from penstock._native.source_operators import *  # noqa: F403
     from penstock._native.time_operators import *  # noqa: F403
+    from penstock._native.value_copies import *  # noqa: F403
 else:
     from penstock.taskexecutor.field_sum import *  # noqa: F403
     from penstock.taskexecutor.function_operators import *  # noqa: F403
@@ -29,3 +31,4 @@ else:
     from penstock.taskexecutor.process_operators import *  # noqa: F403
     from penstock.taskexecutor.source_operators import *  # noqa: F403
     from penstock.taskexecutor.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.value_copies import *  # noqa: F403

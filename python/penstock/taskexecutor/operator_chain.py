@@ -16,7 +16,6 @@ from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.loop import (
     BroadcastOutput,
-    ChainingOutput,
     DiscardingOutput,
     Input,
     Output,
@@ -77,7 +76,7 @@ class OperatorChain:
         for index in range(len(chain.operators) - 1, -1, -1):
             context = self.contexts[index]
             operator = create_operator(context)
-            operator.setup(context, self._create_output(chain.operators[index], context, entries))
+            operator.setup(context, self._create_output(index, operator, entries))
             context.broadcast_event = self.broadcast_event
             operators[index] = operator
             entries[index] = fusion.entry(operator)
@@ -221,16 +220,24 @@ class OperatorChain:
 
     def _create_output(
         self,
-        config: OperatorConfig,
-        context: OperatorContext,
+        index: int,
+        operator: StreamOperator,
         entries: Sequence[StreamOperator | None],
     ) -> Output:
+        context = self.contexts[index]
+        config = context.config
         mains: list[tuple[Output, tuple[str, ...]]] = []
         sides: dict[str, list[Output]] = {}
         for chained in config.chained_outputs:
             target = entries[chained.target]
             assert target is not None, "chains are in topological order"
-            output: Output = ChainingOutput(target.get_input(chained.input_number))
+            output = context.isolation.chained(
+                config,
+                operator,
+                chained,
+                self.contexts[chained.target].config,
+                target.get_input(chained.input_number),
+            )
             self._add(output, chained.tag, chained.selected_names, mains, sides)
         for leaving in config.network_outputs:
             writer = self._create_writer(leaving, context)

@@ -11,6 +11,7 @@ from penstock.common.options.state import BACKEND
 from penstock.graph.key_groups import key_group, key_group_range
 from penstock.network.key_types import key_type_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.isolation import Isolation
 from penstock.taskexecutor.processing_time import OperatorProcessingTime
 from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
@@ -110,6 +111,11 @@ class OperatorContext:
     def is_keyed(self) -> bool:
         """Whether an input of the operator is keyed."""
         return any(selector is not None for selector in self.config.key_selectors)
+
+    @cached_property
+    def isolation(self) -> Isolation:
+        """Where the operator copies values."""
+        return Isolation(self.name, self.execution_config)
 
     @cached_property
     def keyed_state(self) -> HeapKeyedStateBackend:

@@ -11,12 +11,15 @@ operators that are called most are in ``function_operators``, ``process_operator
 
 Elements travel by direct calls: ``operator.process(value, timestamp)`` calls
 ``output.collect(value, timestamp)``, which calls the next operator of the chain or writes to a
-partition.  Values are not copied between chained operators.
+partition.  ``isolation`` says between which chained operators values are copied.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+# Relative: compiled, this is the class that the .pxd cimports.
+from .value_copies import ValueCopier  # noqa: TC001, TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -114,6 +117,29 @@ class ChainingOutput(Output):
         self.target.process_latency_marker(
             marked_time, operator_id_lower, operator_id_upper, subtask
         )
+
+
+class CopyingChainingOutput(ChainingOutput):
+    """Hands copies of elements to the next operator of the chain."""
+
+    def __init__(self, target: Input, copier: ValueCopier) -> None:
+        """Connects to an input.
+
+        Args:
+            target: What takes the elements.
+            copier: Copies those that can change.
+        """
+        ChainingOutput.__init__(self, target)
+        self.copier = copier
+        self.copied: Callable[[Any], Any] = copier.copied
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        self.target.process(self.copier.copied(value), timestamp)
+
+    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp."""
+        self.target.process_all(map(self.copied, values), timestamp)
 
 
 class StreamOperator(Input):

@@ -18,7 +18,10 @@ from penstock.taskexecutor.function_state import FunctionOperatorStateStore
 from penstock.taskexecutor.metric_group import OperatorMetricGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.datastream.state import OperatorStateStore
+    from penstock.taskexecutor.loop import ValueCopier
     from penstock.taskexecutor.operator_context import OperatorContext
 
 A = TypeVar("A")
@@ -118,23 +121,34 @@ class StreamingRuntimeContext(RuntimeContext):
 
     def get_state(self, state_descriptor: Any) -> Any:
         """One value of the current key."""
-        return self._keyed_state().value_state(state_descriptor)
+        return self._isolated(self._keyed_state().value_state, state_descriptor)
 
     def get_list_state(self, state_descriptor: Any) -> Any:
         """A list of the current key."""
-        return self._keyed_state().list_state(state_descriptor)
+        return self._isolated(self._keyed_state().list_state, state_descriptor)
 
     def get_map_state(self, state_descriptor: Any) -> Any:
         """A map of the current key."""
-        return self._keyed_state().map_state(state_descriptor)
+        return self._isolated(self._keyed_state().map_state, state_descriptor)
 
     def get_reducing_state(self, state_descriptor: Any) -> Any:
         """One value of the current key into which others are folded."""
-        return self._keyed_state().reducing_state(state_descriptor)
+        return self._isolated(self._keyed_state().reducing_state, state_descriptor)
 
     def get_aggregating_state(self, state_descriptor: Any) -> Any:
         """An accumulator of the current key with a view of its result."""
-        return self._keyed_state().aggregating_state(state_descriptor)
+        return self._isolated(self._keyed_state().aggregating_state, state_descriptor)
+
+    def value_copier(self, what: str) -> ValueCopier | None:
+        """Copies values that the operator hands on or keeps; None if the job reuses objects.
+
+        Args:
+            what: What the operator does with them, for messages.
+        """
+        return self._operator.isolation.copier(what)
+
+    def _isolated(self, open_state: Callable[[Any], Any], descriptor: Any) -> Any:
+        return self._operator.isolation.state(open_state(descriptor), descriptor)
 
     def _keyed_state(self) -> Any:
         if not self._operator.is_keyed:

@@ -70,7 +70,7 @@ class _OperatorTestHarness:
                 key_type=key_type,
             )
         )
-        self.output = TestOutput()
+        self.output = TestOutput(self._context.isolation.copier("emits"))
         self.operator = create_operator(self._context)
         self.operator.setup(self._context, self.output)
         self._state = StreamOperatorStateHandler(self.operator, self._context)

@@ -8,6 +8,7 @@ from penstock.taskexecutor.loop import MIN_TIMESTAMP, Output
 
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
+    from penstock.taskexecutor.loop import ValueCopier
 
 
 class CollectedRecord(NamedTuple):
@@ -30,8 +31,9 @@ class TestOutput(Output):
 
     __test__ = False  # not a test, whatever its name says to pytest
 
-    def __init__(self) -> None:
-        """Starts empty."""
+    def __init__(self, copier: ValueCopier | None = None) -> None:
+        """Starts empty; ``copier`` copies what is emitted, None keeps the objects themselves."""
+        self._copier = copier
         self.records: list[CollectedRecord] = []
         self.watermarks: list[int] = []
         self.statuses: list[bool] = []
@@ -40,13 +42,13 @@ class TestOutput(Output):
 
     def collect(self, value: Any, timestamp: int) -> None:
         """Keeps an element."""
-        record = _record(value, timestamp)
+        record = self._record(value, timestamp)
         self.records.append(record)
         self.events.append(("record", *record))
 
     def collect_side(self, tag_id: str, value: Any, timestamp: int) -> None:
         """Keeps an element of a side output."""
-        self._sides.setdefault(tag_id, []).append(_record(value, timestamp))
+        self._sides.setdefault(tag_id, []).append(self._record(value, timestamp))
 
     def emit_watermark(self, timestamp: int) -> None:
         """Keeps a watermark."""
@@ -73,6 +75,7 @@ class TestOutput(Output):
             kept.clear()
         self._sides.clear()
 
-
-def _record(value: Any, timestamp: int) -> CollectedRecord:
-    return CollectedRecord(value, None if timestamp == MIN_TIMESTAMP else timestamp)
+    def _record(self, value: Any, timestamp: int) -> CollectedRecord:
+        if self._copier is not None:
+            value = self._copier.copied(value)
+        return CollectedRecord(value, None if timestamp == MIN_TIMESTAMP else timestamp)

@@ -77,7 +77,7 @@ OBJECT_REUSE: Final = Option(
     "pipeline.object-reuse",
     BooleanType(),
     False,
-    "chained operators hand on the same object",
+    "chained operators and states share objects that can change",
 )
 CLOSURE_CLEANER: Final = Option(
     "pipeline.closure-cleaner-level",

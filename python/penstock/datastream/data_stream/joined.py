@@ -6,7 +6,8 @@ united, put into windows per key, and each window that fires is divided again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.datastream.functions import (
     CoGroupFunction,
@@ -204,12 +205,21 @@ class _SidesWindow(WindowFunction[Any, Any, Any, Any]):
 
 
 class _JoinWindow(_SidesWindow):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        # An element is in many pairs, and each call gets its own.
+        copier = cast("Any", runtime_context).value_copier("joins")
+        self._copied = None if copier is None else copier.copied
+        super().open(runtime_context)
+
     def _results(self, left: list[Any], right: list[Any]) -> Iterable[Any]:
-        function = self._function
+        function, copied = self._function, self._copied
+        pairs: Iterable[tuple[Any, Any]] = itertools.product(left, right)
+        if copied is not None:
+            pairs = ((copied(one), copied(other)) for one, other in pairs)
         if isinstance(function, FlatJoinFunction):
-            return [r for one in left for other in right for r in function.join(one, other)]
+            return [result for pair in pairs for result in function.join(*pair)]
         join = function.join if isinstance(function, JoinFunction) else function
-        return [join(one, other) for one in left for other in right]
+        return [join(*pair) for pair in pairs]
 
 
 class _CoGroupWindow(_SidesWindow):

@@ -63,6 +63,10 @@ class AsyncWaitOperator(FunctionOperator):
         self.timeout_ms: int = arguments["timeout_ms"]
         self.ordered = arguments["output_mode"] == "ORDERED"
         self.retry_strategy = arguments.get("retry_strategy")
+        self.copier = context.isolation.copier(
+            "calls its coroutine with", next(iter(context.config.input_types), None)
+        )
+        self.result_copier = context.isolation.copier("returns", context.config.output_type)
         self.queue: deque[_Entry] = deque()
         self.under_way = 0
         self.restored: list[tuple[Any, int]] = []
@@ -106,7 +110,7 @@ class AsyncWaitOperator(FunctionOperator):
             def on_timeout(_: int) -> None:
                 if not entry.done:
                     call.cancel()
-                    self._complete(entry, lambda: self.user_function.timeout(entry.value))
+                    self._complete(entry, lambda: self._timed_out(entry.value))
 
             entry.timer = timers.register(timers.now() + self.timeout_ms, on_timeout)
 
@@ -149,13 +153,20 @@ class AsyncWaitOperator(FunctionOperator):
         with suppress(MailboxClosedError):
             self.context.post(action)
 
+    def _argument(self, value: Any) -> Any:
+        """What the function gets; the element stays for a timeout, a retry or a checkpoint."""
+        return value if self.copier is None else self.copier.copied(value)
+
+    def _timed_out(self, value: Any) -> Any:
+        return self.user_function.timeout(self._argument(value))
+
     async def _invoke(self, value: Any) -> list[Any]:
         """Calls the function, again where the retry strategy says so."""
         strategy = self.retry_strategy
         attempts = 1
         while True:
             try:
-                result: list[Any] = await self.function(value)
+                result: list[Any] = await self.function(self._argument(value))
             except Exception as error:
                 if strategy is None:
                     raise
@@ -186,7 +197,9 @@ class AsyncWaitOperator(FunctionOperator):
         except BaseException as error:
             self.failed_with = error
             raise
-        entry.results = list(found)
+        # The function may hold on to them while they wait for their turn.
+        copier = self.result_copier
+        entry.results = list(found) if copier is None else copier.copied_all(found)
         entry.done = True
         self.under_way -= 1
         if entry.timer is not None:

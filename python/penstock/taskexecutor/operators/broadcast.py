@@ -66,7 +66,10 @@ class BroadcastSideContext(
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
         """The state of that descriptor."""
-        return self.operator.context.operator_state.broadcast_state(state_descriptor)
+        context = self.operator.context
+        return context.operator_state.broadcast_state(
+            state_descriptor, context.isolation.of_map(state_descriptor)
+        )
 
 
 class ReadOnlySideContext(
@@ -81,7 +84,10 @@ class ReadOnlySideContext(
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
         """A view of the state of that descriptor."""
-        return self.operator.context.operator_state.read_only_broadcast_state(state_descriptor)
+        context = self.operator.context
+        return context.operator_state.read_only_broadcast_state(
+            state_descriptor, context.isolation.of_map(state_descriptor)
+        )
 
     def timer_service(self) -> TimerService:
         """Time and timers."""

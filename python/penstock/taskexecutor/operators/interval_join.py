@@ -72,6 +72,8 @@ class IntervalJoinOperator(TwoInputOperator):
         )
         self.timers = context.timer_service(self)
         self.join_context = JoinContext()
+        types = (*context.config.input_types, None, None)
+        self.copiers = tuple(context.isolation.copier("joins", types[side]) for side in (0, 1))
 
     def process1(self, value: Any, timestamp: int) -> None:
         """Takes a left element."""
@@ -130,4 +132,10 @@ class IntervalJoinOperator(TwoInputOperator):
     def _emit(self, left: Any, right: Any, left_timestamp: int, right_timestamp: int) -> None:
         context = self.join_context
         context.left, context.right = left_timestamp, right_timestamp
+        left_copier, right_copier = self.copiers
+        # Both stay in the buffers, for the pairs that follow.
+        if left_copier is not None:
+            left = left_copier.copied(left)
+        if right_copier is not None:
+            right = right_copier.copied(right)
         ResultEmitter.emit(self.output, self.join(left, right, context), context.get_timestamp())

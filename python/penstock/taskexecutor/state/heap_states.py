@@ -1,8 +1,7 @@
 # cython: annotation_typing=False, boundscheck=True
 """Keyed states in memory: views of a state table for the current key and namespace.
 
-Values are the user's own objects, not copies: changing a value in place without writing it back
-changes the state, as with Flink's heap state backend with object reuse.
+Values are kept and given as they are; ``isolated_states`` copies them for user functions.
 
 One source, two uses: it runs as plain Python, and it is compiled by Cython with the C declarations
 of ``native/penstock/_native/heap_states.pxd``.  Import it through

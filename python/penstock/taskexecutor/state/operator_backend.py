@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.state.heap import value_check
+from penstock.taskexecutor.state.isolated_states import Copies
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.loop import ValueCopier
 
 
 class OperatorListState:
     """A list of one subtask, spread over the new subtasks when the parallelism changes."""
 
-    def __init__(self, values: list[Any]) -> None:
-        """Opens a view of ``values``."""
+    def __init__(self, values: list[Any], copier: ValueCopier | None = None) -> None:
+        """Opens a view of ``values``; what goes in or out is copied by ``copier`` if there is."""
         self._values = values
+        self._copier = copier
 
     def get(self) -> list[Any]:
         """The values."""
-        return list(self._values)
+        return self._copies(self._values)
 
     def add(self, value: Any) -> None:
         """Appends a value."""
-        self._values.append(value)
+        self.add_all((value,))
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Appends values."""
-        self._values.extend(values)
+        self._values.extend(self._copies(values))
 
     def update(self, values: Iterable[Any]) -> None:
         """Replaces all values."""
-        self._values[:] = values
+        self._values[:] = self._copies(values)
 
     def clear(self) -> None:
         """Removes all values."""
@@ -38,6 +43,9 @@ class OperatorListState:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.get())
+
+    def _copies(self, values: Iterable[Any]) -> list[Any]:
+        return list(values) if self._copier is None else self._copier.copied_all(values)
 
 
 class BroadcastContent(dict[Any, Any]):
@@ -56,13 +64,14 @@ class ReadOnlyBroadcastStateView:
     PyFlink's view has ``clear`` too, which is why it is not missing here; it is refused.
     """
 
-    def __init__(self, content: BroadcastContent) -> None:
-        """Opens a view of ``content``."""
+    def __init__(self, content: BroadcastContent, copier: ValueCopier | None = None) -> None:
+        """Opens a view of ``content``; what goes in or out is copied by ``copier`` if there is."""
         self._content = content
+        self._copier = copier
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        return self._content.get(key)
+        return self._copy(self._content.get(key))
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
@@ -70,15 +79,15 @@ class ReadOnlyBroadcastStateView:
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         """The pairs of key and value."""
-        return self._content.items()
+        return self._copies(self._content.items())
 
     def keys(self) -> Iterable[Any]:
         """The keys."""
-        return self._content.keys()
+        return self._copies(self._content.keys())
 
     def values(self) -> Iterable[Any]:
         """The values."""
-        return self._content.values()
+        return self._copies(self._content.values())
 
     def is_empty(self) -> bool:
         """Whether ``clear`` left no key.
@@ -104,15 +113,23 @@ class ReadOnlyBroadcastStateView:
         return key in self._content
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._content)
+        return iter(self.keys())
+
+    def _copy(self, value: Any) -> Any:
+        return value if self._copier is None else self._copier.copied(value)
+
+    def _copies(self, view: Collection[Any]) -> Iterable[Any]:
+        return view if self._copier is None else Copies(view, self._copier.copied)
 
 
 class BroadcastStateView(ReadOnlyBroadcastStateView):
     """A broadcast state: every subtask has the same content if its function is deterministic."""
 
-    def __init__(self, content: BroadcastContent, descriptor: Any) -> None:
-        """Opens a view of ``content``."""
-        super().__init__(content)
+    def __init__(
+        self, content: BroadcastContent, descriptor: Any, copier: ValueCopier | None = None
+    ) -> None:
+        """Opens a view of ``content``; what goes in or out is copied by ``copier`` if there is."""
+        super().__init__(content, copier)
         name = descriptor.get_name()
         self._check_key = value_check(getattr(descriptor.type_info, "key_type", None), name)
         self._check_value = value_check(getattr(descriptor.type_info, "value_type", None), name)
@@ -124,7 +141,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         if self._check_value is not None and value is not None:
             self._check_value(value)
         self._content.was_cleared = False
-        self._content[key] = value
+        self._content[self._copy(key)] = self._copy(value)
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
@@ -156,23 +173,34 @@ class OperatorStateBackend:
         self._union_lists: dict[str, list[Any]] = {}
         self._broadcast: dict[str, BroadcastContent] = {}
 
-    def list_state(self, descriptor: Any) -> OperatorListState:
-        """A list that is split when the parallelism changes."""
-        return OperatorListState(self._lists.setdefault(descriptor.get_name(), []))
+    def list_state(self, descriptor: Any, copier: ValueCopier | None = None) -> OperatorListState:
+        """A list that is split when the parallelism changes.
 
-    def union_list_state(self, descriptor: Any) -> OperatorListState:
+        Args:
+            descriptor: Of the state.
+            copier: Copies what goes in or out; None copies nothing, here and below.
+        """
+        return OperatorListState(self._lists.setdefault(descriptor.get_name(), []), copier)
+
+    def union_list_state(
+        self, descriptor: Any, copier: ValueCopier | None = None
+    ) -> OperatorListState:
         """A list of which every subtask gets all parts when it is restored."""
-        return OperatorListState(self._union_lists.setdefault(descriptor.get_name(), []))
+        return OperatorListState(self._union_lists.setdefault(descriptor.get_name(), []), copier)
 
-    def broadcast_state(self, descriptor: Any) -> BroadcastStateView:
+    def broadcast_state(
+        self, descriptor: Any, copier: ValueCopier | None = None
+    ) -> BroadcastStateView:
         """A map for the broadcast side."""
         content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
-        return BroadcastStateView(content, descriptor)
+        return BroadcastStateView(content, descriptor, copier)
 
-    def read_only_broadcast_state(self, descriptor: Any) -> ReadOnlyBroadcastStateView:
+    def read_only_broadcast_state(
+        self, descriptor: Any, copier: ValueCopier | None = None
+    ) -> ReadOnlyBroadcastStateView:
         """The same map for the other side."""
         content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
-        return ReadOnlyBroadcastStateView(content)
+        return ReadOnlyBroadcastStateView(content, copier)
 
     def snapshot(self) -> dict[str, dict[str, Any]]:
         """All states, independent of later changes."""

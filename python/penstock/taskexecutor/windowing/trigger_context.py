@@ -94,5 +94,7 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
         name = "trigger:" + descriptor.get_name()
         state = self._states.get(name)
         if state is None:
-            state = self._states[name] = self._operator.context.keyed_state.state(descriptor)
+            context = self._operator.context
+            state = context.isolation.state(context.keyed_state.state(descriptor), descriptor)
+            self._states[name] = state
         return state

@@ -50,7 +50,9 @@ class WindowStateStore:
         if not self._allowed:
             msg = "windows that merge cannot have state of their own: use global_state()"
             raise InvalidProgramError(msg)
-        return self._operator.context.keyed_state.partitioned_state(self._namespace, descriptor)
+        context = self._operator.context
+        state = context.keyed_state.partitioned_state(self._namespace, descriptor)
+        return context.isolation.state(state, descriptor)
 
 
 class WindowContext(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):

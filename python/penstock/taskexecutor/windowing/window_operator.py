@@ -92,7 +92,8 @@ class WindowOperator(StreamOperator):
 
     def _create_contents(self) -> Any:
         descriptor = self.context.descriptor.arguments["state_descriptor"]
-        return self.keyed_state.state(descriptor)
+        # A copy for every window that the element is in, and for every time that one fires.
+        return self.context.isolation.state(self.keyed_state.state(descriptor), descriptor)
 
     # Elements -------------------------------------------------------------------------------
 
@@ -309,6 +310,9 @@ class EvictingWindowOperator(WindowOperator):
         arguments = context.descriptor.arguments
         self.evictor = arguments["evictor"]
         self.function_kind: str = arguments["function_kind"]
+        self.copier = context.isolation.copier(
+            "keeps in a window", next(iter(context.config.input_types), None)
+        )
 
     def _create_contents(self) -> Any:
         # Not by the descriptor: the declared type is that of the elements without timestamps.
@@ -318,7 +322,8 @@ class EvictingWindowOperator(WindowOperator):
         return HeapListState(self.keyed_state, table)
 
     def _add(self, value: Any, timestamp: int) -> None:
-        self.contents.add((value, timestamp))
+        # A copy for every window that the element is in.
+        self.contents.add((value if self.copier is None else self.copier.copied(value), timestamp))
 
     def _fire(self, key: Any, window: Any, timestamp: int) -> None:
         contents = self.contents.get()
@@ -327,8 +332,10 @@ class EvictingWindowOperator(WindowOperator):
         watermark = self.timers.current_watermark
         kept = self.evictor.evict_before(contents, window, watermark)
         output = self.output
-        elements = self._folded([value for value, _ in kept])
-        for result in self.evaluate(key_of(key), window, elements):
+        values = [value for value, _ in kept]
+        if self.copier is not None:
+            values = self.copier.copied_all(values)
+        for result in self.evaluate(key_of(key), window, self._folded(values)):
             output.collect(result, timestamp)
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 

@@ -1,0 +1,387 @@
+"""Copies of values for whom they are handed to, twin of ``penstock.taskexecutor.value_copies``.
+
+A copy keeps no record of what it has copied as long as every part has one owner alone, which the
+counts of references tell: most values are trees.  What has several may be met again, and is noted
+in a memo of the form that ``copy.deepcopy`` takes.
+"""
+
+cimport cython
+from cpython.bytearray cimport (
+    PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE,
+)
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+
+import copy
+
+from penstock.taskexecutor import copy_plans
+from penstock.taskexecutor.value_copies import cannot_be_copied
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(object value)
+    PyTypeObject *Py_TYPE(object value)
+    int PyObject_GenericSetAttr(object value, object name, object attribute) except -1
+    object PyObject_GenericGetDict(object value, void *context)
+    PyTypeObject PyUnicode_Type, PyLong_Type, PyFloat_Type, PyBool_Type, PyBytes_Type
+    object PyLong_FromVoidPtr(void *pointer)
+
+ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
+
+cdef enum:
+    # The owner's reference and the one of the variable that holds the part while it is copied.
+    ONE_OWNER = 2
+    # Deeper than this is left to copy.deepcopy, which follows tuples that lead to themselves.
+    DEEPEST = 200
+
+cdef enum:
+    UNCHANGING = 0
+    NAMED_TUPLE = 1
+    FROZEN = 2
+    INSTANCE = 3
+    DEEPCOPY = 4
+
+cdef object deepcopy = copy.deepcopy
+cdef object plan_of = copy_plans.plan_of
+
+
+@cython.final
+cdef class Plan:
+    """A ``CopyPlan``."""
+
+    cdef int kind
+    cdef tuple slots
+    cdef bint has_dict
+
+    def __cinit__(self, plan):
+        self.kind = plan.kind
+        self.slots = plan.slots
+        self.has_dict = plan.has_dict
+
+
+# By class.  A class of the program is kept for good, as the process is the job's.
+cdef dict PLANS = {cls: Plan(copy_plans.CopyPlan(UNCHANGING))
+                   for cls in copy_plans.UNCHANGING_CLASSES}
+
+
+class _TooDeepError(Exception):
+    """Nests deeper than ``DEEPEST``, perhaps for ever."""
+
+
+cdef struct State:
+    # The outermost container, borrowed, and its copy, owned.
+    PyObject *root
+    PyObject *root_copy
+    # A dict, owned; NULL until a part has several owners.
+    PyObject *memo
+
+
+cdef inline bint is_atom(object value) noexcept:
+    cdef PyTypeObject *cls = Py_TYPE(value)
+    return (
+        cls == &PyUnicode_Type or cls == &PyLong_Type or cls == &PyFloat_Type
+        or value is None or cls == &PyBool_Type or cls == &PyBytes_Type
+    )
+
+
+cdef object memo_of(State *state):
+    cdef dict memo
+    if state.memo == NULL:
+        memo = {}
+        if state.root != NULL:
+            memo[PyLong_FromVoidPtr(state.root)] = <object>state.root_copy
+        Py_INCREF(memo)
+        state.memo = <PyObject *>memo
+    return <object>state.memo
+
+
+cdef int remember(State *state, object original, object made) except -1:
+    """Notes a copy before its parts are copied; the first one is the outermost container."""
+    if state.root == NULL:
+        state.root = <PyObject *>original
+        Py_INCREF(made)
+        state.root_copy = <PyObject *>made
+    elif Py_REFCNT(original) > ONE_OWNER:
+        (<dict>memo_of(state))[PyLong_FromVoidPtr(<PyObject *>original)] = made
+    return 0
+
+
+cdef inline PyObject *recall(State *state, object original) except? NULL:
+    """The copy of a part that was met before, borrowed; NULL for none."""
+    if state.root == <PyObject *>original:
+        return state.root_copy
+    if state.memo == NULL or Py_REFCNT(original) <= ONE_OWNER:
+        return NULL
+    return PyDict_GetItem(
+        <dict>state.memo, PyLong_FromVoidPtr(<PyObject *>original)
+    )
+
+
+# The parts are always held by a variable while they are copied: ONE_OWNER counts it.
+cdef object copy_of(State *state, object value, int depth):
+    cdef PyObject *known
+    if is_atom(value):
+        return value
+    if depth >= DEEPEST:
+        raise _TooDeepError
+    if type(value) is tuple:
+        return copy_tuple(state, <tuple>value, depth)
+    known = recall(state, value)
+    if known != NULL:
+        return <object>known
+    if type(value) is list:
+        return copy_list(state, <list>value, depth)
+    if type(value) is dict:
+        return copy_dict(state, <dict>value, depth)
+    if type(value) is set:
+        return copy_set(state, value, depth)
+    return copy_other(state, value, depth)
+
+
+cdef object copy_tuple(State *state, tuple value, int depth):
+    cdef Py_ssize_t i, count = PyTuple_GET_SIZE(value)
+    cdef object item, made
+    cdef tuple result = None
+    cdef PyObject *known
+    for i in range(count):
+        item = <object>value[i]
+        if is_atom(item):
+            continue
+        if result is None:
+            known = recall(state, value)
+            if known != NULL:
+                return <object>known
+        made = copy_of(state, item, depth + 1)
+        if made is item:
+            continue
+        if result is None:
+            result = tuple_like(value)
+        replace(result, i, made)
+    return value if result is None else remembered(state, value, result)
+
+
+cdef tuple tuple_like(tuple value):
+    cdef Py_ssize_t i, count = PyTuple_GET_SIZE(value)
+    cdef tuple result = PyTuple_New(count)
+    cdef object item
+    for i in range(count):
+        item = <object>value[i]
+        Py_INCREF(item)
+        PyTuple_SET_ITEM(result, i, item)
+    return result
+
+
+cdef int replace(tuple values, Py_ssize_t i, object item) except -1:
+    """Sets an item of a tuple that nobody else has seen."""
+    cdef object before = <object>values[i]
+    Py_INCREF(item)
+    PyTuple_SET_ITEM(values, i, item)
+    Py_XDECREF(<PyObject *>before)
+    return 0
+
+
+cdef object copy_list(State *state, list value, int depth):
+    cdef Py_ssize_t i, count = PyList_GET_SIZE(value)
+    cdef object item
+    cdef list result = []
+    remember(state, value, result)
+    for i in range(count):
+        if i >= PyList_GET_SIZE(value):
+            raise RuntimeError("a list changed size while it was copied")
+        item = <object>value[i]
+        if not is_atom(item):
+            item = copy_of(state, item, depth + 1)
+        result.append(item)
+    return result
+
+
+cdef object copy_dict(State *state, dict value, int depth):
+    cdef dict result = {}
+    remember(state, value, result)
+    copy_items(state, value, result, depth)
+    return result
+
+
+cdef int copy_items(State *state, dict value, dict result, int depth) except -1:
+    cdef object key, item
+    for key, item in value.items():
+        result[key if is_atom(key) else copy_of(state, key, depth + 1)] = (
+            item if is_atom(item) else copy_of(state, item, depth + 1)
+        )
+    return 0
+
+
+cdef object copy_set(State *state, set value, int depth):
+    cdef set result = set()
+    cdef object item
+    remember(state, value, result)
+    for item in value:
+        result.add(item if is_atom(item) else copy_of(state, item, depth + 1))
+    return result
+
+
+cdef object copy_other(State *state, object value, int depth):
+    cdef PyObject *found
+    cdef Plan plan
+    cdef object made
+    cls = type(value)
+    if cls is frozenset:
+        return copy_frozenset(state, value, depth)
+    if cls is bytearray:
+        made = PyByteArray_FromStringAndSize(
+            PyByteArray_AS_STRING(value), PyByteArray_GET_SIZE(value)
+        )
+        remember(state, value, made)
+        return made
+    found = PyDict_GetItem(PLANS, cls)
+    if found == NULL:
+        plan = Plan(plan_of(value))
+        PLANS[cls] = plan
+    else:
+        plan = <Plan>found
+    if plan.kind == UNCHANGING:
+        return value
+    if plan.kind == NAMED_TUPLE:
+        return copy_named_tuple(state, cls, value, depth)
+    if plan.kind == FROZEN:
+        return copy_frozen(state, plan, value, depth)
+    if plan.kind == INSTANCE:
+        made = instance_of(cls)
+        remember(state, value, made)
+        set_attributes(state, plan, value, made, depth)
+        return made
+    return deepcopy(value, memo_of(state))
+
+
+cdef object copy_frozenset(State *state, object value, int depth):
+    cdef bint changed = False
+    cdef set result = set()
+    cdef object item, made
+    for item in value:
+        made = item if is_atom(item) else copy_of(state, item, depth + 1)
+        changed = changed or made is not item
+        result.add(made)
+    if not changed:
+        return value
+    return remembered(state, value, frozenset(result))
+
+
+cdef object copy_named_tuple(State *state, object cls, object value, int depth):
+    cdef list parts = []
+    cdef bint changed = False
+    cdef object item, made
+    for item in <tuple>value:
+        made = item if is_atom(item) else copy_of(state, item, depth + 1)
+        changed = changed or made is not item
+        parts.append(made)
+    if not changed:
+        return value
+    return remembered(state, value, tuple.__new__(cls, parts))
+
+
+cdef object copy_frozen(State *state, Plan plan, object value, int depth):
+    """The instance itself if none of its attributes can change."""
+    cdef object name, item, made
+    cdef list slots = [], parts = []
+    cdef dict attributes
+    cdef bint changed = False
+    cdef Py_ssize_t i
+    for name in plan.slots:
+        item = getattr(value, name, plan)
+        if item is not plan:
+            made = item if is_atom(item) else copy_of(state, item, depth + 1)
+            changed = changed or made is not item
+            slots.append(name)
+            parts.append(made)
+    attributes = PyObject_GenericGetDict(value, NULL) if plan.has_dict else None
+    if attributes is not None:
+        for item in attributes.values():
+            made = item if is_atom(item) else copy_of(state, item, depth + 1)
+            changed = changed or made is not item
+            parts.append(made)
+    if not changed:
+        return value
+    made = instance_of(type(value))
+    for i in range(len(slots)):
+        PyObject_GenericSetAttr(made, slots[i], parts[i])
+    if attributes is not None:
+        PyObject_GenericGetDict(made, NULL).update(zip(attributes, parts[len(slots):]))
+    return remembered(state, value, made)
+
+
+cdef inline object instance_of(object cls):
+    return (<New><void *>(<PyTypeObject *>cls).tp_new)(<PyTypeObject *>cls, <PyObject *>(), NULL)
+
+
+cdef object remembered(State *state, object original, object made):
+    """Notes the copy of what can only be copied after its parts.
+
+    Returns:
+        The copy, or the one that the parts have made if they lead back here.
+    """
+    cdef PyObject *known = recall(state, original)
+    if known != NULL:
+        return <object>known
+    if Py_REFCNT(original) > ONE_OWNER:
+        (<dict>memo_of(state))[PyLong_FromVoidPtr(<PyObject *>original)] = made
+    return made
+
+
+cdef int set_attributes(State *state, Plan plan, object value, object made, int depth) except -1:
+    cdef object name, item
+    for name in plan.slots:
+        item = getattr(value, name, plan)
+        if item is not plan:
+            PyObject_GenericSetAttr(made, name, copy_of(state, item, depth + 1))
+    if plan.has_dict:
+        copy_items(
+            state, PyObject_GenericGetDict(value, NULL), PyObject_GenericGetDict(made, NULL), depth
+        )
+    return 0
+
+
+cdef bint has_atoms_alone(tuple value) noexcept:
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(value)):
+        if not is_atom(<object>value[i]):
+            return False
+    return True
+
+
+@cython.final
+cdef class ValueCopier:
+    """Copies values that can change, with everything in them that can.
+
+    Within a value, what is shared stays shared, and what leads back to itself does so in the copy.
+    """
+
+    def __cinit__(self, str where):
+        """Makes a copier; ``where`` says in messages what hands the values on."""
+        self.where = where
+
+    cpdef object copied(self, object value):
+        """A value that later changes of ``value`` do not reach: itself if it never changes."""
+        if is_atom(value) or (type(value) is tuple and has_atoms_alone(<tuple>value)):
+            return value
+        return whole_copy(self, value)
+
+    cpdef list copied_all(self, object values):
+        """Copies of all values of an iterable; what two of them share is copied for each."""
+        return [self.copied(value) for value in values]
+
+
+cdef object whole_copy(ValueCopier copier, object value):
+    cdef State state
+    state.root = state.root_copy = state.memo = NULL
+    try:
+        try:
+            return copy_of(&state, value, 0)
+        except _TooDeepError:
+            return deepcopy(value)
+    except Exception as error:
+        raise cannot_be_copied(copier.where, value, error) from error
+    finally:
+        Py_XDECREF(state.root_copy)
+        Py_XDECREF(state.memo)

@@ -1,0 +1,141 @@
+"""How values of a class are copied; both copiers ask here, once for each class.
+
+A value is *unchanging* when nothing that can be reached through it ever changes: it is shared, not
+copied.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import ipaddress
+import pathlib
+import re
+import sys
+import types
+import uuid
+import zoneinfo
+from typing import Any, Final, NamedTuple
+
+from penstock.common.types import Row
+
+UNCHANGING: Final = 0
+NAMED_TUPLE: Final = 1
+FROZEN: Final = 2
+INSTANCE: Final = 3
+DEEPCOPY: Final = 4
+
+
+class CopyPlan(NamedTuple):
+    """How the values of one class are copied.
+
+    Attributes:
+        kind: ``UNCHANGING`` values are shared, and so are ``FROZEN`` instances whose attributes
+            are.  A ``NAMED_TUPLE`` or an ``INSTANCE`` is made anew of its attributes.  For
+            ``DEEPCOPY`` the class decides, by ``copy.deepcopy``.
+        slots: The names of the slots of an instance.
+        has_dict: Whether an instance has attributes besides.
+    """
+
+    kind: int
+    slots: tuple[str, ...] = ()
+    has_dict: bool = False
+
+
+#: Classes whose instances never change, subclasses excluded.
+UNCHANGING_CLASSES: Final[frozenset[type]] = frozenset(
+    {
+        type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented),
+        types.FunctionType, types.BuiltinFunctionType,
+        datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone,
+        zoneinfo.ZoneInfo, decimal.Decimal, fractions.Fraction, uuid.UUID, re.Pattern,
+        pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath,
+        ipaddress.IPv4Address, ipaddress.IPv6Address,
+    }
+)  # fmt: skip
+
+_ATOMS: Final = (int, float, complex, str, bytes)
+
+#: By which a class says itself how it is copied.
+_OWN_WAYS: Final = (
+    "__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__new__",
+    "__getnewargs__", "__getnewargs_ex__",
+)  # fmt: skip
+
+#: What frozen dataclasses with slots get, which does the same as the ways of ``object``.
+_WAYS_OF_DATACLASSES: Final = (
+    getattr(dataclasses, "_dataclass_getstate", None),
+    getattr(dataclasses, "_dataclass_setstate", None),
+)
+
+
+def plan_of(value: Any) -> CopyPlan:
+    """The plan for values of the class of ``value``, which is no builtin container."""
+    cls = type(value)
+    if _is_unchanging(cls):
+        return CopyPlan(UNCHANGING)
+    if cls is Row:
+        return CopyPlan(INSTANCE, has_dict=True)
+    if issubclass(cls, tuple):
+        return CopyPlan(NAMED_TUPLE if _is_plain_named_tuple(cls) else DEEPCOPY)
+    if not _is_plain(value, cls):
+        return CopyPlan(DEEPCOPY)
+    names = copyreg._slotnames(cls)  # type: ignore[attr-defined]
+    parameters = getattr(cls, "__dataclass_params__", None)
+    frozen = dataclasses.is_dataclass(cls) and parameters is not None and parameters.frozen
+    return CopyPlan(FROZEN if frozen else INSTANCE, tuple(names), cls.__dictoffset__ != 0)
+
+
+def _is_unchanging(cls: type) -> bool:
+    if cls in UNCHANGING_CLASSES or issubclass(cls, (enum.Enum, type)):
+        return True
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and issubclass(cls, numpy.generic):
+        # The fields of a structured scalar can be set.
+        return cls.__module__ == "numpy" and not issubclass(cls, numpy.void)
+    return issubclass(cls, _ATOMS) and cls.__dictoffset__ == 0 and not _own_ways(cls, _ATOMS)
+
+
+def _own_ways(cls: type, builtin: tuple[type, ...]) -> bool:
+    """Whether a subclass of a builtin one has slots, or a way of its own to be copied."""
+    bases = [base for base in cls.__mro__ if base is not object and base not in builtin]
+    return any(
+        vars(base).get("__slots__") or any(name in vars(base) for name in _OWN_WAYS)
+        for base in bases
+    )
+
+
+def _is_plain_named_tuple(cls: Any) -> bool:
+    """Whether a class is one that ``NamedTuple`` or ``namedtuple`` made, or adds methods to it."""
+    return (
+        isinstance(getattr(cls, "_fields", None), tuple)
+        and cls.__dictoffset__ == 0
+        and cls.__reduce__ is object.__reduce__
+        and cls.__reduce_ex__ is object.__reduce_ex__
+        and not hasattr(cls, "__deepcopy__")
+    )
+
+
+def _is_plain(value: Any, cls: type) -> bool:
+    """Whether an instance is made of its attributes alone, by the ways of ``object``."""
+    if cls in copyreg.dispatch_table or any(
+        getattr(cls, name, None) not in (getattr(object, name, None), *_WAYS_OF_DATACLASSES)
+        for name in _OWN_WAYS
+    ):
+        return False
+    try:
+        reduced: Any = value.__reduce_ex__(4)
+    except TypeError:
+        return False  # it holds more than Python sees
+    # Of five, the last two would be elements of a list or a dict.
+    return (
+        type(reduced) is tuple
+        and reduced[0] is copyreg.__newobj__  # type: ignore[attr-defined]
+        and reduced[1] == (cls,)
+        and len(reduced) == 5
+        and reduced[3] is reduced[4] is None
+    )

@@ -1,0 +1,157 @@
+"""Where values are copied, so that nobody sees what others do to them later.
+
+The rule is Flink's without object reuse: what an operator hands on, and what is kept in state, is
+not reached by later changes elsewhere.  Nothing is copied where nobody could tell: values of types
+that never change, what leaves the chain (it is written at once), what a source has just read, what
+functions that only compute have made of their own input.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.composite_types import TupleTypeInfo
+from penstock.common.typeinfo import BasicTypeInfo
+from penstock.network.type_schema import schema_of
+from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
+from penstock.taskexecutor.expressions import program_of
+from penstock.taskexecutor.loop import (
+    ChainingOutput,
+    CopyingChainingOutput,
+    FilterOperator,
+    Input,
+    MapOperator,
+    ValueCopier,
+)
+from penstock.taskexecutor.state.isolated_states import isolated
+
+if TYPE_CHECKING:
+    from penstock.common.execution_config import ExecutionConfig
+    from penstock.graph.job_graph import ChainedOutput, OperatorConfig
+    from penstock.taskexecutor.loop import Output, StreamOperator
+
+#: Kinds of operators that read an element, while it is given to them, and do nothing else.
+_READERS: Final = frozenset({"discarding_sink", "print_sink", "collect_sink"})
+
+#: Kinds of operators whose elements nobody else holds, if their input is theirs alone.
+_MAKERS: Final = frozenset(
+    {
+        "collection_source", "number_sequence_source", "socket_text_source", "file_source",
+        "iteration_head", "project", "split",
+    }
+)  # fmt: skip
+
+
+def never_changes(type_info: Any) -> bool:
+    """Whether values of a declared type cannot be changed."""
+    if isinstance(type_info, TupleTypeInfo):
+        return all(map(never_changes, type_info.get_field_types()))
+    if isinstance(type_info, BasicTypeInfo):
+        return True
+    return type_info is not None and schema_of(type_info).name.startswith("SQL_")
+
+
+class Isolation:
+    """Says for one operator where it must copy."""
+
+    def __init__(self, operator_name: str, execution_config: ExecutionConfig) -> None:
+        """Nothing is copied if the job reuses objects.
+
+        Args:
+            operator_name: For messages.
+            execution_config: The job's settings.
+        """
+        self._name = operator_name
+        self.is_wanted = not execution_config.is_object_reuse_enabled()
+
+    def copier(self, what: str, *types: object) -> ValueCopier | None:
+        """Copies values of these declared types; None when there is nothing to be copied.
+
+        Args:
+            what: What is done with them, for messages: ``operator … <what> a value of …``.
+            types: TypeInformation or None for each part of a value.
+        """
+        if not self.is_wanted or (types and all(map(never_changes, types))):
+            return None
+        return ValueCopier(f"operator {self._name!r} {what}")
+
+    def of_list(self, descriptor: Any) -> ValueCopier | None:
+        """Copies what a list state of an operator holds."""
+        return self._of_state(descriptor, descriptor.element_type)
+
+    def of_map(self, descriptor: Any) -> ValueCopier | None:
+        """Copies what a broadcast state holds."""
+        declared = descriptor.type_info
+        return self._of_state(descriptor, declared.key_type, declared.value_type)
+
+    def _of_state(self, descriptor: Any, *types: object) -> ValueCopier | None:
+        return self.copier(f"keeps in state {descriptor.get_name()!r}", *types)
+
+    def state(self, state: Any, descriptor: Any) -> Any:
+        """A state as functions see it, which shares no value with them that can change."""
+        if not self.is_wanted:
+            return state
+        return isolated(state, descriptor, partial(self._of_state, descriptor))
+
+    def chained(
+        self,
+        config: OperatorConfig,
+        operator: StreamOperator,
+        edge: ChainedOutput,
+        consumer: OperatorConfig,
+        target: Input,
+    ) -> Output:
+        """The output of an operator to another one of its chain.
+
+        Args:
+            config: The operator.
+            operator: What runs it.
+            edge: The output as the graph describes it.
+            consumer: The other operator.
+            target: What takes its elements.
+        """
+        declared = config.output_type
+        if edge.tag is not None:
+            types = consumer.input_types
+            declared = types[edge.input_number] if edge.input_number < len(types) else None
+        if consumer.descriptor.kind not in _READERS and not self._gives_away(
+            config, operator, edge
+        ):
+            copier = self.copier("hands on", declared)
+            if copier is not None:
+                return CopyingChainingOutput(target, copier)
+        return ChainingOutput(target)
+
+    def _gives_away(
+        self, config: OperatorConfig, operator: StreamOperator, edge: ChainedOutput
+    ) -> bool:
+        """Whether the receiver is the last one to see what nobody else holds."""
+        mains = [chained for chained in config.chained_outputs if chained.tag is None]
+        written = [leaving for leaving in config.network_outputs if leaving.tag is None]
+        if edge.tag is not None or written or mains[-1] is not edge:
+            return False
+        if config.descriptor.kind in _MAKERS:
+            return True
+        if type(operator) not in (MapOperator, FilterOperator):
+            return False
+        function: Any = operator.function  # type: ignore[attr-defined]
+        return only_computes(function)
+
+
+def only_computes(function: Any) -> bool:
+    """Whether what a function returns is made of its arguments and of what never changes."""
+    program = program_of(function)
+    if program is None:
+        return False
+    for operation, _, left, right, _ in program.instructions:
+        if operation == "cell":
+            found = getattr(program.constants[left], "cell_contents", None)
+        elif operation == "global":
+            found = program.constants[right].get(program.constants[left])
+        else:
+            continue
+        # What is set later, or holds other values, may be anything.
+        if found is None or type(found) not in UNCHANGING_CLASSES:
+            return False
+    return True
