@@ -4,7 +4,7 @@
 set -eu
 bin=$(cd "$1" && pwd)  # absolute: build scripts run in their crates' folders
 "$bin/python" -m pip install --quiet 'maturin>=1.13,<2' 'Cython>=3.1,<4' 'setuptools>=77' 'pyspark>=4.0' \
-    'click>=8.1' 'cloudpickle>=3.0' 'msgspec>=0.19' 'psutil>=5.9'
+    'click>=8.1' 'cloudpickle>=3.0' 'msgspec>=0.19' 'psutil>=5.9' 'PyYAML>=6.0'
 "$bin/python" -m pip install --quiet --group test
 site=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 suffix=$("$bin/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')

@@ -172,3 +172,47 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
     here = program / "beside.py"
     assert all((path == here) == (target == "local") for path in beside)
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
+    """At once: another worker would fail in the same way.  The session goes on."""
+    path = tmp_path / "program.py"
+    (tmp_path / "requirements.txt").write_text("penstock-absent\n")
+    (tmp_path / "packages").mkdir()
+    path.write_text(
+        textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from penstock.datastream import StreamExecutionEnvironment
+        from penstock.errors import NoResourceAvailableError
+
+        folder = Path(sys.argv[1])
+
+        def run(**calls):
+            env = StreamExecutionEnvironment.get_execution_environment()
+            for call, arguments in calls.items():
+                getattr(env, call)(*arguments)
+            with env.from_collection([1]).map(str).execute_and_collect() as found:
+                print(list(found))
+
+        for calls in (
+            {"set_python_executable": ["/nowhere/python"]},
+            {"set_python_requirements": [folder / "requirements.txt", folder / "packages"]},
+        ):
+            try:
+                run(**calls)
+            except NoResourceAvailableError as error:
+                print(str(error).replace(chr(10), " "))
+        run()
+        """)
+    )
+    outcome = run_program(
+        ["-m", "penstock.cli", "run", "--master", "local[1]", str(path), str(tmp_path)]
+    )
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert "python.executable '/nowhere/python' is no file that this worker can" in lines[0]
+    assert "pip could not install the requirements from the folder of packages" in lines[1]
+    assert lines[2:] == ["['1']"]

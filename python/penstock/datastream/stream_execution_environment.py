@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
@@ -15,11 +14,12 @@ from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.collection_elements import encoded_elements
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
-from penstock.datastream.execution import CONFIGURATION_VARIABLE, execute_job
+from penstock.datastream.execution import execute_job
 from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
 from penstock.datastream.job_building import JobBuilder
+from penstock.datastream.process_configuration import process_configuration
 from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
@@ -66,13 +66,15 @@ class StreamExecutionEnvironment:
         """Makes an environment.
 
         Args:
-            configuration: Settings of the job; they win over those of the process, which are a
-                JSON object in the environment variable PENSTOCK_CONFIGURATION.
+            configuration: Settings of the job; they win over those of the process: a JSON object
+                in the environment variable PENSTOCK_CONFIGURATION, and the ``config.yaml`` in
+                the folder PENSTOCK_CONF_DIR; as PyFlink, also the one in FLINK_CONF_DIR.
 
         Raises:
-            ConfigurationError: That variable is not a JSON object.
+            ConfigurationError: The variable is not a JSON object, or a file is not there or
+                malformed.
         """
-        settings = _process_configuration()
+        settings = process_configuration()
         if configuration is not None:
             settings.add_all(configuration)
         return StreamExecutionEnvironment(settings)
@@ -589,22 +591,3 @@ class StreamExecutionEnvironment:
             raise InvalidProgramError(
                 f"a slot sharing group is a name or a SlotSharingGroup, got {group!r}"
             )
-
-
-def _process_configuration() -> Configuration:
-    text = os.environ.get(CONFIGURATION_VARIABLE)
-    if not text:
-        return Configuration()
-    try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} is no JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} must be a JSON object")
-    for key, value in values.items():
-        if not isinstance(value, (str, int, float)):
-            raise ConfigurationError(
-                f"{CONFIGURATION_VARIABLE}: {key}: {value!r} is neither a text, a number, true "
-                "nor false"
-            )
-    return Configuration.from_dict(values)

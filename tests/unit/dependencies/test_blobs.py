@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import os
-import shutil
 
 import pytest
 from penstock.dependencies.manifest import BlobKey
@@ -11,8 +10,8 @@ from penstock.errors import AuthenticationError, DependencyError
 from penstock.jobmaster import blob_server
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.rpc.blob_client import BlobClient
-from penstock.rpc.frames import read_frame
-from penstock.rpc.messages import ROLE_BLOB
+from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.messages import ROLE_BLOB, BlobChunk, encode_message
 from penstock.rpc.server import RpcServer
 
 TOKEN = bytes(32)
@@ -29,7 +28,6 @@ def blobs(tmp_path):
         server.start()
         made.address = server.address
         yield made
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("penstock-")] == []
 
 
 def key_of(data):
@@ -48,23 +46,45 @@ def test_blobs_of_all_sizes(blobs, tmp_path):
 
 
 def test_one_content_is_kept_once(blobs, tmp_path):
-    for _ in range(2):
-        blobs.put(lambda out: out.write(b"same"))
-    [folder] = tmp_path.iterdir()
-    assert len(list(folder.iterdir())) == 1
+    """And the blobs have no name on the disk: the kernel takes them back."""
+    assert len({blobs.put(lambda out: out.write(b"same")) for _ in range(2)}) == 1
+    blobs.put(lambda out: out.write(b"other"))
+    for number, data in enumerate((b"same", b"other")):
+        with BlobClient(blobs.address, TOKEN) as client:
+            client.fetch(key_of(data), tmp_path / str(number))
+        assert (tmp_path / str(number)).read_bytes() == data
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
 
 
-def test_other_bytes_than_were_named_are_refused(blobs, tmp_path):
-    """The blob was changed on the driver's disk after its digest was taken."""
-    key = blobs.put(lambda out: out.write(b"right"))
-    [folder] = tmp_path.iterdir()
-    for data, message in ((b"wrong", "damaged"), (b"righ", "damaged"), (b"righty", "sent more")):
-        (folder / key.digest).write_bytes(data)
+@pytest.mark.parametrize(
+    ("chunks", "message"),
+    [
+        ([(b"wrong", True)], "damaged on its way"),
+        ([(b"righ", True)], "damaged on its way: 4 of 5 bytes"),
+        ([(b"right", False), (b"y", True)], "the driver sent more"),
+        ([(b"rig", False)], "closed the connection within copy"),
+    ],
+)
+def test_other_bytes_than_were_named_are_refused(tmp_path, chunks, message):
+    """Whatever it is that sends them."""
+
+    def serve(sock, peer):
+        with sock:
+            read_frame(sock)
+            for data, last in chunks:
+                write_frame(sock, encode_message(BlobChunk(data, last)))
+
+    server = RpcServer(TOKEN)
+    server.register(ROLE_BLOB, serve)
+    server.start()
+    try:
         with (
-            BlobClient(blobs.address, TOKEN) as client,
+            BlobClient(server.address, TOKEN) as client,
             pytest.raises(DependencyError, match=message),
         ):
-            client.fetch(key, tmp_path / f"copy of {data!r}")
+            client.fetch(key_of(b"right"), tmp_path / "copy")
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "../../etc/passwd", "", "A" * 64])
@@ -82,15 +102,14 @@ def test_a_stranger_gets_nothing(blobs):
         BlobClient(blobs.address, bytes(31) + b"x")
 
 
-def test_a_disk_that_fails_is_an_error(blobs, tmp_path):
+def test_after_the_end_there_are_no_blobs(blobs, tmp_path):
+    """A connection that is open then is dropped."""
     key = blobs.put(lambda out: out.write(b"gone"))
-    [folder] = tmp_path.iterdir()
-    shutil.rmtree(folder)
-    with (
-        BlobClient(blobs.address, TOKEN) as client,
-        pytest.raises(DependencyError, match="No such file"),
-    ):
-        client.fetch(key, tmp_path / "copy")
+    with BlobClient(blobs.address, TOKEN) as client:
+        client.fetch(key, tmp_path / "first")
+        blobs.close()
+        with pytest.raises((DependencyError, OSError)):
+            client.fetch(key, tmp_path / "second")
 
 
 def test_a_request_that_is_none_ends_its_connection(blobs):

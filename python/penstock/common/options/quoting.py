@@ -44,6 +44,11 @@ def split_map(text: str) -> dict[str, str]:
     return result
 
 
+def join_list(parts: list[str]) -> str:
+    """The text of a list."""
+    return ";".join(map(_quoted, parts))
+
+
 def join_map(pairs: dict[str, str]) -> str:
     """The text of a map."""
     return ",".join(f"{_quoted(key)}:{_quoted(value)}" for key, value in pairs.items())

@@ -15,7 +15,8 @@ _INTRODUCTION: Final = """\
 This page is written by `python -m penstock.common.options.table`.
 
 An option is set by `penstock run -D key=value`, by the environment variable \
-`PENSTOCK_CONFIGURATION` (a JSON object of keys and values: the defaults of the process), or by \
+`PENSTOCK_CONFIGURATION` (a JSON object of keys and values: the defaults of the process), by a \
+`config.yaml` in the folder `PENSTOCK_CONF_DIR` (see [Running programs](running.md)), or by \
 the program: in the `Configuration` that it gives `get_execution_environment` or `configure`, or \
 by a method such as `set_parallelism`.
 The program wins over the process.

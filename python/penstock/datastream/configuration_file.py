@@ -1,0 +1,59 @@
+"""Reads ``config.yaml`` as Flink writes it: nested keys, flat keys, or both."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.options.quoting import join_list
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_configuration_file(path: Path) -> dict[str, str]:
+    """The options of a file: a key's parts are joined by dots, values are texts as written.
+
+    A key without a value is not set.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is no YAML, or sets a key twice.
+    """
+    # Few programs have such a file, and the library takes longer to import than all of this.
+    import yaml
+
+    try:
+        # The values are read by their options; YAML's own types would turn "on" into true.
+        root = yaml.compose(path.read_text("utf-8"), yaml.BaseLoader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    options: dict[str, str] = {}
+    if root is not None:
+        _add(root, "", options, path)
+    return options
+
+
+def _add(node: Any, key: str, options: dict[str, str], path: Path) -> None:
+    if node.id == "mapping":
+        for name, value in node.value:
+            if name.id != "scalar":
+                raise _error(path, name, "a key is a text")
+            _add(value, f"{key}.{name.value}" if key else name.value, options, path)
+        return
+    if not key:
+        raise _error(path, node, "options are keys with values")
+    if node.id == "sequence":
+        if any(part.id != "scalar" for part in node.value):
+            raise _error(path, node, f"{key}: the parts of a list are texts")
+        text = join_list([part.value for part in node.value])
+    elif node.value in ("", "~", "null") and node.style is None:
+        return
+    else:
+        text = node.value
+    if key in options:
+        raise _error(path, node, f"{key} is set twice")
+    options[key] = text
+
+
+def _error(path: Path, node: Any, message: str) -> ConfigurationError:
+    return ConfigurationError(f"{path}, line {node.start_mark.line + 1}: {message}")

@@ -1,0 +1,74 @@
+"""The options that a process gives its programs: files named by its environment, then a variable.
+
+Later ones win: ``config.yaml`` of FLINK_CONF_DIR, which only a program that runs as PyFlink is
+meant for, ``config.yaml`` of PENSTOCK_CONF_DIR, and PENSTOCK_CONFIGURATION, which is where
+``penstock run`` puts its options.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from penstock import pyflink_alias
+from penstock.common.configuration import Configuration
+from penstock.common.options import cluster
+from penstock.datastream.configuration_file import read_configuration_file
+from penstock.datastream.execution import CONFIGURATION_VARIABLE
+from penstock.errors import ConfigurationError
+
+FLINK_FOLDER_VARIABLE: Final = "FLINK_CONF_DIR"
+FOLDER_VARIABLE: Final = "PENSTOCK_CONF_DIR"
+FILE: Final = "config.yaml"
+
+_OF_FLINKS_OWN_PROCESSES: Final = (cluster.TARGET.key, cluster.BIND_HOST.key)
+"""Options of a Flink installation that say where its cluster is; penstock's is another one."""
+
+
+def process_configuration() -> Configuration:
+    """The options of this process.
+
+    Raises:
+        ConfigurationError: A file is not there, or one of them is malformed.
+    """
+    values: dict[str, Any] = {}
+    if pyflink_alias.is_installed():
+        values |= _from_folder(FLINK_FOLDER_VARIABLE)
+        for key in _OF_FLINKS_OWN_PROCESSES:
+            values.pop(key, None)
+    values |= _from_folder(FOLDER_VARIABLE)
+    values |= _from_variable()
+    return Configuration.from_dict(values)
+
+
+def _from_folder(variable: str) -> dict[str, str]:
+    folder = os.environ.get(variable)
+    if not folder:
+        return {}
+    path = Path(folder) / FILE
+    if not path.is_file():
+        older = Path(folder) / "flink-conf.yaml"
+        hint = f"; {older.name} is the form before Flink 2, write {FILE}" if older.exists() else ""
+        raise ConfigurationError(f"{variable} is {folder!r}, where there is no {FILE}{hint}")
+    return read_configuration_file(path)
+
+
+def _from_variable() -> dict[str, Any]:
+    text = os.environ.get(CONFIGURATION_VARIABLE)
+    if not text:
+        return {}
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} is no JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigurationError(f"{CONFIGURATION_VARIABLE} must be a JSON object")
+    for key, value in values.items():
+        if not isinstance(value, (str, int, float)):
+            raise ConfigurationError(
+                f"{CONFIGURATION_VARIABLE}: {key}: {value!r} is neither a text, a number, true "
+                "nor false"
+            )
+    return values
