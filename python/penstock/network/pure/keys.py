@@ -142,11 +142,10 @@ class KeyReader:
         Raises:
             SerializationError: The key cannot be serialised or is not of the declared type.
         """
-        if self.position >= 0 and type(value) is tuple:
-            fields: tuple[Any, ...] = value
-            key = fields[self.position]
-        else:
-            key = self.selector(value)
+        fields: tuple[Any, ...] = value if type(value) is tuple else ()
+        has_field = 0 <= self.position < len(fields)
+        # The selector of a field that is not there fails with the user's line.
+        key = fields[self.position] if has_field else self.selector(value)
         if type(key) is self.plain:
             return key
         return self.identity(key)
