@@ -155,9 +155,20 @@ static int ps_run(PsMade *made, PsValue *result) {
 }
 
 /* Whether arguments may be put into the first registers for an evaluation.  It may not while
- * another one is under way: in another thread, or around a finalizer that an allocation called. */
+ * another one is under way: in another thread, or around a finalizer that an allocation called;
+ * nor when a function's code or defaults have been replaced. */
 static inline int ps_is_ready(const PsProgram *program) {
-    return !program->busy && program->failures < PS_MAX_FAILURES;
+    const PsOrigin *origin = program->origins;
+    const PsOrigin *const end = origin + program->origin_count;
+    if (program->busy || program->failures >= PS_MAX_FAILURES) {
+        return 0;
+    }
+    for (; origin < end; origin++) {
+        if (*origin->place != origin->expected) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 /* Runs the program on the arguments in its first registers.

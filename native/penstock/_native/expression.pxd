@@ -32,6 +32,7 @@ cdef extern from "evaluator.h":
         PyObject *constants[PS_MAX_REGISTERS]
 
     bint ps_as_number(PsValue *value, int64_t *number) noexcept
+    void ps_rely_on(PsProgram *program, PyObject *function, bint uses_defaults) noexcept
     bint ps_is_ready(const PsProgram *program) noexcept
     int ps_evaluate(PsProgram *program, PsValue *result) except -1
 

@@ -88,13 +88,25 @@ cdef class Expression:
             machine.constants[i] = place.object = <PyObject *>constant
             if ps_as_number(place, &place.number):
                 place.object = NULL
+        for origin, code, defaults in program.origins:
+            if origin.__code__ is not code or (
+                defaults is not None and origin.__defaults__ is not defaults
+            ):
+                raise ValueError(f"{origin!r} has changed since its program was made")
+            ps_rely_on(machine, <PyObject *>origin, defaults is not None)
 
     def callable(self):
         """A builtin function of positional arguments that returns what the function returns."""
         return PyCFunction_New(&CALL, self)
 
     def over(self, values):
-        """What the function returns for each of many, made when it is asked for, undropped."""
+        """What the function returns for each of many, made when it is asked for, undropped.
+
+        Raises:
+            ValueError: The program is one of several arguments, or of none.
+        """
+        if self.machine.parameters != 1:
+            raise ValueError(f"a program of {self.machine.parameters} arguments over single values")
         return ExpressionIterator(self, values)
 
 

@@ -72,10 +72,18 @@ typedef struct {
     };
 } PsInstruction;
 
+/* What a function has to have for the program to be what it computes. */
+typedef struct {
+    PyObject **place;
+    PyObject *expected;
+} PsOrigin;
+
 typedef struct {
     int parameters; /* arguments are in the first registers */
     int failures;   /* evaluations one after the other that were given up */
     int busy;
+    int origin_count;
+    PsOrigin origins[2 * PS_MAX_REGISTERS]; /* code and defaults, of a function for each register */
     PsInstruction instructions[PS_MAX_REGISTERS];
     int16_t lists[PS_MAX_REGISTERS];
     PsValue registers[PS_MAX_REGISTERS];     /* those of constants are set already */
@@ -96,6 +104,20 @@ typedef struct {
     PyObject *objects[2 * PS_MAX_REGISTERS];
     int count;
 } PsMade;
+
+/* The program holds for the code and the defaults, if any, that a function has now. */
+static inline void ps_rely_on(PsProgram *program, PyObject *function, int uses_defaults) {
+    PyFunctionObject *origin = (PyFunctionObject *)function;
+    PsOrigin *next = &program->origins[program->origin_count];
+    next->place = &origin->func_code;
+    next->expected = origin->func_code;
+    if (uses_defaults) {
+        next++;
+        next->place = &origin->func_defaults;
+        next->expected = origin->func_defaults;
+    }
+    program->origin_count = (int)(next + 1 - program->origins);
+}
 
 static inline PsValue ps_of_object(PyObject *object) {
     PsValue value = {object, 0};
@@ -361,8 +383,8 @@ static int ps_unary(PsMade *made, PsOperation operation, PsValue *target, PsValu
     if (!ps_box(made, value)) {
         return PS_RAISED;
     }
-    if (!ps_is_scalar(value->object)) {
-        return PS_NOT_HERE;
+    if (!ps_is_scalar(value->object) || (operation == PS_INVERT && PyBool_Check(value->object))) {
+        return PS_NOT_HERE; /* ~True warns, and names the line of the caller */
     }
     result =
         operation == PS_NEGATE ? PyNumber_Negative(value->object) : PyNumber_Invert(value->object);

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dis
 import sys
 from dataclasses import dataclass
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.network import runtime
@@ -48,6 +48,7 @@ _REFUSED_FLAGS: Final = 0x04 | 0x08 | 0x20 | 0x80 | 0x200
 
 
 _Instruction = tuple[str, int, int, int, int]
+_Origin = tuple[FunctionType, CodeType, tuple[Any, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -55,22 +56,31 @@ class Program:
     """What a function computes, for a machine with registers.
 
     Attributes:
-        parameters: How many arguments it takes: the first registers.
+        parameters: How many arguments it is given: the first registers.
         instructions: Operation; target, left and right register, the right one being a place in
             ``lists`` for tuples and lists; number.  ``evaluator.h`` describes them.
         lists: The registers that make up tuples and lists.
-        constants: By register: literals; names, cells and dicts of the function's surroundings.
+        constants: By register: literals and defaults; names, cells and dicts of the function's
+            surroundings.
+        origins: Each function with the code, and the defaults if they are used, that the program
+            was made of: it is worth nothing once the function has others.
     """
 
     parameters: int
     instructions: tuple[_Instruction, ...]
     lists: tuple[int, ...]
     constants: dict[int, Any]
+    origins: tuple[_Origin, ...]
 
 
-def without_call(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A callable that does what ``function`` does for positional arguments, by the fastest way."""
-    program = program_of(function)
+def without_call(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
+    """What does the same as ``function`` by the fastest way.
+
+    Args:
+        function: Any callable.
+        arguments: With how many positional arguments it is called; others are possible, but slow.
+    """
+    program = program_of(function, arguments)
     if program is None:
         return function
     from penstock._native.expression import Expression
@@ -78,27 +88,30 @@ def without_call(function: Callable[..., Any]) -> Callable[..., Any]:
     return Expression(function, program).callable()
 
 
-def program_of(function: Any) -> Program | None:
-    """What a function or bound method computes; None if it does more, or nobody can evaluate it."""
-    return program_of_stages([(function, False)])
+def program_of(function: Any, arguments: int) -> Program | None:
+    """What a function or bound method computes of so many positional arguments.
+
+    Returns:
+        None if it does more, cannot be called so, or nobody can evaluate it.
+    """
+    return program_of_stages([(function, False)], arguments)
 
 
-def program_of_stages(stages: Sequence[tuple[Any, bool]]) -> Program | None:
+def program_of_stages(stages: Sequence[tuple[Any, bool]], arguments: int = 1) -> Program | None:
     """What functions compute one after the other.
 
     Args:
         stages: Each function, and whether it is a filter: it then passes on what it is given, or
-            drops it.  Those behind the first take one argument.
+            drops it.
+        arguments: How many the first is given; those behind it are given one.
     """
     if runtime() != "native":
         return None
     body = _Body()
     try:
-        functions = [(_plain(function), is_filter) for function, is_filter in stages]
-        parameters = functions[0][0].arguments
-        values = [body.register() for _ in range(parameters)]
-        for function, is_filter in functions:
-            result = _Translation(body, function, values).result()
+        values = [body.register() for _ in range(arguments)]
+        for function, is_filter in stages:
+            result = _Translation(body, _plain(function), values).result()
             if is_filter:
                 body.emit("drop if false", left=result)
             else:
@@ -106,7 +119,7 @@ def program_of_stages(stages: Sequence[tuple[Any, bool]]) -> Program | None:
         body.emit("return", left=values[0])
     except _NotAnExpressionError:
         return None
-    return body.program(parameters)
+    return body.program(arguments)
 
 
 @dataclass(frozen=True)
@@ -116,9 +129,13 @@ class _PlainFunction:
     function: FunctionType
     bound: int
 
-    @property
-    def arguments(self) -> int:
-        return self.function.__code__.co_argcount - self.bound
+    def defaults(self, arguments: int) -> tuple[Any, ...]:
+        """The values of the parameters for which so many arguments are too few."""
+        defaults = self.function.__defaults__ or ()
+        missing = self.function.__code__.co_argcount - self.bound - arguments
+        if not 0 <= missing <= len(defaults):
+            raise _NotAnExpressionError
+        return defaults[len(defaults) - missing :]
 
 
 def _plain(function: Any) -> _PlainFunction:
@@ -133,6 +150,7 @@ def _plain(function: Any) -> _PlainFunction:
         or code.co_exceptiontable
         or code.co_argcount < bound
         or code.co_flags & _REFUSED_FLAGS
+        or type(plain.__globals__) is not dict
         or _is_watched()
     ):
         raise _NotAnExpressionError
@@ -140,8 +158,8 @@ def _plain(function: Any) -> _PlainFunction:
 
 
 def _is_watched() -> bool:
-    """Whether a debugger, a coverage tool or a profiler wants to see calls."""
-    if sys.gettrace() is not None or sys.getprofile() is not None:
+    """Whether calls or operators are to be noticed: by a debugger, by a warning about bytes."""
+    if sys.flags.bytes_warning or sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
     return monitoring is not None and any(monitoring.get_tool(i) is not None for i in range(6))
@@ -160,6 +178,12 @@ class _Body:
         self._labels: list[int] = []
         self._lists: list[int] = []
         self._constants: dict[int, Any] = {}
+        self._origins: list[_Origin] = []
+
+    def rely_on(self, function: FunctionType, *, defaults: bool) -> None:
+        """Notes that the program holds for the code of a function, and for its defaults."""
+        kept = function.__defaults__ if defaults else None
+        self._origins.append((function, function.__code__, kept))
 
     def register(self) -> int:
         """A new register."""
@@ -211,7 +235,8 @@ class _Body:
             (name, target, left, right, self._labels[number] if name[:4] == "jump" else number)
             for name, target, left, right, number in self._instructions
         ]
-        return Program(parameters, tuple(instructions), tuple(self._lists), self._constants)
+        lists, origins = tuple(self._lists), tuple(self._origins)
+        return Program(parameters, tuple(instructions), lists, self._constants, origins)
 
 
 @dataclass
@@ -234,8 +259,9 @@ class _Translation:
 
     def __init__(self, body: _Body, plain: _PlainFunction, arguments: list[int]) -> None:
         """Prepares for byte code; what is bound to a method's first parameter must go unused."""
-        if len(arguments) != plain.arguments:
-            raise _NotAnExpressionError
+        defaults = plain.defaults(len(arguments))
+        arguments = arguments + [body.constant(value) for value in defaults]
+        body.rely_on(plain.function, defaults=bool(defaults))
         self._body = body
         self._function = plain.function
         self._code = plain.function.__code__

@@ -141,9 +141,12 @@ class Isolation:
 
 def only_computes(function: Any) -> bool:
     """Whether what a function returns is made of its arguments and of what never changes."""
-    program = program_of(function)
+    program = program_of(function, 1)
     if program is None:
         return False
+    for _, _, defaults in program.origins:
+        if not all(type(value) in UNCHANGING_CLASSES for value in defaults or ()):
+            return False
     for operation, _, left, right, _ in program.instructions:
         if operation == "cell":
             found = getattr(program.constants[left], "cell_contents", None)

@@ -19,7 +19,7 @@ def key_selection(selector: Callable[[Any], Any]) -> tuple[Callable[[Any], Any],
         it takes if it does nothing else, else -1.
     """
     position = field_of(selector)
-    return (without_call(selector), -1) if position is None else (selector, position)
+    return (without_call(selector, 1), -1) if position is None else (selector, position)
 
 
 def bound_function(function: Any, method: str) -> Callable[..., Any]:

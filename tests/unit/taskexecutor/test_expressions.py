@@ -99,8 +99,8 @@ def outcome_of(function, *arguments):
 
 @pytest.mark.parametrize("function", EXPRESSIONS)
 def test_an_expression_gives_what_the_function_gives(function):
-    assert program_of(function) is not None
-    evaluated = without_call(function)
+    assert program_of(function, 1) is not None
+    evaluated = without_call(function, 1)
     assert evaluated is not function
     for value in VALUES:
         assert outcome_of(evaluated, value) == outcome_of(function, value), value
@@ -145,8 +145,8 @@ def guarded(x):
     ],
 )
 def test_what_is_more_than_an_expression_is_called(function):
-    assert program_of(function) is None
-    assert without_call(function) is function
+    assert program_of(function, 1) is None
+    assert without_call(function, 1) is function
 
 
 def test_a_variable_of_one_branch_only_is_left_to_the_function():
@@ -155,7 +155,7 @@ def test_a_variable_of_one_branch_only_is_left_to_the_function():
             y = 1
         return y
 
-    assert program_of(unset) is None
+    assert program_of(unset, 1) is None
 
 
 def test_a_method_that_does_not_use_its_object_is_an_expression():
@@ -168,8 +168,8 @@ def test_a_method_that_does_not_use_its_object_is_an_expression():
         def scale(self, value):
             return value * self.factor
 
-    assert without_call(Function().add)((0, 2), 40) == 42
-    assert program_of(Function().scale) is None
+    assert without_call(Function().add, 2)((0, 2), 40) == 42
+    assert program_of(Function().scale, 1) is None
 
 
 def test_surroundings_are_those_of_the_moment(monkeypatch):
@@ -181,7 +181,7 @@ def test_surroundings_are_those_of_the_moment(monkeypatch):
     def multiply(x):
         return FACTOR * x
 
-    add, multiply = without_call(add), without_call(multiply)
+    add, multiply = without_call(add, 1), without_call(multiply, 1)
     assert (add(1), multiply(1)) == (2, 7)
     amount = 10
     monkeypatch.setitem(globals(), "FACTOR", 100)
@@ -196,12 +196,12 @@ def test_operators_of_other_types_are_used_once_and_by_the_function():
             calls.append(other)
             return other
 
-    assert without_call(lambda x: x[0] + 1)((Noted(),)) == 1
+    assert without_call(lambda x: x[0] + 1, 1)((Noted(),)) == 1
     assert calls == [1]
 
 
 def test_an_expression_that_never_fits_gives_up_and_still_gives_results():
-    evaluated = without_call(lambda x: x + x)
+    evaluated = without_call(lambda x: x + x, 1)
     assert [evaluated([i]) for i in range(200)] == [[i, i] for i in range(200)]
     assert evaluated(21) == 42
 
@@ -211,15 +211,21 @@ def test_an_error_has_the_users_line():
         return 100 // x
 
     with pytest.raises(ZeroDivisionError) as caught:
-        without_call(halves)(0)
+        without_call(halves, 1)(0)
     assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "halves"
     assert caught.value.__context__ is None
 
 
 def test_wrong_arguments_are_the_functions_affair():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
-        without_call(lambda x, y: x + y)(1)
-    assert without_call(lambda x, y=2: x + y)(1) == 3
+        without_call(lambda x, y: x + y, 2)(1)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        without_call(lambda x, y: x + y, 1)(1)
+    with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
+        without_call(lambda: 5, 1)(1)
+    assert without_call(lambda x, y=2: x + y, 1)(1) == 3
+    assert without_call(lambda x, y=2: x + y, 1)(1, 3) == 4
+    assert without_call(lambda x, y=2: x + y, 2)(1) == 3
 
 
 NUMBERS = st.one_of(st.integers(-5, 5), st.integers(), st.floats(allow_nan=False))
@@ -240,7 +246,7 @@ SOURCES = st.recursive(
 @given(SOURCES, st.lists(st.tuples(NUMBERS, NUMBERS, st.tuples(NUMBERS, NUMBERS)), min_size=1))
 def test_any_expression_gives_what_the_function_gives(source, arguments):
     function = eval(f"lambda a, b, c: ({source}, a)")
-    evaluated = without_call(function)
+    evaluated = without_call(function, 3)
     for values in arguments:
         assert outcome_of(evaluated, *values) == outcome_of(function, *values), source
 
@@ -338,6 +344,52 @@ def test_a_run_that_is_too_long_for_one_program_is_cut():
     assert seen == [expected]
 
 
+@pytest.mark.parametrize("of_all", [False, True])
+def test_defaults_are_those_of_the_moment(of_all):
+    def scaled(x, factor=10, seen=[5]):  # noqa: B006
+        return x * factor + seen[-1]
+
+    entry, _, seen = chain_of(
+        (MapOperator, scaled),
+        (FilterOperator, lambda x, k=20: x > k),
+        (MapOperator, [lambda x, i=i: (x, i) for i in range(3)][1]),
+    )
+    run(entry, [1, 2], of_all)
+    scaled.__defaults__[1].append(7)
+    run(entry, [2], of_all)
+    scaled.__defaults__ = (100, [0])
+    run(entry, [2], of_all)
+    scaled.__code__ = (lambda x, factor=0, seen=(): x + 30).__code__
+    run(entry, [2], of_all)
+    assert seen == [(25, 1), (27, 1), (200, 1), (32, 1)]
+
+
+@pytest.mark.parametrize("of_all", [False, True])
+@pytest.mark.parametrize("kind", [MapOperator, FilterOperator])
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda: 5, "takes 0 positional arguments but 1 was given"),
+        (lambda x, y: y, "missing 1 required positional argument: 'y'"),
+        (lambda x, *, y: x, "missing 1 required keyword-only argument: 'y'"),
+    ],
+)
+def test_a_stage_of_other_arguments_fails_as_the_function_does(kind, function, message, of_all):
+    entry, _, seen = chain_of((kind, function), (MapOperator, lambda x: x))
+    with pytest.raises(TypeError, match=message):
+        run(entry, [1], of_all)
+    assert seen == []
+
+
+def test_globals_that_are_no_plain_dict_are_left_to_the_function():
+    class Scope(dict):
+        def __getitem__(self, name):
+            return 40
+
+    scaled = eval("lambda x: x + unknown", Scope())
+    assert program_of(scaled, 1) is None
+
+
 @pytest.mark.parametrize("how", ["gettrace", "getprofile"])
 def test_whoever_watches_calls_sees_them(monkeypatch, how):
     def add(x):
@@ -347,5 +399,5 @@ def test_whoever_watches_calls_sees_them(monkeypatch, how):
         # Not a profiler in earnest: CPython 3.11 spins in one that starts while it has an exception
         # to raise in a thread that has ended.
         watched.setattr(sys, how, lambda: print)
-        assert program_of(add) is None
-    assert program_of(add) is not None
+        assert program_of(add, 1) is None
+    assert program_of(add, 1) is not None

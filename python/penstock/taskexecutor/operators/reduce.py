@@ -27,7 +27,7 @@ Fold = Callable[[Any, Any], Any]
 def create_reduce(context: OperatorContext) -> StreamOperator:
     """Folds with the user's function."""
     function = context.descriptor.function
-    return _create(context, function, without_call(bound_function(function, "reduce")))
+    return _create(context, function, without_call(bound_function(function, "reduce"), 2))
 
 
 def create_aggregate_field(context: OperatorContext) -> StreamOperator:

@@ -109,7 +109,7 @@ class WatermarksOperator(TimestampsOperator):
         if opener is not None:
             opener(self.context.runtime_context)
         if self.assigner is not None:
-            self.extract = without_call(self.assigner.extract_timestamp)
+            self.extract = without_call(self.assigner.extract_timestamp, 2)
         self.on_event = self.generator.on_event
         self.quiet_since = time.monotonic()
         if self.periodic and self.interval_ms > 0 and not is_batch:

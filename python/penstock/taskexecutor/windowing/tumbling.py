@@ -65,9 +65,9 @@ class TumblingWindowOperator(TumblingWindowLoop):
         fold: Any = self.functions[0]
         keep, function, create = KEEP_LIST, None, None
         if arguments["function_kind"] == "reduce":
-            keep, function = KEEP_FOLD, without_call(bound_function(fold, "reduce"))
+            keep, function = KEEP_FOLD, without_call(bound_function(fold, "reduce"), 2)
         elif arguments["function_kind"] == "aggregate":
-            keep, function = KEEP_ACCUMULATOR, without_call(fold.add)
+            keep, function = KEEP_ACCUMULATOR, without_call(fold.add, 2)
             create = fold.create_accumulator
         super().__init__(
             assigner._size,
