@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust proof soak conformance lint fmt develop cython bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
+.PHONY: help run test test-python test-rust proof soak fuzz conformance lint fmt develop cython bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,6 +42,9 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
+
+fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
+	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))
 
 lint: $(STAMP)  ## formatters, linters, type checkers and the import rules
 	sh ci/lint.sh $(BIN)

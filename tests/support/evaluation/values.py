@@ -1,0 +1,106 @@
+"""Values of more types than the evaluator knows, for generated functions."""
+
+from typing import NamedTuple
+
+
+class OwnInt(int):
+    """A subclass whose operators are its own."""
+
+    def __add__(self, other):
+        return OwnInt(int(self) * 2 + other)
+
+    def __repr__(self):
+        return f"OwnInt({int(self)})"
+
+
+class OwnStr(str):
+    """A subclass whose operators are its own."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return str(self).lower() == str(other).lower()
+
+    def __add__(self, other):
+        return OwnStr(f"{self!s}-{other}")
+
+    def __repr__(self):
+        return f"OwnStr({str(self)!r})"
+
+
+class Pair(NamedTuple):
+    """A tuple that is none for the evaluator."""
+
+    left: object
+    right: object
+
+
+class OwnTuple(tuple):
+    """Fields counted from 1."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index):
+        return tuple.__getitem__(self, index - 1)
+
+
+class OwnDict(dict):
+    """Has every key."""
+
+    def __missing__(self, key):
+        return 77
+
+
+class Noted:
+    """Writes down what it is asked; operators may fail behind that."""
+
+    def __init__(self, calls, number):
+        self.calls = calls
+        self.number = number
+
+    def _note(self, what, other=None):
+        self.calls.append((what, self.number, repr(other)))
+        return self.number
+
+    def __add__(self, other):
+        return self._note("+", other) + 1
+
+    __radd__ = __mul__ = __rmul__ = __sub__ = __lt__ = __gt__ = __add__
+
+    def __getitem__(self, index):
+        return self._note("[]", index)
+
+    def __iter__(self):
+        return iter([self._note("iter")])
+
+    def __bool__(self):
+        return self._note("bool") > 1
+
+    def __eq__(self, other):
+        return self._note("==", other) == other
+
+    def __hash__(self):
+        return hash(self.number)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __repr__(self):
+        return f"Noted({self.number})"
+
+
+class AnyIndex:
+    """An index, but no integer."""
+
+    def __index__(self):
+        return 1
+
+    def __repr__(self):
+        return "AnyIndex()"
+
+
+def original(case, name):
+    """What a copy of a generated function object stands for: itself, so that changes are seen."""
+    import sys
+
+    return getattr(sys.modules[case], name)

@@ -1,0 +1,42 @@
+"""Generated functions give in penstock's operators what they give in plain Python.
+
+That is the same results, side effects and errors, with the same of the user's lines, at every place
+where a function may stand and at every position of a chain; `make fuzz` goes on with other seeds.
+"""
+
+import pytest
+from penstock.network import runtime
+from penstock.taskexecutor.expressions import program_of
+from support.evaluation.comparison import Running, compare
+from support.evaluation.sources import PLACES
+
+#: With the elements of each they are more than 100,000 comparisons.
+CASES = 6_000
+SEED = "penstock"
+PARTS = 6
+
+pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_generated_functions_give_what_they_give_in_plain_python(part):
+    comparisons = 0
+    numbers = range(part, CASES, PARTS)
+    for first in range(0, len(numbers), 100):
+        made, reports = compare(SEED, numbers[first : first + 100])
+        assert not reports, "\n\n".join(reports[:3])
+        comparisons += made
+    assert comparisons * PARTS >= 100_000
+
+
+def test_many_of_the_generated_functions_are_evaluated():
+    """Else the comparisons would show nothing."""
+    evaluated = total = 0
+    for number in range(100):
+        running = Running(SEED, number)
+        for index, (place, _) in enumerate(running.case.stages):
+            total += 1
+            function = running.tested.function(place, index)
+            evaluated += program_of(function, PLACES[place][2]) is not None
+        running.close()
+    assert evaluated > total / 3, f"{evaluated} of {total}"
