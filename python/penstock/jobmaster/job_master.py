@@ -26,6 +26,7 @@ from penstock.jobmaster.user_failure import (
     attempt_name,
     exception_of,
     failure_of,
+    without_control_flow,
 )
 from penstock.rpc import messages
 
@@ -390,9 +391,9 @@ class JobMaster:
         self._release_code()
         try:
             accumulators = self.accumulators()
-        except Exception as failure:  # whatever a user's accumulator raises when it is merged
+        except BaseException as failure:  # whatever a user's accumulator raises when it is merged
             accumulators = {}
-            error = error or failure
+            error = error or without_control_flow(failure)
         self.handle.set_result(action.new, error, accumulators)
         self._on_ended(self)
 

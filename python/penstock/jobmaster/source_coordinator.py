@@ -323,7 +323,7 @@ class _EnumeratorContext(SplitEnumeratorContext[Any]):
             result, error = None, None
             try:
                 result = call()
-            except Exception as raised:
+            except BaseException as raised:  # sys.exit() would end this thread without a word
                 error = raised
             coordinator.thread.post(lambda: deliver(result, error))
 

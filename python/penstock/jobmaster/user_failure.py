@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import pickle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.errors import JobExecutionError
 from penstock.jobmaster.failure import Failure
@@ -24,6 +25,18 @@ SECONDARY_FAILURES = frozenset(
     }
 )
 """What a task reports when another one failed: the consequence, seldom the cause."""
+
+
+#: Exceptions that steer the interpreter, and what to say of them.  Raised by `execute()` they would
+#: do so in the driver: end it without a word, look like Ctrl-C, or end a loop of the program's.
+_CONTROL_FLOW: Final[dict[type[BaseException], str]] = {
+    SystemExit: "sys.exit() ends neither a job nor its worker; return, or raise what went wrong",
+    KeyboardInterrupt: "it was user code that raised it, not Ctrl-C",
+    GeneratorExit: "it means that a generator was closed",
+    asyncio.CancelledError: "it means that a task of asyncio was cancelled",
+    StopIteration: "it is what next() raises at the end of an iterator; give next() a default",
+    StopAsyncIteration: "it is what anext() raises at the end; give anext() a default",
+}
 
 
 class RemoteFailure(JobExecutionError):
@@ -49,12 +62,13 @@ def exception_of(failure: Failure) -> BaseException:
     """The exception to raise for a failed job.
 
     A user's exception is rebuilt as itself, with the place and the remote traceback as its cause
-    and as a note.  Only the driver that shipped the job calls this: the pickle comes from its
-    own workers, which proved the job's token.
+    and as a note; one that would steer the driver's interpreter becomes a `JobExecutionError`.
+    Only the driver that shipped the job calls this: the pickle comes from its own workers, which
+    proved the job's token.
     """
     payload = failure.payload
     if isinstance(payload, BaseException):
-        return payload
+        return without_control_flow(payload)
     if not isinstance(payload, TaskFailure):
         return JobExecutionError(str(failure))
     where = f"in operator {payload.operator!r}, task {failure.task_name}"
@@ -64,6 +78,7 @@ def exception_of(failure: Failure) -> BaseException:
     if error is None:
         name = f"{payload.module}.{payload.qualname}"
         return JobExecutionError(f"{name}: {payload.message}\n{where}\n{payload.traceback}")
+    error = without_control_flow(error)
     error.add_note(where)
     cause = RemoteFailure(f"{where}\n\n{payload.traceback}")
     error.__cause__ = cause
@@ -73,6 +88,19 @@ def exception_of(failure: Failure) -> BaseException:
 def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: int) -> str:
     """A subtask as messages name it: "Map (2/4)"."""
     return f"{task_name} ({attempt_id.subtask + 1}/{parallelism})"
+
+
+def without_control_flow(error: BaseException) -> BaseException:
+    """The exception, or the `JobExecutionError` that stands for one that steers the interpreter."""
+    for kind, explanation in _CONTROL_FLOW.items():
+        if isinstance(error, kind):
+            text = f": {error}" if str(error) else ""
+            failed = JobExecutionError(
+                f"user code raised {type(error).__name__}{text}; {explanation}"
+            )
+            failed.__cause__ = error
+            return failed
+    return error
 
 
 def _rebuild(failure: TaskFailure) -> BaseException | None:

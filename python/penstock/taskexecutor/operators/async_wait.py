@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.typeinfo import Types
@@ -15,6 +16,7 @@ from penstock.taskexecutor.mailbox import MailboxClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.processing_time import ProcessingTimeTimer
@@ -88,7 +90,10 @@ class AsyncWaitOperator(FunctionOperator):
         super().open()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(
-            target=_run_loop, args=(self.loop,), name=f"{self.context.name} event loop", daemon=True
+            target=self._run_loop,
+            args=(self.loop,),
+            name=f"{self.context.name} event loop",
+            daemon=True,
         )
         self.thread.start()
         restored, self.restored = self.restored, []
@@ -103,7 +108,7 @@ class AsyncWaitOperator(FunctionOperator):
         self.queue.append(entry)
         self.under_way += 1
         assert self.loop is not None
-        call = asyncio.run_coroutine_threadsafe(self._invoke(value), self.loop)
+        call = asyncio.run_coroutine_threadsafe(self._outcome(value), self.loop)
         if self.timeout_ms > 0:
             timers = self.context.processing_time
 
@@ -115,8 +120,7 @@ class AsyncWaitOperator(FunctionOperator):
             entry.timer = timers.register(timers.now() + self.timeout_ms, on_timeout)
 
         def on_done(future: Any) -> None:
-            if not future.cancelled():
-                self._post(lambda: self._complete(entry, future.result))
+            self._post(lambda: self._complete(entry, lambda: _results_of(future)))
 
         call.add_done_callback(on_done)
 
@@ -160,6 +164,17 @@ class AsyncWaitOperator(FunctionOperator):
     def _timed_out(self, value: Any) -> Any:
         return self.user_function.timeout(self._argument(value))
 
+    async def _outcome(self, value: Any) -> tuple[Any, BaseException | None]:
+        """The results of the function, or what it raised.
+
+        An event loop stops at once for SystemExit and KeyboardInterrupt, and takes a cancellation
+        for one of its own: nobody would hear of this call again.
+        """
+        try:
+            return await self._invoke(value), None
+        except BaseException as error:
+            return None, error
+
     async def _invoke(self, value: Any) -> list[Any]:
         """Calls the function, again where the retry strategy says so."""
         strategy = self.retry_strategy
@@ -181,6 +196,22 @@ class AsyncWaitOperator(FunctionOperator):
                     return result
             await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1000)
             attempts += 1
+
+    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Runs the event loop until it is stopped; what stops it otherwise fails the task."""
+        asyncio.set_event_loop(loop)
+        stopped = False
+        while not stopped:
+            try:
+                loop.run_forever()
+                stopped = True
+            except BaseException as error:
+                # From a task or a callback that the function started and does not wait for.
+                self._post(partial(self._fail, error))
+
+    def _fail(self, error: BaseException) -> None:
+        self.failed_with = error
+        raise error
 
     def _complete(self, entry: _Entry, results: Callable[[], list[Any]]) -> None:
         """Notes the outcome of a call, in the task's thread."""
@@ -233,9 +264,11 @@ class AsyncWaitOperator(FunctionOperator):
             self.output.collect(result, entry.timestamp)
 
 
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()
+def _results_of(call: Future[tuple[Any, BaseException | None]]) -> Any:
+    results, error = call.result()
+    if error is not None:
+        raise error
+    return results
 
 
 def _stop_loop(loop: asyncio.AbstractEventLoop) -> None:
