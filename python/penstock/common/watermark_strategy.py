@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.coroutines import refuse_coroutines
 from penstock.common.jvm import requires_jvm
 from penstock.common.time import Duration
 from penstock.common.watermark_generator import (
@@ -106,6 +107,7 @@ class WatermarkStrategy:
                 "for_generator takes a function or class that makes a WatermarkGenerator, got "
                 f"{generator_supplier!r}"
             )
+        refuse_coroutines(generator_supplier, "for_generator")
         return WatermarkStrategy(generator_supplier)
 
     @staticmethod
@@ -124,6 +126,7 @@ class WatermarkStrategy:
             raise InvalidProgramError(
                 f"with_timestamp_assigner takes a TimestampAssigner, got {timestamp_assigner!r}"
             )
+        refuse_coroutines(timestamp_assigner, "with_timestamp_assigner")
         self.timestamp_assigner = timestamp_assigner
         return self
 
@@ -171,7 +174,9 @@ class WatermarkStrategy:
 
     def create_watermark_generator(self) -> WatermarkGenerator:
         """A new generator, for one subtask; idleness is the caller's affair."""
-        return self._generator_supplier()
+        generator = self._generator_supplier()
+        refuse_coroutines(generator, "for_generator")
+        return generator
 
     @property
     def emits_periodically(self) -> bool:

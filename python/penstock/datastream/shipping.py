@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
+from penstock.common.coroutines import refuse_coroutines
 from penstock.errors import InvalidProgramError
 
 T = TypeVar("T")
@@ -23,8 +24,9 @@ def shipped(function: T, where: str) -> T:
         where: The call, for the message.
 
     Raises:
-        InvalidProgramError: It cannot be pickled.
+        InvalidProgramError: It cannot be pickled, or is written with ``async def``.
     """
+    refuse_coroutines(function, where)
     try:
         copy: Any = cloudpickle.loads(cloudpickle.dumps(function))
     except Exception as error:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.coroutines import refuse_coroutines
 from penstock.datastream.connectors.split_source import ReaderInfo, SplitEnumeratorContext
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
@@ -177,6 +178,7 @@ class SourceCoordinator:
         else:
             content = self.codec.decode(state)
             self._enumerator = self._source.restore_enumerator(self._context, content)
+        refuse_coroutines(self._enumerator, "create_enumerator")
         self._running().start()
 
     def _snapshot(self, checkpoint_id: int) -> bytes:

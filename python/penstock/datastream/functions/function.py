@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.coroutines import refuse_coroutines
 from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
@@ -31,9 +32,10 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         or_callable: Whether any callable will do as well.
 
     Raises:
-        InvalidProgramError: It is neither.
+        InvalidProgramError: It is neither, or written with ``async def``.
     """
     if isinstance(func, function_class) or (or_callable and _plain_callable(func)):
+        refuse_coroutines(func, where)
         return
     wanted = f"a {function_class.__name__}" + (" or a callable" if or_callable else "")
     given, hint = repr(func), ""
@@ -43,6 +45,8 @@ def check_function(func: Any, function_class: type, where: str, *, or_callable: 
         kind = _kind(func)
         given = f"{type(func).__name__}, a {kind}"
         hint = _HINTS.get((function_class.__name__, kind), "")
+        if kind == "AsyncFunction":
+            hint = "; give it to AsyncDataStream.unordered_wait or ordered_wait"
     raise WrongArgumentError(f"{where} takes {wanted}, got {given}{hint}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.configuration import Configuration
+from penstock.common.coroutines import refuse_coroutines
 from penstock.datastream.connectors.writer_sink import SinkWriter, WriterInitContext
 from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
 
@@ -74,6 +75,7 @@ class SinkWriterOperator(StreamOperator):
         """Makes the writer."""
         try:
             self.writer = self.sink.create_writer(_InitContext(self.context))
+            refuse_coroutines(self.writer, "create_writer")
         except BaseException as error:
             self.failed_with = error
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.common.configuration import Configuration
+from penstock.common.coroutines import refuse_coroutines
 from penstock.common.typeinfo import Types
 from penstock.datastream.connectors.split_source import (
     InputStatus,
@@ -114,6 +115,7 @@ class SplitSource(SourceOperator):
         try:
             self.outputs = ReaderOutputs(context, strategy, self.output)
             self.reader = self.source.create_reader(_ReaderContext(self))
+            refuse_coroutines(self.reader, "create_reader")
             restored = context.operator_state.list_state(_READER_STATE).get()
             if restored:
                 self._reader().add_splits(restored)

@@ -1,0 +1,82 @@
+"""Refuses functions written with ``async def`` where a plain function is called.
+
+Calling one gives a coroutine, or an asynchronous generator, that nobody runs: a filter would keep
+everything, a sink would write nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from penstock.errors import InvalidProgramError
+
+
+def refuse_coroutines(given: Any, where: str) -> None:
+    """Checks a function of the user's, or an object with methods of the user's.
+
+    Of an object the methods count that a class of penstock's declares as plain ones; of an object
+    of penstock's, such as a strategy or a trigger, also what it holds.
+
+    Args:
+        given: What the user gave.
+        where: The call, for the message.
+
+    Raises:
+        InvalidProgramError: It is, or has, a function written with ``async def``.
+    """
+    seen: set[int] = set()
+    waiting = [given]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            _refuse_one(one, where)
+            waiting += _parts(one)
+
+
+def _refuse_one(given: Any, where: str) -> None:
+    if isinstance(given, type):
+        return
+    kind = type(given)
+    what = _asynchronous(given)
+    if what is None and callable(given):
+        what = _asynchronous(kind.__call__)
+    if what is not None:
+        _refuse(where, getattr(given, "__qualname__", repr(given)), what)
+    for declaring in filter(_is_ours, kind.__mro__):
+        for name, declared in vars(declaring).items():
+            if inspect.isfunction(declared) and _asynchronous(declared) is None:
+                what = _asynchronous(getattr(kind, name))
+                if what is not None:
+                    _refuse(where, f"{kind.__qualname__}.{name}", what)
+
+
+def _is_ours(kind: type) -> bool:
+    return kind.__module__.startswith("penstock.")
+
+
+def _parts(given: Any) -> list[Any]:
+    """What an object of penstock's holds."""
+    if isinstance(given, dict):
+        return list(given.values())
+    if not _is_ours(type(given)):
+        return []
+    slots = [getattr(given, name, None) for name in getattr(type(given), "__slots__", ())]
+    return [*getattr(given, "__dict__", {}).values(), *slots]
+
+
+def _asynchronous(function: Any) -> str | None:
+    """What a function gives instead of a result, if it is asynchronous."""
+    if inspect.iscoroutinefunction(function):
+        return "a coroutine"
+    if inspect.isasyncgenfunction(function):
+        return "an asynchronous generator"
+    return None
+
+
+def _refuse(where: str, name: str, what: str) -> None:
+    raise InvalidProgramError(
+        f"{where}: {name} is written with async def, so calling it gives {what}, which is not "
+        "run here: write def, or make it the async_invoke of an AsyncFunction for AsyncDataStream"
+    )
