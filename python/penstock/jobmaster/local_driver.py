@@ -160,7 +160,6 @@ class _WorkerHost:
                 self._spec.launch,
                 python_path=filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
                 environment=environment,
-                process_group=0,
             )
         self._on_started()
         with self._process as process:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+import signal
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.rpc.messages import (
     FreeSlot,
@@ -23,6 +24,7 @@ from penstock.rpc.messages import (
     RequestSlot,
     Shutdown,
 )
+from penstock.taskexecutor.launch import EXIT_FAILED, EXIT_LOST_DRIVER
 
 if TYPE_CHECKING:
     from penstock.rpc.connection import Connection
@@ -64,15 +66,35 @@ class WorkerExit:
     def __str__(self) -> str:
         how = "could not be started" if self.pid is None else f"process {self.pid} ended"
         if self.exit_code is not None:
-            how += (
-                f" by signal {-self.exit_code}"
-                if self.exit_code < 0
-                else f" with exit code {self.exit_code}"
-            )
+            how += _how_ended(self.exit_code)
         tail = self.log_tail.strip()
         if self.hopeless:
             return f"{how}: {tail}"
         return how + (f"; the end of its log:\n{tail}" if tail else "; its log is empty")
+
+
+_SIGNALS: Final = {
+    signal.SIGKILL: "killed from outside, by the kernel if memory ran out",
+    signal.SIGSEGV: "a crash in C code that user code called",
+    signal.SIGBUS: "a crash in C code that user code called",
+    signal.SIGFPE: "a crash in C code that user code called",
+    signal.SIGILL: "a crash in C code that user code called",
+    signal.SIGABRT: "os.abort(), or C code that user code called gave up",
+}
+"""Why a worker ends by a signal, as a rule."""
+
+
+def _how_ended(exit_code: int) -> str:
+    if exit_code >= 0:
+        its_own = exit_code in (EXIT_FAILED, EXIT_LOST_DRIVER)
+        why = "" if its_own else " (user code that calls os._exit() ends its worker)"
+        return f" with exit code {exit_code}{why}"
+    try:
+        number = signal.Signals(-exit_code)
+    except ValueError:  # a real-time signal has no name
+        return f" by signal {-exit_code}"
+    why = _SIGNALS.get(number, "")
+    return f" by signal {-exit_code} ({number.name}" + (f": {why})" if why else ")")
 
 
 class TaskExecutorDriver(Protocol):

@@ -7,6 +7,7 @@ input ends, and the connection to the driver breaks; whichever is noticed first.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import signal
@@ -19,14 +20,20 @@ from typing import TYPE_CHECKING
 
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.dependencies.job_folder import JobFolder
-from penstock.taskexecutor.launch import LaunchSpec, extend_sys_path, read_launch_spec
+from penstock.taskexecutor.child_processes import default_signals_in_children, end_children
+from penstock.taskexecutor.launch import (
+    EXIT_FAILED,
+    EXIT_LOST_DRIVER,
+    LaunchSpec,
+    extend_sys_path,
+    read_launch_spec,
+)
+from penstock.taskexecutor.standard_input import detach_standard_input
 
 if TYPE_CHECKING:
     from types import FrameType
 
 PR_SET_PDEATHSIG = 1
-EXIT_LOST_DRIVER = 3
-EXIT_FAILED = 1
 END_TIMEOUT_S = 8.0
 
 #: New containers between two looks for garbage cycles; Python's 700 are less than one buffer of
@@ -38,7 +45,11 @@ def main() -> int:
     """Runs one TaskExecutor; returns the exit code."""
     # Ctrl-C reaches the whole foreground process group: ending the job is the driver's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A crash in C shows where in the user's code it was; the other threads would push that out
+    # of the end of the log, which is what the driver gets.
+    faulthandler.enable(all_threads=False)
     launch = read_launch_spec(sys.stdin.buffer)
+    parent_pipe = detach_standard_input()
     os.environ["PENSTOCK_RUNTIME"] = launch.runtime
     extend_sys_path(launch.sys_path, launch.program_path)
     # Held so that the folder goes with the last who needs it, if the host is killed.
@@ -63,6 +74,7 @@ def main() -> int:
         executor.stop(reason)
         # User code that holds on must not keep the process: cleaning up has this long.
         time.sleep(END_TIMEOUT_S)
+        end_children(has_host=False)
         leave()
         os._exit(EXIT_LOST_DRIVER)
 
@@ -70,12 +82,16 @@ def main() -> int:
         threading.Thread(target=end, args=("terminated by a signal",), daemon=True).start()
 
     signal.signal(signal.SIGTERM, terminated)
-    threading.Thread(target=_watch_parent, args=(end,), name="parent watch", daemon=True).start()
+    default_signals_in_children()
+    threading.Thread(
+        target=_watch_parent, args=(parent_pipe, end), name="parent watch", daemon=True
+    ).start()
     try:
         code = 0 if executor.run() else EXIT_LOST_DRIVER
     except BaseException:
         traceback.print_exc()
         code = EXIT_FAILED
+    end_children(has_host=code == 0)
     leave()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -93,8 +109,8 @@ def _configure_logging(launch: LaunchSpec) -> None:
     )
 
 
-def _watch_parent(end: object) -> None:
-    """Ends the worker when standard input ends or the parent dies."""
+def _watch_parent(pipe: int, end: object) -> None:
+    """Ends the worker when what was its standard input ends or the parent dies."""
     assert callable(end)
     parent = os.getppid()
     if sys.platform == "linux":
@@ -102,7 +118,7 @@ def _watch_parent(end: object) -> None:
         if os.getppid() != parent:
             end("the parent process died")
             return
-    while sys.stdin.buffer.read(4096):
+    while os.read(pipe, 4096):
         pass
     end("the parent closed standard input")
 

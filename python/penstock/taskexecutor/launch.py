@@ -15,6 +15,12 @@ from penstock.errors import ConfigurationError
 
 MAX_LAUNCH_BYTES = 1024 * 1024
 
+EXIT_FAILED = 1
+"""Exit code of a worker whose start failed; its log says why."""
+
+EXIT_LOST_DRIVER = 3
+"""Exit code of a worker that lost its driver, or that is beyond repair."""
+
 
 class LaunchSpec(msgspec.Struct, frozen=True):
     """How to reach the driver and how to set the process up.

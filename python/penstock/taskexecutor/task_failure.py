@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import penstock
 from penstock.rpc.messages import TaskFailure
+from penstock.taskexecutor.standard_input import NO_DEBUGGER
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,6 +30,8 @@ _PACKAGE_DIRECTORY = penstock.__path__[0] + os.sep
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
     """Describes an exception by class, text, traceback and, where it can be, its pickle."""
     operator = getattr(error, OPERATOR_ATTRIBUTE, None) or task_name
+    if type(error).__module__ == "bdb":  # a debugger that met the end of standard input
+        error.add_note(NO_DEBUGGER)
     return TaskFailure(
         module=type(error).__module__,
         qualname=type(error).__qualname__,

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 import penstock
 from penstock.dependencies.worker_environment import WorkerEnvironment
+from penstock.taskexecutor.child_processes import end_process_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,8 @@ RELAY_TIMEOUT_S = 1.0
 class WorkerProcess:
     """One ``python -m penstock.taskexecutor``; its log goes to this process's standard error.
 
-    Used in a ``with`` statement, at whose end the process has ended: it is killed if it has not.
+    Used in a ``with`` statement, at whose end the process has ended: it is killed if it has not,
+    and so are the processes that its user code has started.
     """
 
     def __init__(
@@ -38,7 +40,6 @@ class WorkerProcess:
         *,
         python_path: Iterable[str] = (),
         environment: WorkerEnvironment | None = None,
-        process_group: int | None = None,
     ) -> None:
         """Starts the process and gives it its launch line.
 
@@ -46,7 +47,6 @@ class WorkerProcess:
             launch: The launch specification, see `penstock.taskexecutor.launch.LaunchSpec`.
             python_path: Where the process finds modules beside its interpreter's own and penstock.
             environment: The job's code and files on this host.
-            process_group: As of `subprocess.Popen`.
 
         Raises:
             OSError: The process could not be started.
@@ -70,7 +70,7 @@ class WorkerProcess:
                 "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
                 "PENSTOCK_RUNTIME": str(launch["runtime"]),
             },
-            process_group=process_group,
+            process_group=0,
         )
         self._tail: collections.deque[bytes] = collections.deque(maxlen=LOG_TAIL_LINES)
         stdin, stderr = self._process.stdin, self._process.stderr
@@ -96,6 +96,7 @@ class WorkerProcess:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+        end_process_group(self._process.pid)
         # What was still buffered cannot be delivered: the process is gone.
         with contextlib.suppress(OSError):
             self._stdin.close()

@@ -1,0 +1,117 @@
+"""What user code started as processes ends with its worker.
+
+A worker has a process group of its own, to which its children belong unless they leave it.  At its
+end it terminates them, those that left the group too; its host does so for what is left of the
+group, all of it if the worker crashed or was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import psutil
+
+GRACE_S: Final = 1.0
+"""How long children get to end by themselves after SIGTERM."""
+
+LEFT_BEHIND_GRACE_S: Final = 0.3
+"""The same for those that a worker left: less than the driver waits to hear how it ended."""
+
+_POLL_S: Final = 0.02
+
+
+def end_children(grace_s: float = GRACE_S, *, has_host: bool) -> None:
+    """Ends all processes that this one started, and those that they started.
+
+    Args:
+        grace_s: How long they get to end by themselves.
+        has_host: Whether the host is still there to end what is left of the group.
+    """
+    if has_host and not _has_children():
+        return  # as nearly always, and psutil takes a while to import
+    import psutil
+
+    own = os.getpid()
+    found = {process.pid: process for process in psutil.Process().children(recursive=True)}
+    if os.getpgid(0) == own:
+        for pid in psutil.pids():
+            with suppress(psutil.NoSuchProcess, ProcessLookupError):
+                if pid != own and pid not in found and os.getpgid(pid) == own:
+                    found[pid] = psutil.Process(pid)
+    children = [process for process in found.values() if not _is_resource_tracker(process)]
+    for process in children:
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
+    deadline_s = time.monotonic() + grace_s
+    while any(map(_is_alive, children)) and time.monotonic() < deadline_s:
+        time.sleep(_POLL_S)
+    for process in children:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+
+
+def end_process_group(group: int, grace_s: float = LEFT_BEHIND_GRACE_S) -> None:
+    """Ends the processes of a group whose leader has ended."""
+    deadline_s = time.monotonic() + grace_s
+    with suppress(ProcessLookupError, PermissionError):  # nobody is left
+        os.killpg(group, signal.SIGTERM)
+        while time.monotonic() < deadline_s:
+            time.sleep(_POLL_S)
+            os.killpg(group, 0)
+        os.killpg(group, signal.SIGKILL)
+
+
+def default_signals_in_children() -> None:
+    """Gives SIGTERM back its meaning in the processes that user code forks.
+
+    It waits until they have it: Python forgets the signals that arrive while it forks.
+    """
+    forking = threading.local()
+
+    def before() -> None:
+        forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+    def after_in_parent() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
+
+    def after_in_child() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, forking.mask)
+
+    os.register_at_fork(
+        before=before, after_in_parent=after_in_parent, after_in_child=after_in_child
+    )
+
+
+def _has_children() -> bool:
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        # Orphans stay zombies where the first process of a container does not reap them.
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _is_resource_tracker(process: psutil.Process) -> bool:
+    """Whether it cleans up after multiprocessing: it ends by itself once everyone else has."""
+    import psutil
+
+    try:
+        return any("multiprocessing.resource_tracker" in part for part in process.cmdline())
+    except psutil.Error:
+        return False
