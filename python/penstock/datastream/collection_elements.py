@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.composite_types import (
-    BasicArrayTypeInfo,
-    ListTypeInfo,
-    PrimitiveArrayTypeInfo,
-    RowTypeInfo,
-    TupleTypeInfo,
-)
-from penstock.common.typeinfo import Types
+from penstock.common.typeinfo import PickledBytesTypeInfo, Types
+from penstock.datastream.collection_conversion import Misfit, conversion_to
 from penstock.errors import InvalidProgramError, SerializationError
 from penstock.user_location import user_location
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.common.typeinfo import TypeInformation
 
-#: The types that cut numbers, by their bits.
-_NARROW: Final = ((Types.BYTE(), 8), (Types.SHORT(), 16), (Types.INT(), 32))
+#: What needs no look at each element: the one class of elements that a type keeps as they are.
+_AS_THEY_ARE: Final = (
+    (Types.BOOLEAN(), bool),
+    (Types.INT(), int),
+    (Types.LONG(), int),
+    (Types.DOUBLE(), float),
+    (Types.FLOAT(), float),
+    (Types.STRING(), str),
+)
 
 
 def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[bytes]:
     """Encodes what `from_collection` was given, so that what does not fit fails in that call.
 
-    As in PyFlink, whole numbers of 64 bits are cut to the bits of a smaller type.
+    Elements become values of their type as in PyFlink: whole numbers of 64 bits are cut to the
+    bits of a smaller type, texts are made of numbers, and in a field of a row or an element of a
+    BASIC_ARRAY or OBJECT_ARRAY None stands for what does not fit, with a warning.
 
     Raises:
-        InvalidProgramError: The collection is none.
+        InvalidProgramError: The collection cannot be iterated, or an element of a type for dates
+            and times is none.
         SerializationError: An element does not fit the type; names its position.
     """
     from penstock.network.codec import codec_for
 
-    if isinstance(collection, (str, bytes)) or not hasattr(collection, "__iter__"):
+    if not hasattr(collection, "__iter__"):
         raise InvalidProgramError(f"from_collection takes a list of elements, got {collection!r}")
+    values = list(collection)
     encode = codec_for(declared).encode
-
-    def encoded(element: Any) -> bytes:
-        try:
-            return encode(element)
-        except SerializationError:
-            return encode(_narrowed(element, declared))
-
     elements: list[bytes] = []
+    if declared is None or isinstance(declared, PickledBytesTypeInfo):
+        source: Iterator[Any] = iter(values)
+    elif _are_as_they_are(values, declared):
+        try:
+            return list(map(encode, values))
+        except SerializationError:  # a number too large, say
+            source = _converted(values, declared)
+    else:
+        source = _converted(values, declared)
     try:
-        elements.extend(map(encoded, collection))
-    except SerializationError as error:
+        elements.extend(map(encode, source))
+    except (Misfit, SerializationError) as error:
         raise SerializationError(
             f"from_collection: element {len(elements)}: {error}; mend it or the type\n"
             f"  at {user_location()}"
@@ -54,18 +64,20 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
     return elements
 
 
-def _narrowed(value: Any, declared: TypeInformation | None) -> Any:
-    """The value with the numbers of 64 bits in it cut to the bits of their types."""
-    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
-        fields = declared.get_field_types()
-        if isinstance(value, tuple) and len(fields) == len(value):
-            return tuple(map(_narrowed, value, fields))
-    elif isinstance(declared, (BasicArrayTypeInfo, ListTypeInfo, PrimitiveArrayTypeInfo)):
-        if isinstance(value, list):
-            return [_narrowed(element, declared.element_type) for element in value]
-    elif type(value) is int and -(1 << 63) <= value < 1 << 63:
-        for narrow, bits in _NARROW:
-            if declared == narrow:
-                half = 1 << bits - 1
-                return (value + half) % (2 * half) - half
-    return value
+def _are_as_they_are(values: list[Any], declared: TypeInformation) -> bool:
+    classes = set(map(type, values))
+    return any(declared == kind and classes <= {cls} for kind, cls in _AS_THEY_ARE)
+
+
+def _converted(values: list[Any], declared: TypeInformation) -> Iterator[Any]:
+    lost: list[str] = []
+    convert = conversion_to(declared, lost.append)
+    for number, value in enumerate(values):
+        yield convert(value)
+        if lost:
+            warnings.warn(
+                f"from_collection: element {number}: {'; '.join(lost)}: it becomes None, as in "
+                f"PyFlink\n  at {user_location()}",
+                stacklevel=2,
+            )
+            lost.clear()

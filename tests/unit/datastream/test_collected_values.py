@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.common import Row, Types
 from penstock.datastream.data_stream.collected_values import conversion_of
+from penstock.errors import SerializationError
 
 
 def single(value):
@@ -18,7 +19,6 @@ def single(value):
     ("type_info", "in_functions", "collected"),
     [
         (Types.FLOAT(), single(0.1), 0.1),
-        (Types.FLOAT(), float("inf"), float("inf")),
         (Types.PRIMITIVE_ARRAY(Types.BYTE()), b"a\xff", [97, -1]),
         (Types.LIST(Types.FLOAT()), [single(0.1), None], [0.1, None]),
         (Types.MAP(Types.FLOAT(), Types.INT()), {single(0.1): None}, {0.1: None}),
@@ -32,6 +32,12 @@ def test_values_look_as_pyflink_hands_them_over(type_info, in_functions, collect
     assert str(conversion_of(type_info)(in_functions)) == str(collected)
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_a_float_that_is_no_number_cannot_be_collected(value):
+    with pytest.raises(SerializationError, match="FLOAT"):
+        conversion_of(Types.FLOAT())(value)
+
+
 @pytest.mark.parametrize(
     "type_info",
     [None, Types.DOUBLE(), Types.LIST(Types.INT()), Types.TUPLE([Types.INT()]), Types.STRING()],
@@ -40,6 +46,6 @@ def test_most_types_are_not_converted(type_info):
     assert conversion_of(type_info) is None
 
 
-@given(st.floats(width=32, allow_nan=False))
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_the_shortest_number_is_the_same_number(value):
     assert single(conversion_of(Types.FLOAT())(value)) == value

@@ -21,6 +21,7 @@ from penstock.common.composite_types import (
     TupleTypeInfo,
 )
 from penstock.common.typeinfo import TypeInformation, Types
+from penstock.errors import SerializationError
 
 if TYPE_CHECKING:
     from penstock.common.types import Row
@@ -52,7 +53,11 @@ def conversion_of(type_info: TypeInformation | None) -> Conversion:
 
 def _shortest(value: float) -> float:
     if not math.isfinite(value):
-        return value
+        msg = (
+            f"a program cannot collect the FLOAT {value}, as in PyFlink: use DOUBLE, or test for "
+            "it in a function"
+        )
+        raise SerializationError(msg)
     bits = _SINGLE.pack(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))
     return next(float(text) for text in texts if _fits(float(text), bits))

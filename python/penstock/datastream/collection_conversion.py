@@ -1,0 +1,266 @@
+"""Values of the program as values of a declared type, by the rules of PyFlink's collections.
+
+PyFlink pickles the elements of `from_collection` and lets Java make values of the declared type of
+them: stricter than the codecs between tasks in some places, more generous in others.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.time import Instant
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    BasicType,
+    BasicTypeInfo,
+    DateTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TimestampTypeInfo,
+    TimeTypeInfo,
+    TupleTypeInfo,
+    Types,
+)
+from penstock.common.types import Row
+from penstock.errors import WrongArgumentError
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+Convert = Callable[[Any], Any]
+Report = Callable[[str], None]
+
+_BITS: Final = {BasicType.BYTE: 8, BasicType.SHORT: 16, BasicType.INT: 32, BasicType.LONG: 64}
+_CLASSES: Final[dict[BasicType, type]] = {
+    BasicType.BOOLEAN: bool,
+    BasicType.FLOAT: float,
+    BasicType.DOUBLE: float,
+    BasicType.BIG_DEC: decimal.Decimal,
+}
+_MOMENTS: Final[tuple[tuple[type, tuple[type, ...]], ...]] = (
+    (DateTypeInfo, (datetime.date,)),
+    (TimeTypeInfo, (datetime.time, datetime.datetime)),
+    (TimestampTypeInfo, (datetime.datetime,)),
+)
+
+
+class Misfit(Exception):
+    """A value cannot become one of the type; the text says which and why."""
+
+
+def conversion_to(declared: TypeInformation, report: Report) -> Convert:
+    """A function that makes values of a type.
+
+    Args:
+        declared: The type.
+        report: Is told of each value that does not fit and becomes None.
+
+    The function raises Misfit, or WrongArgumentError for what should be a date or a time.
+    """
+    if isinstance(declared, BasicTypeInfo):
+        return _scalar(declared)
+    for kind, classes in _MOMENTS:
+        if isinstance(declared, kind):
+            moment = _instances(declared, classes)
+            return _time_of_day(moment) if kind is TimeTypeInfo else moment
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
+        fields = [conversion_to(field, report) for field in declared.get_field_types()]
+        if isinstance(declared, TupleTypeInfo):
+            return _tuple(declared, [_or_none(field) for field in fields])
+        return _row(declared, [_lenient(field, report) for field in fields])
+    if isinstance(declared, MapTypeInfo):
+        return _map(
+            declared,
+            _or_none(conversion_to(declared.key_type, report)),
+            _or_none(conversion_to(declared.value_type, report)),
+        )
+    if declared == Types.PRIMITIVE_ARRAY(Types.BYTE()):
+        return lambda value: value
+    if isinstance(declared, (PrimitiveArrayTypeInfo, ListTypeInfo)):
+        return _array(declared, _or_none(conversion_to(declared.element_type, report)))
+    if isinstance(declared, (BasicArrayTypeInfo, ObjectArrayTypeInfo)):
+        return _array(declared, _lenient(conversion_to(declared.element_type, report), report))
+    return lambda value: value
+
+
+def _or_none(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _lenient(convert: Convert, report: Report) -> Convert:
+    """Makes None of what does not fit, and tells of it."""
+
+    def lenient(value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return convert(value)
+        except Misfit as misfit:
+            report(str(misfit))
+            return None
+
+    return lenient
+
+
+def _refuse(value: object, declared: TypeInformation) -> Misfit:
+    from penstock.network.type_schema import schema_of
+
+    return Misfit(f"{value!r} ({type(value).__name__}) is no {schema_of(declared).name}")
+
+
+def _scalar(declared: BasicTypeInfo) -> Convert:
+    kind = declared.basic_type
+    bits = _BITS.get(kind)
+    if bits is not None:
+        return _whole(declared, bits)
+    if kind is BasicType.STRING:
+        return text_of
+    if kind is BasicType.INSTANT:
+        return _instances(declared, (Instant,))
+    if kind is BasicType.BIG_INT:
+        return _whole(declared, None)
+    expected = _CLASSES.get(kind)
+    if expected is None:
+        return lambda value: value
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, expected):
+            raise _refuse(value, declared)
+        return value
+
+    return convert
+
+
+def _whole(declared: BasicTypeInfo, bits: int | None) -> Convert:
+    """Whole numbers; those of 64 bits lose the bits that a smaller type has not."""
+
+    def convert(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise _refuse(value, declared)
+        if bits is None:
+            return value
+        if not -(1 << 63) <= value < 1 << 63:
+            raise _refuse(value, declared)
+        half = 1 << bits - 1
+        return (value + half) % (2 * half) - half
+
+    return convert
+
+
+def _instances(declared: TypeInformation, classes: tuple[type, ...]) -> Convert:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, classes):
+            names = " or ".join(cls.__name__ for cls in classes)
+            raise WrongArgumentError(f"from_collection: {_refuse(value, declared)}, but {names}")
+        return value
+
+    return convert
+
+
+def _time_of_day(moment: Convert) -> Convert:
+    def convert(value: Any) -> datetime.time:
+        given: datetime.time | datetime.datetime = moment(value)
+        return given.time() if isinstance(given, datetime.datetime) else given
+
+    return convert
+
+
+def _tuple(declared: TupleTypeInfo, fields: list[Convert]) -> Convert:
+    def convert(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, (tuple, list, Row)) or len(value) != len(fields):
+            raise _refuse(value, declared)
+        return tuple(field(item) for field, item in zip(fields, value, strict=True))
+
+    return convert
+
+
+def _row(declared: RowTypeInfo, fields: list[Convert]) -> Convert:
+    names = declared.get_field_names()
+
+    def convert(value: Any) -> Row:
+        if isinstance(value, Mapping):
+            values: Any = [value.get(name) for name in names]
+        elif isinstance(value, Row):
+            try:
+                values = value.get_fields_by_names(names)
+            except ValueError as error:
+                raise Misfit(f"{_refuse(value, declared)}: {error}") from None
+        else:
+            values = value
+        if not isinstance(values, (tuple, list)) or len(values) != len(fields):
+            raise _refuse(value, declared)
+        row = Row(*(field(item) for field, item in zip(fields, values, strict=True)))
+        if isinstance(value, Row):
+            row.set_row_kind(value.get_row_kind())
+        return row
+
+    return convert
+
+
+def _map(declared: MapTypeInfo, convert_key: Convert, convert_value: Convert) -> Convert:
+    def convert(value: Any) -> dict[Any, Any]:
+        if not isinstance(value, Mapping):
+            raise _refuse(value, declared)
+        return {convert_key(key): convert_value(item) for key, item in value.items()}
+
+    return convert
+
+
+def _array(declared: TypeInformation, element: Convert) -> Convert:
+    def convert(value: Any) -> list[Any]:
+        if (
+            isinstance(value, (str, bytes, bytearray, Mapping, set, frozenset, Row))
+            or not hasattr(value, "__len__")
+            or not hasattr(value, "__getitem__")
+        ):
+            raise _refuse(value, declared)
+        return [element(item) for item in value]
+
+    return convert
+
+
+def text_of(value: Any) -> str:
+    """The text that Java makes of a value, for a STRING.
+
+    Raises:
+        Misfit: Java would write an address, or nothing that can be read.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, float):
+        return _number_text(value)
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        return str(value)
+    if isinstance(value, dict):
+        items = (f"{_item_text(key)}={_item_text(item)}" for key, item in value.items())
+        return f"{{{', '.join(items)}}}"
+    raise _refuse(value, Types.STRING())
+
+
+def _item_text(value: Any) -> str:
+    return "null" if value is None else text_of(value)
+
+
+def _number_text(value: float) -> str:
+    """A number as `java.lang.Double` writes it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        # No exponent: repr writes one below 1e-4 and from 1e16 on only.
+        return repr(float(value))
+    sign, digits, exponent = decimal.Decimal(repr(float(value))).as_tuple()
+    assert isinstance(exponent, int)
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = exponent + len(digits) - 1
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
