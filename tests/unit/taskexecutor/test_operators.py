@@ -84,6 +84,27 @@ def test_built_in_aggregations_run(operation, expected):
         assert test.values == expected
 
 
+@pytest.mark.parametrize("operation", ["sum", "min", "max"])
+@pytest.mark.parametrize("position", [1, "a", -1])
+@pytest.mark.parametrize("value", [3, "text", {"a": 1}])
+def test_what_has_no_fields_has_the_position_0_alone(operation, position, value):
+    descriptor = OperatorDescriptor(
+        "aggregate_field", None, {"op": operation, "position": position}
+    )
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, lambda _: 0) as test:
+        test.process_element(value)
+        with pytest.raises(InvalidProgramError, match="no fields"):
+            test.process_element(value)
+
+
+def test_positions_count_from_the_end_too():
+    descriptor = OperatorDescriptor("aggregate_field", None, {"op": "sum", "position": -1})
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, first) as test:
+        test.process_element(("a", 3, 1))
+        test.process_element(("a", 1, 2))
+        assert test.values == [("a", 3, 1), ("a", 3, 3)]
+
+
 def test_reduce_is_final_only_in_batch():
     descriptor = OperatorDescriptor("reduce", lambda a, b: (a[0], a[1] + b[1]))
     elements = (("a", 1), ("b", 2), ("a", 3))

@@ -35,7 +35,8 @@ def create_aggregate_field(context: OperatorContext) -> StreamOperator:
     arguments = context.descriptor.arguments
     operation, position = arguments["op"], arguments.get("position")
     fold = field_fold(operation, position)
-    if operation == "sum" and isinstance(position, int) and not context.is_batch:
+    running_sum = operation == "sum" and not context.is_batch
+    if running_sum and isinstance(position, int) and position >= 0:
         return SumFieldOperator(position, fold, *_keys_and_table(context))
     return _create(context, None, fold)
 
@@ -60,14 +61,14 @@ def field_fold(operation: str, position: int | str | None) -> Fold:
     Args:
         operation: ``sum``, ``min``, ``max``, ``min_by`` or ``max_by``.
         position: Index or name of the field; None folds the elements themselves.  Elements that
-            are no tuples, lists or rows are folded themselves in any case.
+            are no tuples, lists or rows have the field 0 alone, which is themselves.
     """
     if operation in ("min_by", "max_by"):
         return _pick_fold(operation == "min_by", position)
     combine = {"sum": _add, "min": _smaller, "max": _larger}[operation]
 
     def fold(first: Any, second: Any) -> Any:
-        if position is None or not isinstance(first, (tuple, list, Row)):
+        if position is None or _is_whole(first, position):
             return combine(first, second)
         one, other = _field(first, position), _field(second, position)
         return _replaced(first, position, combine(one, other))
@@ -85,6 +86,23 @@ def _pick_fold(smallest: bool, position: int | str | None) -> Fold:
         return second if better else first
 
     return fold
+
+
+def _is_whole(element: Any, position: int | str) -> bool:
+    """Whether a fold is of whole elements.
+
+    Raises:
+        InvalidProgramError: The element has no fields, but one was asked for.
+    """
+    if isinstance(element, (tuple, list, Row)):
+        return False
+    if position != 0:
+        msg = (
+            f"{element!r} has no fields, so that {position!r} cannot be aggregated: only the "
+            "position 0, which stands for the whole element, can"
+        )
+        raise InvalidProgramError(msg)
+    return True
 
 
 def _field(container: Any, position: int | str) -> Any:
