@@ -56,7 +56,7 @@ def test_elements_are_checked_by_from_collection(env):
     with pytest.raises(ValueError, match="element 0: 9223372036854775808"):
         env.from_collection([2**63], Types.INT())
     with pytest.raises(InvalidProgramError):
-        env.from_collection("text")
+        env.from_collection(5)
 
 
 def test_undeclared_outputs_have_no_type_in_the_graph(pairs):
@@ -88,7 +88,8 @@ def test_sum_takes_positions_and_names(env):
     row = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()])
     keyed = env.from_collection([("a", 1)], row).key_by(lambda v: v[0])
     assert keyed.sum("n").transformation.operator.arguments == {"position": 1, "op": "sum"}
-    for wrong in ("x", 2, -1, 1.5, True):
+    assert keyed.sum(-1).transformation.operator.arguments == {"position": 1, "op": "sum"}
+    for wrong in ("x", 2, -3, 1.5):
         with pytest.raises(InvalidProgramError):
             keyed.max(wrong)
 
@@ -307,3 +308,48 @@ def test_a_source_takes_the_type_and_the_strategy(env):
     assert str(stream.get_type()) == "Long"
     assert (arguments["start"], arguments["end"]) == (1, 3)
     assert not arguments["watermark_strategy"].emits_periodically
+
+
+def test_arrays_are_no_keys(env):
+    numbers = env.from_collection([1], Types.INT())
+    for key_type in (
+        Types.PRIMITIVE_ARRAY(Types.INT()),
+        Types.BASIC_ARRAY(Types.INT()),
+        Types.OBJECT_ARRAY(Types.STRING()),
+        Types.TUPLE([Types.ROW([Types.PRIMITIVE_ARRAY(Types.BYTE())])]),
+    ):
+        with pytest.raises(InvalidProgramError, match="type of a key"):
+            numbers.key_by(lambda value: value, key_type)
+    numbers.key_by(lambda value: value, Types.LIST(Types.INT()))
+
+
+def test_a_keyed_stream_is_of_rows_of_key_and_element(env):
+    numbers = env.from_collection([1], Types.INT())
+    declared = numbers.key_by(lambda value: value, Types.STRING())
+    assert str(declared.get_type()) == "RowTypeInfo(f0: String, f1: Integer)"
+    undeclared = numbers.key_by(lambda value: value)
+    assert str(undeclared.get_type()) == "RowTypeInfo(f0: PickledByteArrayTypeInfo, f1: Integer)"
+    assert str(declared.sum().get_type()) == "Integer"
+    assert str(declared.count_window(2).get_input_type()) == "Integer"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        lambda cached: cached.get_name(),
+        lambda cached: cached.name("n"),
+        lambda cached: cached.uid("u"),
+        lambda cached: cached.set_uid_hash("0" * 32),
+        lambda cached: cached.set_parallelism(1),
+        lambda cached: cached.set_max_parallelism(1),
+        lambda cached: cached.force_non_parallel(),
+        lambda cached: cached.set_buffer_timeout(1),
+        lambda cached: cached.start_new_chain(),
+        lambda cached: cached.disable_chaining(),
+        lambda cached: cached.slot_sharing_group("g"),
+    ],
+)
+def test_a_cached_stream_has_no_settings(env, setting):
+    cached = env.from_collection([1], Types.INT()).map(lambda value: value).cache()
+    with pytest.raises(InvalidProgramError, match="CachedDataStream"):
+        setting(cached)

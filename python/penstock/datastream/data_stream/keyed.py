@@ -5,7 +5,15 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from penstock.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation
+from penstock.common.typeinfo import (
+    BasicArrayTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument
 from penstock.datastream.functions import (
     KeyedProcessFunction,
@@ -54,12 +62,26 @@ class KeyedStream(DataStream[T], Generic[T]):
         key_selector: Any,
         key_type: TypeInformation | None,
     ) -> None:
-        """Partitions a stream; use `DataStream.key_by`."""
+        """Partitions a stream; use `DataStream.key_by`.
+
+        Raises:
+            InvalidProgramError: The keys would be arrays, or tuples or rows with arrays.
+        """
+        if key_type is not None and _has_array(key_type):
+            raise InvalidProgramError(
+                f"{key_type} cannot be the type of a key: arrays are not, nor tuples and rows with "
+                "arrays in them; use a TUPLE or declare no type"
+            )
         spec = PartitionerSpec("KEY_GROUP", key_selector=key_selector, key_type=key_type)
         super().__init__(environment, PartitionTransformation(origin.transformation, spec))
         self._origin = origin
         self._key_selector = key_selector
         self._key_type = key_type
+
+    def get_type(self) -> TypeInformation:
+        """A row of key and element; functions and results see elements alone."""
+        key_type = Types.PICKLED_BYTE_ARRAY() if self._key_type is None else self._key_type
+        return Types.ROW_NAMED(["f0", "f1"], [key_type, self._origin.get_type()])
 
     def _plain(self) -> DataStream[T]:
         return self._origin
@@ -118,31 +140,31 @@ class KeyedStream(DataStream[T], Generic[T]):
         )
 
     def _field(self, position: int | str, operation: str) -> int | str:
-        """Checks a field; a name that the type knows becomes a position."""
+        """Checks a field; a name that the type knows becomes a position.
+
+        A negative position counts from the end, as in Python.
+        """
         given: Any = position
-        if isinstance(given, bool) or not isinstance(given, (int, str)):
+        if not isinstance(given, (int, str)):
             raise InvalidProgramError(
                 f"{operation} takes the position or the name of a field, got {given!r}"
             )
-        if isinstance(position, int) and position < 0:
-            raise InvalidProgramError(f"{operation}: a position cannot be negative: {position}")
-        row = self.get_type()
+        row = self._origin.get_type()
         if isinstance(row, RowTypeInfo) and isinstance(position, str):
             if position not in row.get_field_names():
                 raise InvalidProgramError(f"{operation}: {row} has no field {position!r}")
             return row.get_field_index(position)
-        if (
-            isinstance(row, (RowTypeInfo, TupleTypeInfo))
-            and isinstance(position, int)
-            and position >= len(row.get_field_types())
-        ):
-            raise InvalidProgramError(f"{operation}: {row} has no field {position}")
+        if isinstance(row, (RowTypeInfo, TupleTypeInfo)) and isinstance(position, int):
+            count = len(row.get_field_types())
+            if not -count <= position < count:
+                raise InvalidProgramError(f"{operation}: {row} has no field {position}")
+            return position % count
         if isinstance(row, TupleTypeInfo) and isinstance(position, str):
             raise InvalidProgramError(
                 f"{operation}: the fields of {row} have no names, so there is no {position!r}: "
                 "give the position, from 0, or declare a Types.ROW_NAMED"
             )
-        return position
+        return position if isinstance(position, str) else int(position)
 
     def _reduction(self, descriptor: OperatorDescriptor) -> DataStream[T]:
         return self._add(
@@ -306,3 +328,9 @@ class KeyedStream(DataStream[T], Generic[T]):
             f"{what}() cannot override the partitioning of a KeyedStream: call it on the stream "
             "before key_by"
         )
+
+
+def _has_array(key_type: TypeInformation) -> bool:
+    if isinstance(key_type, (RowTypeInfo, TupleTypeInfo)):
+        return any(map(_has_array, key_type.get_field_types()))
+    return isinstance(key_type, (BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo))

@@ -69,7 +69,7 @@ class _AnyWindowedStream(Generic[T]):
 
     def get_input_type(self) -> TypeInformation:
         """The type of the elements in the windows."""
-        return self._keyed_stream.get_type()
+        return self._keyed_stream._plain().get_type()
 
     def trigger(self, trigger: Trigger[Any, Any]) -> Self:
         """Sets when windows are evaluated.
@@ -139,7 +139,7 @@ class _AnyWindowedStream(Generic[T]):
         else:
             result = type_argument(output_type, "reduce")
         descriptor = ReducingStateDescriptor(
-            WINDOW_STATE_NAME, function, self._keyed_stream.get_type()
+            WINDOW_STATE_NAME, function, self._keyed_stream._plain().get_type()
         )
         return self._window("reduce", function, window_function, descriptor, result)
 
@@ -189,7 +189,7 @@ class _AnyWindowedStream(Generic[T]):
         return self._listed("process", process_window_function, output_type)
 
     def _listed(self, kind: str, function: Any, output_type: TypeArgument) -> DataStream[Any]:
-        descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream.get_type())
+        descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream._plain().get_type())
         return self._window(
             kind, shipped(function, kind), None, descriptor, type_argument(output_type, kind)
         )
@@ -213,7 +213,9 @@ class _AnyWindowedStream(Generic[T]):
         trigger = self._trigger or self._assigner.get_default_trigger(environment)
         if self._evictor is not None:
             # What an evictor looks at are the elements, so they are kept whatever the function.
-            state_descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream.get_type())
+            state_descriptor = ListStateDescriptor(
+                WINDOW_STATE_NAME, self._keyed_stream._plain().get_type()
+            )
         arguments = {
             "assigner": shipped(self._assigner, "window"),
             "trigger": shipped(trigger, "trigger"),
