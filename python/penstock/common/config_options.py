@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.errors import ConfigurationError
 
 __all__ = [
@@ -40,6 +41,7 @@ class ConfigOption(Generic[T]):
         return self._default_value is not None
 
 
+@checks_arguments
 class ConfigOptions:
     """Builds options: ``ConfigOptions.key("a.b").int_type().default_value(3)``."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.options.quoting import split_list
 from penstock.errors import ConfigurationError
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+@checks_arguments
 class Configuration:
     """A set of keys with values; what reaches the workers is their text form."""
 

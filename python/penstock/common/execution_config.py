@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.jvm import requires_jvm
 from penstock.common.options import checkpointing, cluster, pipeline
@@ -19,6 +20,7 @@ __all__ = [
 _DECLARE_TYPES: Final = "declare types with penstock.common.Types"
 
 
+@checks_arguments
 class ExecutionConfig:
     """Settings of a job's execution.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import Any
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
@@ -53,6 +54,7 @@ class DeserializationSchema:
         raise NotImplementedError(f"{type(self).__name__}.deserialize")
 
 
+@checks_arguments
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
     """Text in some charset."""
 
@@ -90,6 +92,7 @@ class ByteArraySchema(SerializationSchema, DeserializationSchema):
         return bytes(message)
 
 
+@checks_arguments
 class Encoder:
     """Writes elements into a file, one after the other."""
 

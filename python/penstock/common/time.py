@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.errors import ConfigurationError
 
 __all__ = [
@@ -31,6 +32,7 @@ _ISO_DURATION: Final = re.compile(
 _ISO_NANOS: Final = (86400 * 10**9, 3600 * 10**9, 60 * 10**9, 10**9, 1)
 
 
+@checks_arguments
 class Duration:
     """A span of time in nanoseconds."""
 

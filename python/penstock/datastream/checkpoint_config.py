@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.options import checkpointing as options
 from penstock.common.time import Duration
@@ -22,6 +23,7 @@ _MIN_INTERVAL_MS = 10
 _MAX_INTERVAL_MS = (1 << 63) - 1
 
 
+@checks_arguments
 class CheckpointConfig:
     """When and how checkpoints are taken."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.options.checkpointing import STORAGE
 from penstock.datastream.file_path import normalized_path
@@ -26,6 +27,7 @@ class CheckpointStorage:
         """Makes a description; use a subclass."""
 
 
+@checks_arguments
 class JobManagerCheckpointStorage(CheckpointStorage):
     """Keeps checkpoints in the driver's memory."""
 
@@ -73,6 +75,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         )
 
 
+@checks_arguments
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Writes checkpoints into files."""
 

@@ -6,6 +6,7 @@ import re
 from functools import total_ordering
 from typing import Any, NoReturn
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.errors import ConfigurationError, InvalidProgramError
 
@@ -26,6 +27,7 @@ _SIZE = re.compile(r"\s*(\d+)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 @total_ordering
+@checks_arguments
 class MemorySize:
     """An amount of memory in bytes."""
 
@@ -116,6 +118,7 @@ class MemorySize:
         return f"MemorySize({self})"
 
 
+@checks_arguments
 class SlotSharingGroup:
     """Operators whose subtasks share slots, and the resources of such a slot."""
 
@@ -179,6 +182,7 @@ class SlotSharingGroup:
     def __repr__(self) -> str:
         return f"SlotSharingGroup({self._name!r})"
 
+    @checks_arguments
     class Builder:
         """Collects the resources of a group."""
 

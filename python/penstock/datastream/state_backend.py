@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.options.state import BACKEND
 from penstock.errors import InvalidProgramError
@@ -58,6 +59,7 @@ class PredefinedOptions(Enum):
     FLASH_SSD_OPTIMIZED = 3
 
 
+@checks_arguments
 class EmbeddedRocksDBStateBackend(StateBackend):
     """Keeps state encoded in RocksDB, on disks of the workers."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
@@ -49,6 +50,7 @@ T = TypeVar("T")
 _default_local_parallelism: int | None = None
 
 
+@checks_arguments
 class StreamExecutionEnvironment:
     """Where a program begins: sources, settings, and the execution of what was built."""
 

@@ -13,7 +13,7 @@ from penstock.datastream import (
     JobManagerCheckpointStorage,
     StreamExecutionEnvironment,
 )
-from penstock.errors import ConfigurationError, InvalidProgramError, JvmOnlyError
+from penstock.errors import InvalidProgramError, JvmOnlyError, WrongArgumentError
 
 
 def source() -> DataStream[Any]:
@@ -79,9 +79,9 @@ def test_a_retry_may_wait_less_than_the_first() -> None:
 
 
 def test_texts_are_texts() -> None:
-    with pytest.raises(ConfigurationError, match="text"):
+    with pytest.raises(WrongArgumentError, match="text"):
         Configuration().set_string("a", 5)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="text"):
+    with pytest.raises(WrongArgumentError, match="text"):
         ConfigOptions.key(None)  # type: ignore[arg-type]
     mapped = source().map(lambda value: value)
     with pytest.raises(InvalidProgramError, match="text"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.base import Source
 from penstock.errors import InvalidProgramError
@@ -10,6 +11,7 @@ from penstock.graph.operators import OperatorDescriptor
 __all__ = ["NumberSequenceSource"]
 
 
+@checks_arguments
 class NumberSequenceSource(Source):
     """The numbers from `start` to `end`, both included, divided among the subtasks."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.typeinfo import TypeInformation, Types, with_field_names
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+@checks_arguments
 class StreamSettings:
     """Name, state id, parallelism, chaining and slots of the operator behind a stream."""
 

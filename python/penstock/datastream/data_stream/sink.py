@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.graph.transformations import ChainingStrategy, SinkTransformation
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
+@checks_arguments
 class DataStreamSink:
     """The end of a stream."""
 

@@ -7,10 +7,12 @@ import re
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
 
+@checks_arguments
 class BucketAssigner:
     """Chooses the folder, below the sink's, of an element."""
 
@@ -84,6 +86,7 @@ def _strftime_format(pattern: str) -> str:
     return "".join(parts)
 
 
+@checks_arguments
 class RollingPolicy:
     """Says when a file is finished and a new one begins.
 
@@ -138,6 +141,7 @@ class OnCheckpointRollingPolicy(RollingPolicy):
     """Finishes files at every checkpoint."""
 
 
+@checks_arguments
 class OutputFileConfig:
     """How the files are called: prefix, subtask and number, suffix."""
 
@@ -163,6 +167,7 @@ class OutputFileConfig:
         """Refused: there is no Java object behind it."""
         requires_jvm("OutputFileConfig.get_java_object", "use the configuration itself")
 
+    @checks_arguments
     class OutputFileConfigBuilder:
         """Collects prefix and suffix."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.datastream.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
@@ -63,6 +64,7 @@ class FileSink(Sink, SupportsPreprocessing):
         """Writes the files."""
         return OperatorDescriptor("file_sink", None, self._arguments)
 
+    @checks_arguments
     class BaseBuilder:
         """Collects the settings of a FileSink."""
 
@@ -121,6 +123,7 @@ class FileSink(Sink, SupportsPreprocessing):
                 }
             )
 
+    @checks_arguments
     class RowFormatBuilder(BaseBuilder):
         """A sink that writes element after element."""
 

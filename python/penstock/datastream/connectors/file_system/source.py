@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
+from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import known_charset
 from penstock.common.typeinfo import TypeInformation, Types
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.common.time import Duration
 
 
+@checks_arguments
 class StreamFormat:
     """How elements lie in a file that is read from its start."""
 
@@ -138,6 +140,7 @@ class FileSource(Source):
         return self._format.get_produced_type()
 
 
+@checks_arguments
 class FileSourceBuilder:
     """Collects the settings of a FileSource."""
 

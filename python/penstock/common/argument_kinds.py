@@ -1,0 +1,92 @@
+"""Checks the kinds of arguments where PyFlink's gateway to Java does: by their declarations."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from penstock.errors import WrongArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+C = TypeVar("C", bound=type)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+#: What a declaration takes, and how an error calls it.
+_KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
+    "int": (_is_whole, "a whole number of 64 bits"),
+    "float": (lambda value: isinstance(value, float) or _is_whole(value), "a number"),
+    "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "str": (lambda value: isinstance(value, str), "a text"),
+}
+_OPTIONAL: Final = " | None"
+
+
+def checks_arguments(cls: C) -> C:
+    """Lets the public methods of a class refuse arguments that are not of their declared kind.
+
+    Only parameters declared as `int`, `float`, `bool` or `str`, or as one of these or None, are
+    looked at; the module must postpone the evaluation of annotations.  True is no number here.
+    """
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(member, (staticmethod, classmethod)):
+            checked = _checked(member.__func__, cls.__name__, name)
+            if checked is not None:
+                setattr(cls, name, type(member)(checked))
+        elif inspect.isfunction(member):
+            checked = _checked(member, cls.__name__, name)
+            if checked is not None:
+                setattr(cls, name, checked)
+    return cls
+
+
+def _checked(function: Any, class_name: str, name: str) -> Any:
+    """The function with its checks; None when there is nothing to check."""
+    where = class_name if name == "__init__" else f"{class_name}.{name}"
+    checks: dict[str, Callable[[object], None]] = {}
+    by_position: list[Callable[[object], None] | None] = []
+    for parameter in inspect.signature(function).parameters.values():
+        check = _check_of(parameter, where)
+        if check is not None:
+            checks[parameter.name] = check
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            by_position.append(check)
+    if not checks:
+        return None
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for check, value in zip(by_position, args, strict=False):
+            if check is not None:
+                check(value)
+        for keyword, value in kwargs.items():
+            if keyword in checks:
+                checks[keyword](value)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def _check_of(parameter: inspect.Parameter, where: str) -> Callable[[object], None] | None:
+    declared = parameter.annotation
+    if not isinstance(declared, str) or parameter.kind is parameter.VAR_KEYWORD:
+        return None
+    may_be_none = declared.endswith(_OPTIONAL)
+    kind = _KINDS.get(declared.removesuffix(_OPTIONAL))
+    if kind is None:
+        return None
+    fits, called = kind
+
+    def check(value: object) -> None:
+        if not fits(value) and not (may_be_none and value is None):
+            raise WrongArgumentError(f"{where}: {parameter.name} must be {called}, got {value!r}")
+
+    return check
