@@ -8,36 +8,17 @@ has no end date of its own; it ends with the job, for nobody keeps its key.
 
 from __future__ import annotations
 
-import os
+import datetime
 from typing import NamedTuple
 
-from penstock.rpc import ed25519
+from penstock.errors import ConfigurationError
 
 SERVER_NAME = "executor.penstock.internal"
 """The name in every certificate, which connecting ends ask for; both runtimes use the same."""
 
-# ASN.1 tags (X.690).
-_INTEGER = 0x02
-_BIT_STRING = 0x03
-_OCTET_STRING = 0x04
-_OBJECT_ID = 0x06
-_UTF8_STRING = 0x0C
-_UTC_TIME = 0x17
-_GENERALIZED_TIME = 0x18
-_SEQUENCE = 0x30
-_SET = 0x31
-_DNS_NAME = 0x82
-_VERSION = 0xA0
-_EXTENSIONS = 0xA3
-
-_ED25519 = bytes((0x2B, 0x65, 0x70))
-_COMMON_NAME = bytes((0x55, 0x04, 0x03))
-_SUBJECT_ALTERNATIVE_NAME = bytes((0x55, 0x1D, 0x11))
-_VERSION_3 = 2
-
-_NOT_BEFORE = b"000101000000Z"
+_NOT_BEFORE = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
 """Long ago, so that the clocks of hosts need not agree."""
-_NOT_AFTER = b"99991231235959Z"
+_NOT_AFTER = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
 """What RFC 5280 (4.1.2.5) has for "no date"."""
 
 
@@ -49,59 +30,36 @@ class JobCertificate(NamedTuple):
 
 
 def new_job_certificate() -> JobCertificate:
-    """Makes a certificate with a fresh key."""
-    seed = os.urandom(ed25519.SEED_BYTES)
-    algorithm = _tagged(_SEQUENCE, _tagged(_OBJECT_ID, _ED25519))
-    name = _name(SERVER_NAME)
-    alternative_name = _tagged(_SEQUENCE, _tagged(_DNS_NAME, SERVER_NAME.encode()))
-    body = _tagged(
-        _SEQUENCE,
-        _tagged(_VERSION, _integer(_VERSION_3)),
-        _integer(int.from_bytes(os.urandom(8), "big")),
-        algorithm,
-        name,
-        _tagged(_SEQUENCE, _tagged(_UTC_TIME, _NOT_BEFORE), _tagged(_GENERALIZED_TIME, _NOT_AFTER)),
-        name,
-        _tagged(_SEQUENCE, algorithm, _bits(ed25519.public_key(seed))),
-        _tagged(
-            _EXTENSIONS,
-            _tagged(
-                _SEQUENCE,
-                _tagged(
-                    _SEQUENCE,
-                    _tagged(_OBJECT_ID, _SUBJECT_ALTERNATIVE_NAME),
-                    _tagged(_OCTET_STRING, alternative_name),
-                ),
-            ),
-        ),
+    """Makes a certificate with a fresh key.
+
+    Raises:
+        ConfigurationError: the package that makes certificates is not installed.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    except ImportError as error:
+        raise ConfigurationError(
+            "security.ssl.internal.enabled needs the package cryptography where the job is "
+            f"submitted: pip install 'penstock[tls]' ({error})"
+        ) from error
+    key = Ed25519PrivateKey.generate()
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, SERVER_NAME)])
+    alternative_name = x509.SubjectAlternativeName([x509.DNSName(SERVER_NAME)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_NOT_BEFORE)
+        .not_valid_after(_NOT_AFTER)
+        .add_extension(alternative_name, critical=False)
+        .sign(key, None)
     )
-    certificate = _tagged(_SEQUENCE, body, algorithm, _bits(ed25519.sign(seed, body)))
-    key = _tagged(_OCTET_STRING, _tagged(_OCTET_STRING, seed))
-    return JobCertificate(certificate, _tagged(_SEQUENCE, _integer(0), algorithm, key))
-
-
-def _name(common_name: str) -> bytes:
-    text = _tagged(_UTF8_STRING, common_name.encode())
-    attribute = _tagged(_SEQUENCE, _tagged(_OBJECT_ID, _COMMON_NAME), text)
-    return _tagged(_SEQUENCE, _tagged(_SET, attribute))
-
-
-def _integer(value: int) -> bytes:
-    """A number from 0; its first bit is the sign, hence the room for one more."""
-    return _tagged(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
-
-
-def _bits(content: bytes) -> bytes:
-    """A bit string of whole bytes."""
-    return _tagged(_BIT_STRING, b"\0", content)
-
-
-def _tagged(tag: int, *parts: bytes) -> bytes:
-    content = b"".join(parts)
-    size = len(content)
-    if size < 0x80:
-        length = bytes((size,))
-    else:
-        digits = size.to_bytes((size.bit_length() + 7) // 8, "big")
-        length = bytes((0x80 | len(digits),)) + digits
-    return bytes((tag,)) + length + content
+    der = serialization.Encoding.DER
+    return JobCertificate(
+        certificate.public_bytes(der),
+        key.private_bytes(der, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
+    )
