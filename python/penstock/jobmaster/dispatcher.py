@@ -98,6 +98,7 @@ class Dispatcher:
             settings.slots_per_executor,
             self._launch_specification,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
+            self._main_thread.schedule,
         )
 
     def add_launch_extras(self, extras: Mapping[str, object]) -> None:

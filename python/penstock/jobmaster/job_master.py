@@ -153,14 +153,15 @@ class JobMaster:
         ]
         self._run(self._scheduler.slots_offered(slots, now_ms()))
 
-    def slots_not_available(self) -> None:
-        """No more workers can be started."""
+    def slots_not_available(self, *, recoverable: bool) -> None:
+        """Workers cannot be started, now or ever."""
         # What is known of the workers is added to it when the job has ended.
         self.fail(
             NoResourceAvailableError(
                 f"job {self._graph.name!r} asked for {self._required} slots and was given "
                 f"{self._resources.given(self.job_id)}"
-            )
+            ),
+            recoverable=recoverable,
         )
 
     def executor_lost(self, executor_id: str, error: BaseException) -> None:

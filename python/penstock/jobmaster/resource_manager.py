@@ -7,15 +7,16 @@ a need.  Everything here runs in the main thread.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import signal
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from penstock.jobmaster.start_failures import StartFailures
 from penstock.rpc.messages import (
     FreeSlot,
     RegisterTaskExecutor,
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_START_FAILURES = 3
-"""Workers in a row that may end before they register; then the requests are refused."""
+MAX_TOLD_FAILURES = 3
+"""Failures of workers in the message of a request that cannot be served."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +139,18 @@ class TaskExecutorGateway:
         return f"TaskExecutor {self.executor_id} (pid {self.pid})"
 
 
+class _Start(NamedTuple):
+    """A worker that was asked for and has not registered."""
+
+    number: int
+    slots: int
+
+
 class SlotListener(Protocol):
     """What a job hears of its slot requests."""
 
-    def slots_not_available(self) -> None:
-        """No more workers can be started."""
+    def slots_not_available(self, *, recoverable: bool) -> None:
+        """Workers cannot be started; another request may find that they can, if recoverable."""
 
 
 def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None) -> list[int]:
@@ -174,6 +182,8 @@ class ResourceManager:
         slots_per_executor: int | None,
         launch: Callable[[str, int, int], Mapping[str, object]],
         heartbeat: tuple[int, int],
+        schedule: Callable[[float, Callable[[], None]], object],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Makes a ResourceManager without workers.
 
@@ -182,18 +192,24 @@ class ResourceManager:
             slots_per_executor: slots of each; None leaves it to `worker_sizes`.
             launch: (executor id, epoch, slots) → launch specification.
             heartbeat: interval and timeout in ms, as told to the workers.
+            schedule: (delay in s, action) → runs it later, in the main thread.
+            clock: the time in s.
         """
         self.executors: dict[str, TaskExecutorGateway] = {}
         self._driver = driver
         self._slots_per_executor = slots_per_executor
         self._launch = launch
         self._heartbeat = heartbeat
-        self._numbers = itertools.count(1)
+        self._last_started = 0
         self._missing: dict[bytes, int] = {}
         self._listeners: dict[bytes, SlotListener] = {}
         self._requested: dict[bytes, bytes] = {}
-        self._starting: dict[str, int] = {}
-        self._start_failures = 0
+        self._starting: dict[str, _Start] = {}
+        self._schedule = schedule
+        self._clock = clock
+        self._failures = StartFailures()
+        self._retry_scheduled = False
+        self._last_refused = 0
         self._stopped = False
 
     # ---- jobs --------------------------------------------------------------------------------
@@ -246,7 +262,7 @@ class ResourceManager:
             f"{len(self._starting)} are being started, "
             f"{self._driver.granted()} were given a place to run"
         )
-        if failures := list(self._driver.failures())[-MAX_START_FAILURES:]:
+        if failures := list(self._driver.failures())[-MAX_TOLD_FAILURES:]:
             # Their logs mostly say the same: the last one stands for all.
             others = [failure.partition("\n")[0] for failure in failures[:-1]]
             text += "; failures of workers:\n" + "\n".join([*others, failures[-1]])
@@ -273,7 +289,7 @@ class ResourceManager:
         )
         self.executors[message.executor_id] = executor
         self._starting.pop(self._spec_of(message.executor_id) or "", None)
-        self._start_failures = 0
+        self._failures.registered()
         interval_ms, timeout_ms = self._heartbeat
         connection.send(RegistrationAccepted(interval_ms, timeout_ms))
         self._serve()
@@ -304,18 +320,19 @@ class ResourceManager:
                 self._requested.pop(allocation_id, None)
 
     def worker_exited(self, exit: WorkerExit) -> None:
-        """A worker's process ended; one that never registered is replaced a few times."""
+        """A worker's process ended; one that never registered is replaced, sooner or later."""
         spec_id = self._spec_of(exit.executor_id)
         if spec_id is None or exit.executor_id in self.executors:
             return
-        self._starting.pop(spec_id)
-        self._start_failures += MAX_START_FAILURES if exit.hopeless else 1
+        start = self._starting.pop(spec_id)
         logger.warning("TaskExecutor %s did not register: %s", exit.executor_id, exit)
-        if self._start_failures < MAX_START_FAILURES:
-            self._serve()
-            return
-        for listener in list(self._listeners.values()):
-            listener.slots_not_available()
+        was_told = start.number <= self._last_refused
+        if self._failures.failed(self._clock(), was_told=was_told, hopeless=exit.hopeless):
+            self._last_refused = self._last_started
+            for listener in list(self._listeners.values()):
+                listener.slots_not_available(recoverable=not exit.hopeless)
+        # A job that restarts needs what it needed before, and does not say so again.
+        self._serve()
 
     def stop(self) -> None:
         """Tells all workers to end; none is accepted any more."""
@@ -348,12 +365,25 @@ class ResourceManager:
                     self._request(job_id, executor, min(executor.free_slots))
                     lacking -= 1
             unserved += max(0, lacking)
-        unserved -= sum(self._starting.values())
-        if unserved > 0 and self._start_failures < MAX_START_FAILURES:
+        unserved -= sum(start.slots for start in self._starting.values())
+        if unserved > 0 and not self._has_to_wait():
             places = self._driver.places()
             if places is not None:
                 places -= len(self.executors) + len(self._starting)
             self._start(worker_sizes(unserved, self._slots_per_executor, places))
+
+    def _has_to_wait(self) -> bool:
+        """Whether no worker may be started yet; then this is looked at again when one may."""
+        wait_s = self._failures.wait_s(self._clock())
+        if wait_s > 0 and not self._retry_scheduled:
+
+            def retry() -> None:
+                self._retry_scheduled = False
+                self._serve()
+
+            self._retry_scheduled = True
+            self._schedule(wait_s, retry)
+        return wait_s > 0
 
     def _request(self, job_id: bytes, executor: TaskExecutorGateway, slot: int) -> None:
         allocation_id = uuid.uuid4().bytes
@@ -365,8 +395,8 @@ class ResourceManager:
     def _start(self, sizes: Sequence[int]) -> None:
         specs = []
         for slots in sizes:
-            number = next(self._numbers)
+            self._last_started = number = self._last_started + 1
             executor_id = f"taskexecutor-{number}"
-            self._starting[executor_id] = slots
+            self._starting[executor_id] = _Start(number, slots)
             specs.append(WorkerSpec(executor_id, slots, self._launch(executor_id, number, slots)))
         self._driver.start(specs)

@@ -1,0 +1,61 @@
+"""When workers may be started again after some could not be.
+
+A state machine without a clock: it is told of failures and says how long to wait.  Three failures
+within a minute are followed by a pause; while failures go on, each pause is twice as long as the
+one before.  A minute without one ends that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+WINDOW_S = 60.0
+"""How long a failure counts."""
+MAX_FAILURES = 3
+"""Failures within the window before a pause, and in a row before requests are refused."""
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+
+
+class StartFailures:
+    """Counts workers that ended before they registered."""
+
+    def __init__(self) -> None:
+        self._times_s: deque[float] = deque(maxlen=MAX_FAILURES)
+        self._pause_s = 0.0
+        self._paused_until_s = 0.0
+        self._in_a_row = 0
+
+    def failed(self, now_s: float, *, was_told: bool, hopeless: bool) -> bool:
+        """A worker could not be started.
+
+        Args:
+            now_s: the time.
+            was_told: it was started before those who wait were told the last time.
+            hopeless: it counts for as many as it takes.
+
+        Returns:
+            Whether those who wait for workers are to be told that there will be none.
+        """
+        if self._times_s and now_s - self._times_s[-1] > WINDOW_S:
+            self._pause_s = 0.0
+        count = MAX_FAILURES if hopeless else 1
+        self._times_s.extend([now_s] * count)
+        within = sum(now_s - time_s <= WINDOW_S for time_s in self._times_s)
+        failing = self._pause_s > 0 or within == MAX_FAILURES
+        if failing and now_s >= self._paused_until_s:
+            self._pause_s = min(2 * self._pause_s or FIRST_PAUSE_S, LONGEST_PAUSE_S)
+            self._paused_until_s = now_s + self._pause_s
+        self._in_a_row += 0 if was_told else count
+        if self._in_a_row < MAX_FAILURES:
+            return False
+        self._in_a_row = 0
+        return True
+
+    def registered(self) -> None:
+        """A worker has come up."""
+        self._in_a_row = 0
+
+    def wait_s(self, now_s: float) -> float:
+        """How long no worker may be started."""
+        return max(0.0, self._paused_until_s - now_s)

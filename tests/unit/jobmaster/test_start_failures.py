@@ -1,0 +1,150 @@
+"""Workers that cannot be started hold up later ones for a while, and refuse requests in words.
+
+Method: a ResourceManager with a driver, a clock and timers of the test's own.
+"""
+
+import pytest
+from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit, WorkerSpec
+from penstock.rpc.messages import RegisterTaskExecutor
+
+JOB = b"j" * 16
+
+
+class World:
+    """Everything around a ResourceManager."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.started: list[str] = []
+        self.refusals: list[bool] = []
+        self.timers: list[tuple[float, object]] = []
+        self.resources = ResourceManager(
+            self,  # type: ignore[arg-type]
+            None,
+            lambda executor_id, epoch, slots: {},
+            (1, 2),
+            lambda delay_s, action: self.timers.append((self.now_s + delay_s, action)),
+            lambda: self.now_s,
+        )
+
+    # the driver
+
+    def start(self, requests: list[WorkerSpec]) -> None:
+        self.started.extend(request.executor_id for request in requests)
+
+    def places(self) -> None:
+        return None
+
+    # the job
+
+    def slots_not_available(self, *, recoverable: bool) -> None:
+        self.refusals.append(recoverable)
+
+    # a connection
+
+    def send(self, message: object) -> None:
+        pass
+
+    # what happens
+
+    def declare(self, missing: int) -> None:
+        self.resources.declare(JOB, missing, self)
+
+    def fail(self, executor_id: str = "", *, hopeless: bool = False) -> None:
+        end = WorkerExit(executor_id or self.started[-1], None, None, hopeless=hopeless)
+        self.resources.worker_exited(end)
+
+    def register(self) -> None:
+        message = RegisterTaskExecutor(self.started[-1], 1, "localhost", 1, 1, 1)
+        assert self.resources.register(message, self) is not None  # type: ignore[arg-type]
+
+    def pass_time(self, seconds: float) -> None:
+        self.now_s += seconds
+        due = [timer for timer in self.timers if timer[0] <= self.now_s]
+        self.timers = [timer for timer in self.timers if timer not in due]
+        for _, action in due:
+            action()  # type: ignore[operator]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.declare(1)
+    return world
+
+
+def fail_until_refused(world: World) -> None:
+    for _ in range(3):
+        world.fail()
+
+
+def test_a_failed_start_is_repeated_at_once(world: World) -> None:
+    world.fail()
+    world.fail()
+    assert len(world.started) == 3
+    assert world.refusals == []
+
+
+def test_the_third_in_a_row_refuses_and_the_next_request_waits(world: World) -> None:
+    """A request after that, of a job that restarts, starts a worker when the pause is over."""
+    fail_until_refused(world)
+    assert world.refusals == [True]
+    assert len(world.started) == 3
+    world.pass_time(0.9)
+    assert len(world.started) == 3
+    world.pass_time(0.2)
+    assert len(world.started) == 4
+    world.register()
+    assert world.refusals == [True]
+
+
+def test_pauses_grow_while_failures_go_on(world: World) -> None:
+    fail_until_refused(world)
+    pauses_s = []
+    for count in range(3, 10):
+        assert len(world.started) == count
+        pauses_s.append(world.timers[0][0] - world.now_s)
+        world.pass_time(pauses_s[-1])
+        assert len(world.started) == count + 1
+        world.fail()
+    assert pauses_s == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+
+
+def test_a_minute_without_failures_ends_the_pauses(world: World) -> None:
+    fail_until_refused(world)
+    world.pass_time(1)
+    world.pass_time(61)
+    world.fail()
+    assert len(world.started) == 5
+    assert world.timers == []
+
+
+def test_workers_of_one_request_refuse_it_once(world: World) -> None:
+    """However many of them fail, and though the job asks again before the last one has."""
+    world.declare(10)
+    first = list(world.started)
+    assert len(first) == 10
+    for executor_id in first:
+        world.fail(executor_id)
+    assert world.refusals == [True]
+    world.pass_time(1)
+    assert len(world.started) == 20
+    for executor_id in world.started[12:15]:
+        world.fail(executor_id)
+    assert world.refusals == [True] * 2
+
+
+def test_failures_among_successes_hold_up_later_starts_and_refuse_nothing(world: World) -> None:
+    for missing in (2, 3):
+        world.fail()
+        world.register()
+        world.declare(missing)
+    world.fail()
+    assert world.refusals == []
+    assert len(world.started) == 5
+    assert [due_s - world.now_s for due_s, _ in world.timers] == [1.0]
+
+
+def test_a_hopeless_one_refuses_for_good(world: World) -> None:
+    world.fail(hopeless=True)
+    assert world.refusals == [False]
