@@ -16,8 +16,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from penstock.common import Configuration, Types
+from e2e.running import run_program
+from penstock.common import Configuration, Encoder, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
 from penstock.errors import ConfigurationError, InvalidProgramError, NoResourceAvailableError
 
 
@@ -102,9 +104,8 @@ def sees_modules(_):
 sees_modules.__module__ = "__main__"  # pickled by value, as a program's own functions are
 
 
-@pytest.mark.parametrize("target", ["local", "in-process"])
 @pytest.mark.parametrize("by", ["calls", "option"])
-def test_python_files_are_importable(environment, tmp_path, target, by):
+def test_python_files_are_importable(environment, tmp_path, by):
     """A module, a zip, a folder of modules and a package by its own name."""
     paths = [
         module(tmp_path / "code" / "alone_module.py", "VALUE = 'module'\n"),
@@ -113,19 +114,14 @@ def test_python_files_are_importable(environment, tmp_path, target, by):
         str(Path(module(tmp_path / "whole_package" / "__init__.py", "")).parent),
     ]
     module(tmp_path / "whole_package" / "part.py", "from . import __name__ as VALUE\n")
-    known = set(sys.modules)
-    env = environment(target, 2)
+    env = environment(parallelism=2)
     if by == "calls":
         for path in paths:
             env.add_python_file(path)
     else:
         env.get_configuration().set_string("python.files", ",".join(paths))
-    before = list(sys.path)
     found = results(env, sees_modules, range(4))
     assert found == [["module", "zip", "folder", "whole_package"]] * 4
-    assert sys.path == before
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
 
 
 def test_the_file_that_was_added_last_is_found_first(environment, tmp_path):
@@ -165,6 +161,15 @@ def test_workers_get_what_the_file_was_when_the_job_began(environment, tmp_path)
     assert results(env, fails_once) == ["first"]
 
 
+def test_a_file_that_went_away_before_the_job_began(environment, tmp_path):
+    path = Path(module(tmp_path / "gone.py", ""))
+    env = environment()
+    env.add_python_file(str(path))
+    path.unlink()
+    with pytest.raises(ConfigurationError, match=r"python.files: there is no file .*gone.py"):
+        results(env, str)
+
+
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "tar"])
 def test_archives_are_unpacked_into_the_working_directory(environment, tmp_path, kind):
     """Under the name given, or the archive's own; scripts in them stay executable."""
@@ -189,6 +194,20 @@ def test_archives_are_unpacked_into_the_working_directory(environment, tmp_path,
     assert results(env, reads, range(2)) == [[("hello", True)] * 2] * 2
 
 
+def test_relative_files_are_those_of_the_program(environment, tmp_path, monkeypatch):
+    """Also where archives give the workers a working directory of their own."""
+    monkeypatch.chdir(tmp_path)
+    Path("input.txt").write_text("a line\n")
+    env = environment()
+    env.add_python_archive(zipped(tmp_path / "data.zip", {"text": "x"}))
+    lines = FileSource.for_record_stream_format(StreamFormat.text_line_format(), "input.txt")
+    stream = env.from_source(lines.build(), WatermarkStrategy.no_watermarks(), "lines")
+    stream.sink_to(FileSink.for_row_format("output", Encoder.simple_string_encoder()).build())
+    env.execute()
+    [part] = [path for path in (tmp_path / "output").rglob("*") if path.is_file()]
+    assert part.read_text() == "a line\n"
+
+
 class ReadsCached(MapFunction):
     def open(self, context):
         self.cache = context.get_distributed_cache()
@@ -200,8 +219,7 @@ class ReadsCached(MapFunction):
         return path.read_text(), os.access(path, os.X_OK)
 
 
-@pytest.mark.parametrize("target", ["local", "in-process"])
-def test_cached_files(environment, tmp_path, target):
+def test_cached_files(environment, tmp_path):
     """Files and folders under names; two names of one content keep their own permissions."""
     plain = tmp_path / "it's, plain; text"
     plain.write_text("same")
@@ -211,7 +229,7 @@ def test_cached_files(environment, tmp_path, target):
     folder.mkdir()
     (folder / "a").touch()
     (folder / "b.zip").touch()
-    env = environment(target)
+    env = environment()
     env.register_cached_file(plain.as_uri(), "plain")
     env.register_cached_file(str(tool), "tool", True)
     env.register_cached_file(str(folder), "folder")
@@ -220,7 +238,7 @@ def test_cached_files(environment, tmp_path, target):
 
 
 def test_a_cached_file_that_nobody_registered(environment, tmp_path):
-    env = environment("in-process")
+    env = environment()
     env.register_cached_file(__file__, "this")
     with pytest.raises(InvalidProgramError, match=r"no cached file 'that' .*: 'this'"):
         results(env, ReadsCached(), ["that"])
@@ -308,6 +326,40 @@ def test_an_interpreter_that_cannot_be_used_is_named(environment, name, message)
     env.set_python_executable(name)
     with pytest.raises(NoResourceAvailableError, match=message):
         results(env, str)
+
+
+def test_in_the_programs_own_process(tmp_path, scratch):
+    """Python files are on the path while the job runs, cached files are found."""
+    module(tmp_path / "code" / "in_process_module.py", "VALUE = 'module'\n")
+    program = module(
+        tmp_path / "program" / "main.py",
+        """
+import sys
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+
+class Reads(MapFunction):
+    def open(self, context):
+        self.text = context.get_distributed_cache().get_file("name").read_text()
+
+    def map(self, value):
+        import in_process_module
+        return self.text + in_process_module.VALUE
+
+before = list(sys.path)
+for _ in range(2):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.add_python_file(sys.argv[1])
+    env.register_cached_file(sys.argv[1], "name")
+    with env.from_collection([1]).map(Reads()).execute_and_collect() as found:
+        print(list(found))
+print(sys.path == before)
+""",
+    )
+    code = str(tmp_path / "code" / "in_process_module.py")
+    options = ["--target", "in-process", "-D", f"io.tmp.dirs={scratch}"]
+    outcome = run_program(["-m", "penstock.cli", "run", *options, program, code])
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines() == ["[\"VALUE = 'module'\\nmodule\"]"] * 2 + ["True"]
 
 
 @pytest.mark.parametrize("option", ["python.archives", "python.requirements", "python.executable"])

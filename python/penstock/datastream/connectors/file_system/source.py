@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
@@ -189,7 +190,9 @@ class FileSourceBuilder:
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
-    """A path as the operating system knows it; takes file: URIs too.
+    """An absolute path as the operating system knows it; takes file: URIs too.
+
+    A relative path is one of the program's working directory: workers may have another.
 
     Raises:
         InvalidProgramError: The path has a scheme other than file.
@@ -200,4 +203,4 @@ def local_path(path: str | os.PathLike[str]) -> str:
         return unquote(url.path)
     if "://" in text:
         raise InvalidProgramError(f"penstock reads and writes local files only, got {text!r}")
-    return text
+    return str(Path(text).absolute())
