@@ -108,6 +108,24 @@ def _check_not_absent(name: str) -> None:
             )
 
 
+def submodule(name: str) -> ModuleType:
+    """A module below ``pyflink``, imported now.
+
+    Raises:
+        AttributeError: There is none.
+        ModuleNotFoundError: PyFlink has it, and penstock has not: says what to use.
+    """
+    _check_not_absent(name)
+    if not name.startswith("_"):
+        full_name = f"{_ALIAS}.{name}"
+        try:
+            return importlib.import_module(full_name)
+        except ModuleNotFoundError as error:
+            if error.name != full_name:
+                raise
+    raise AttributeError(f"module {_ALIAS!r} has no attribute {name!r}")
+
+
 def install() -> None:
     """Makes ``import pyflink`` mean penstock in this process and in those that it starts.
 

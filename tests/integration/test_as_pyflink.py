@@ -54,6 +54,7 @@ def test_each_module_of_pyflink_is_there_or_says_that_it_is_not():
         *MODULES,
         "table",
         "table.expressions",
+        "table.types",
         "never.existed",
     )
     absent = {name: text for name, text in found.items() if text}
@@ -101,6 +102,17 @@ def test_names_that_programs_import():
     assert "needs a JVM" in found[2]
 
 
+@pytest.mark.parametrize("line", ["from pyflink import table", "import pyflink; pyflink.table"])
+def test_what_is_absent_is_said_however_it_is_imported(line):
+    message = python(
+        "-c",
+        "import json, penstock.as_pyflink\n"
+        f"try:\n    {line}\n"
+        "except ImportError as error:\n    print(json.dumps(str(error)))",
+    )
+    assert message.startswith("pyflink.table is not part of penstock")
+
+
 def test_metrics_are_of_the_kinds_that_pyflink_names(tmp_path):
     from penstock.metrics import Counter, Distribution, Meter, Metric, MetricGroup
     from penstock.taskexecutor.metric_group import OperatorMetricGroup
@@ -146,6 +158,8 @@ def test_it_reaches_restarted_workers_and_what_workers_start(tmp_path):
             import sys
             from pathlib import Path
 
+            import pyflink
+            from pyflink.common import Types
             from pyflink.datastream import StreamExecutionEnvironment
 
             import beside
@@ -156,7 +170,7 @@ def test_it_reaches_restarted_workers_and_what_workers_start(tmp_path):
                 if not marker.exists():
                     marker.touch()
                     os.kill(os.getpid(), 9)
-                return value
+                return pyflink.common.Row(value)[0]
 
             if __name__ == "__main__":
                 env = StreamExecutionEnvironment.get_execution_environment()
