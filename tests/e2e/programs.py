@@ -74,6 +74,7 @@ def finds_the_session(_, __):
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.getOrCreate()
     env = StreamExecutionEnvironment.get_execution_environment()
+    env.configure_option("spark.ui.enabled", "false").configure_option("spark.task.cpus", "2")
     stream = env.from_collection([0], Types.LONG())
     parent = stream.map(lambda _: Path(f"/proc/{os.getppid()}/cmdline").read_text())
     with parent.execute_and_collect() as found:

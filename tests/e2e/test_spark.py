@@ -66,6 +66,7 @@ def test_active_session_is_used_and_left_as_it_is() -> None:
     outcome = run_program(arguments, PYSPARK_PYTHON=sys.executable)
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["True", "3"]
+    assert "Spark runs already, without effect: spark.task.cpus\n" in outcome.err
 
 
 def test_executors_without_penstock_are_named(tmp_path: Path) -> None:

@@ -11,11 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.common.job_client import JobClient, JobHandle
-from penstock.common.options.check import (
-    check_local_folders,
-    check_options,
-    warn_of_idle_options,
-)
+from penstock.common.options.check import check_options
 from penstock.common.options.cluster import TARGET
 
 if TYPE_CHECKING:
@@ -43,26 +39,31 @@ class Executor(Protocol):
 
 
 def execute_job(
-    job_graph: JobGraph, configuration: Configuration, collect_ids: Iterable[str] = ()
+    job_graph: JobGraph,
+    configuration: Configuration,
+    target: str,
+    collect_ids: Iterable[str] = (),
 ) -> JobClient:
-    """Starts a job on the target that the configuration, the process or Spark suggests.
+    """Starts a job.
 
     Args:
         job_graph: What to run.
-        configuration: The job's configuration.
+        configuration: The job's configuration, checked already.
+        target: Where to run it; see `checked_target`.
         collect_ids: The names of the job's collect sinks.
+    """
+    options = configuration.to_dict() | {TARGET.key: target}
+    return JobClient(_executor(target).execute(job_graph, options, collect_ids))
+
+
+def checked_target(configuration: Configuration) -> str:
+    """The name of the target for a job with that configuration, all of which is checked.
 
     Raises:
-        ConfigurationError: The target is unknown.
+        ConfigurationError: A key or a value cannot be; names it.
     """
-    given = configuration.to_dict()
-    check_options(given)
-    target = execution_target(configuration)
-    if target != "spark":
-        check_local_folders(given)
-    warn_of_idle_options(given, target)
-    options = given | {TARGET.key: target}
-    return JobClient(_executor(target).execute(job_graph, options, collect_ids))
+    check_options(configuration.to_dict())
+    return execution_target(configuration)
 
 
 def execution_target(configuration: Configuration) -> str:

@@ -20,7 +20,7 @@ from penstock.dependencies.declarations import (
     python_requirements,
 )
 from penstock.errors import InvalidProgramError
-from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings, SlotSharingGroupResources
+from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
 from penstock.graph.transformations import (
     PhysicalTransformation,
@@ -31,7 +31,6 @@ from penstock.graph.transformations import (
 
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
-    from penstock.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
     from penstock.graph.job_graph import JobGraph
     from penstock.graph.stream_graph import StreamGraph
 
@@ -44,7 +43,6 @@ class JobBuilder:
         self._configuration = configuration
         self._operators: list[PhysicalTransformation] = []
         self._side_outputs: dict[tuple[int, str], OutputTag] = {}
-        self._slot_sharing_groups: dict[str, SlotSharingGroup] = {}
 
     def add(self, operator: PhysicalTransformation) -> None:
         """Adds an operator; sources come with the operators that read them."""
@@ -66,10 +64,6 @@ class JobBuilder:
                 f"the side output {tag.tag_id!r} of {operator.name!r} was requested before as "
                 f"{known.type_info}, now as {tag.type_info}"
             )
-
-    def register_slot_sharing_group(self, group: SlotSharingGroup) -> None:
-        """Notes what a slot of a group needs."""
-        self._slot_sharing_groups[group.get_name()] = group
 
     def register_cached_file(self, file_path: str, name: str, *, executable: bool) -> None:
         """Notes a file that workers find under a name.
@@ -132,6 +126,18 @@ class JobBuilder:
         """
         found = python_executable(path, "set_python_executable")
         user_code.EXECUTABLE.write(self._configuration, found)
+
+    def settings_awaiting_checkpoints(self) -> list[str]:
+        """What was set on operators and has no effect without checkpoints."""
+        from penstock.datastream.connectors.file_system.buckets import OnCheckpointRollingPolicy
+
+        return [
+            f"on_checkpoint_rolling_policy of {operator.name!r}, whose files end with the job"
+            for operator in self._operators
+            if isinstance(
+                operator.operator.arguments.get("rolling_policy"), OnCheckpointRollingPolicy
+            )
+        ]
 
     def job_graph(
         self,
@@ -208,9 +214,6 @@ class JobBuilder:
             buffer_timeout_ms=buffer_timeout_ms,
             auto_generate_uids=config.has_auto_generated_uids_enabled(),
             batch=batch,
-            slot_sharing_resources={
-                name: _resources(group) for name, group in self._slot_sharing_groups.items()
-            },
             configuration=configuration.to_dict(),
             checkpoint_interval_ms=None if interval_ms <= 0 or batch else interval_ms,
         )
@@ -240,17 +243,3 @@ class JobBuilder:
             if isinstance(transformation, SourceTransformation):
                 sources.append(transformation)
         return sources
-
-
-def _resources(group: SlotSharingGroup) -> SlotSharingGroupResources:
-    return SlotSharingGroupResources(
-        cpu_cores=group.get_cpu_cores(),
-        task_heap_memory_bytes=_bytes(group.get_task_heap_memory()),
-        task_off_heap_memory_bytes=_bytes(group.get_task_off_heap_memory()),
-        managed_memory_bytes=_bytes(group.get_managed_memory()),
-        external_resources=group.get_external_resources(),
-    )
-
-
-def _bytes(size: MemorySize | None) -> int | None:
-    return None if size is None else size.get_bytes()

@@ -120,7 +120,11 @@ class MemorySize:
 
 @checks_arguments
 class SlotSharingGroup:
-    """Operators whose subtasks share slots, and the resources of such a slot."""
+    """Operators whose subtasks share slots.
+
+    The resources of such a slot can be noted and read back; a job with them is refused, because
+    the slots of a TaskExecutor share all it has.
+    """
 
     def __init__(
         self,
@@ -168,6 +172,30 @@ class SlotSharingGroup:
     def get_external_resources(self) -> dict[str, float]:
         """The amounts of other resources, by name."""
         return dict(self._external_resources)
+
+    def check_without_resources(self) -> None:
+        """Checks that a slot for the group needs nothing in particular (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: Resources were specified: slots have none of their own.
+        """
+        asked = [] if self._cpu_cores is None else [f"{self._cpu_cores:g} cores"]
+        for what, size in (
+            ("heap", self._task_heap_memory),
+            ("off-heap", self._task_off_heap_memory),
+            ("managed", self._managed_memory),
+        ):
+            if size is not None and size.get_bytes():
+                asked.append(f"{size} of {what} memory")
+        asked += [f"{amount:g} {name}" for name, amount in self._external_resources.items()]
+        if not asked:
+            return
+        raise InvalidProgramError(
+            f"slot sharing group {self._name!r} asks for {', '.join(asked)}, but the slots of a "
+            "TaskExecutor share all it has: leave the resources out, and size the TaskExecutors, "
+            "on Spark by spark.task.cpus, spark.executor.memoryOverhead or "
+            "spark.task.resource.gpu.amount"
+        )
 
     def get_java_slot_sharing_group(self) -> NoReturn:
         """Refused: there is no Java object behind it."""

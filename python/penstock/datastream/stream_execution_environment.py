@@ -10,12 +10,13 @@ from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
 from penstock.common.options import checkpointing, pipeline, state
+from penstock.common.options.check import warn_of_idle_options
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.collection_elements import encoded_elements
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
-from penstock.datastream.execution import execute_job
+from penstock.datastream.execution import checked_target, execute_job
 from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
@@ -183,8 +184,12 @@ class StreamExecutionEnvironment:
     def register_slot_sharing_group(
         self, slot_sharing_group: SlotSharingGroup
     ) -> StreamExecutionEnvironment:
-        """Says what a slot of a group needs."""
-        self._job.register_slot_sharing_group(slot_sharing_group)
+        """Says what a slot of a group needs, which can be nothing in particular.
+
+        Raises:
+            InvalidProgramError: The group asks for resources.
+        """
+        slot_sharing_group.check_without_resources()
         return self
 
     def register_cached_file(self, file_path: str, name: str, executable: bool = False) -> None:
@@ -520,7 +525,7 @@ class StreamExecutionEnvironment:
             InvalidProgramError: There is nothing to run, or it cannot become a job.
             Exception: What made the job fail; a user function's exception as itself.
         """
-        return self._start(job_name or DEFAULT_JOB_NAME).wait_for_result()
+        return self._start(job_name).wait_for_result()
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Starts what was built since the last execution, and returns at once."""
@@ -548,14 +553,18 @@ class StreamExecutionEnvironment:
         """Forgets what was built."""
         self._job.clear()
 
-    def _start(self, job_name: str, *collect_ids: str) -> JobClient:
+    def _start(self, job_name: str | None, *collect_ids: str) -> JobClient:
+        # Checked before the operators are handed over: a mistake in an option can be mended.
+        target = checked_target(self._configuration)
+        idle = self._job.settings_awaiting_checkpoints()
         job_graph, configuration = self._job.job_graph(
-            job_name,
+            job_name or pipeline.NAME.read(self._configuration),
             self.get_parallelism(),
             self.get_buffer_timeout(),
             sinks_only=bool(collect_ids),
         )
-        return execute_job(job_graph, configuration, collect_ids)
+        warn_of_idle_options(configuration.to_dict(), target, idle)
+        return execute_job(job_graph, configuration, target, collect_ids)
 
     # For streams ------------------------------------------------------------------------------
 
@@ -565,7 +574,7 @@ class StreamExecutionEnvironment:
 
     def start_collecting(self, job_name: str | None, collect_id: str) -> JobClient:
         """Starts the job whose last operator is a collect sink."""
-        return self._start(job_name or DEFAULT_JOB_NAME, collect_id)
+        return self._start(job_name, collect_id)
 
     def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
         """Notes that a side output is wanted.
@@ -578,14 +587,15 @@ class StreamExecutionEnvironment:
     def assign_slot_sharing_group(
         self, transformation: PhysicalTransformation, group: str | SlotSharingGroup
     ) -> None:
-        """Puts an operator into a group, and registers the group's resources.
+        """Puts an operator into a group.
 
         Raises:
-            InvalidProgramError: The group is neither a name nor a SlotSharingGroup.
+            InvalidProgramError: The group is neither a name nor a SlotSharingGroup, or asks for
+                resources.
         """
         given: object = group
         if isinstance(group, SlotSharingGroup):
-            self._job.register_slot_sharing_group(group)
+            group.check_without_resources()
             transformation.slot_sharing_group = group.get_name()
         elif isinstance(given, str):
             transformation.slot_sharing_group = given

@@ -14,11 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.graph.operators import OperatorDescriptor
     from penstock.graph.partitioners import PartitionerSpec
-    from penstock.graph.settings import SlotSharingGroupResources
     from penstock.graph.wiring import DistributionPattern
 
 PIPELINED_BOUNDED = "PIPELINED_BOUNDED"
@@ -237,7 +234,6 @@ class JobGraph:
         name: Name of the job.
         vertices: By id, sorted topologically from the sources.
         configuration: The job's configuration as it reaches the workers.
-        slot_sharing_resources: What one slot of a group needs, by name of the group.
         checkpoint_interval_ms: Distance of checkpoints; None when they are off.
         job_id: 16 bytes; random unless given.
     """
@@ -245,7 +241,6 @@ class JobGraph:
     name: str
     vertices: dict[bytes, JobVertex]
     configuration: dict[str, str] = field(default_factory=dict)
-    slot_sharing_resources: Mapping[str, SlotSharingGroupResources] = field(default_factory=dict)
     checkpoint_interval_ms: int | None = None
     job_id: bytes = field(default_factory=lambda: uuid.uuid4().bytes)
 

@@ -85,7 +85,6 @@ class JobGraphGenerator:
             name=self._graph.job_name,
             vertices=vertices,
             configuration=dict(settings.configuration),
-            slot_sharing_resources=dict(settings.slot_sharing_resources),
             checkpoint_interval_ms=settings.checkpoint_interval_ms,
         )
         if self._job_id is not None:

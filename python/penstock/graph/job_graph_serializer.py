@@ -29,7 +29,6 @@ from penstock.graph.job_graph import (
     JobVertex,
     OperatorIdentity,
 )
-from penstock.graph.settings import SlotSharingGroupResources
 from penstock.graph.wiring import DistributionPattern
 
 MAGIC: Final = b"PSJG"
@@ -77,18 +76,9 @@ class _Vertex(msgspec.Struct, array_like=True):
     coordinators: list[tuple[bytes, bytes]] = []
 
 
-class _Resources(msgspec.Struct, array_like=True):
-    cpu_cores: float | None
-    task_heap_memory_bytes: int | None
-    task_off_heap_memory_bytes: int | None
-    managed_memory_bytes: int | None
-    external_resources: dict[str, float]
-
-
 class _Job(msgspec.Struct, array_like=True):
     name: str
     configuration: dict[str, str]
-    slot_sharing_resources: dict[str, _Resources]
     checkpoint_interval_ms: int | None
     vertices: list[_Vertex]
 
@@ -102,16 +92,6 @@ def serialize_job_graph(job: JobGraph) -> bytes:
     body = _Job(
         name=job.name,
         configuration=dict(job.configuration),
-        slot_sharing_resources={
-            name: _Resources(
-                r.cpu_cores,
-                r.task_heap_memory_bytes,
-                r.task_off_heap_memory_bytes,
-                r.managed_memory_bytes,
-                dict(r.external_resources),
-            )
-            for name, r in job.slot_sharing_resources.items()
-        },
         checkpoint_interval_ms=job.checkpoint_interval_ms,
         vertices=[_vertex_out(vertex) for vertex in job.vertices.values()],
     )
@@ -142,16 +122,6 @@ def deserialize_job_graph(data: bytes) -> JobGraph:
         name=body.name,
         vertices=vertices,
         configuration=body.configuration,
-        slot_sharing_resources={
-            name: SlotSharingGroupResources(
-                r.cpu_cores,
-                r.task_heap_memory_bytes,
-                r.task_off_heap_memory_bytes,
-                r.managed_memory_bytes,
-                r.external_resources,
-            )
-            for name, r in body.slot_sharing_resources.items()
-        },
         checkpoint_interval_ms=body.checkpoint_interval_ms,
         job_id=data[6:_HEADER_BYTES],
     )

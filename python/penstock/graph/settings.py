@@ -5,21 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from penstock.common.options.pipeline import NAME
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULT_JOB_NAME: Final = "Flink Streaming Job"
-
-
-@dataclass(frozen=True)
-class SlotSharingGroupResources:
-    """What one slot of a slot sharing group needs; None or empty leaves it open."""
-
-    cpu_cores: float | None = None
-    task_heap_memory_bytes: int | None = None
-    task_off_heap_memory_bytes: int | None = None
-    managed_memory_bytes: int | None = None
-    external_resources: Mapping[str, float] = field(default_factory=dict)
+DEFAULT_JOB_NAME: Final = NAME.default
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,6 @@ class GraphSettings:
         batch: Whether the job runs in BATCH execution mode.
         blocking_shuffles: In BATCH mode, whether data is kept until the producer has finished on
             every edge that is not forward.
-        slot_sharing_resources: What one slot of a group needs, by name of the group.
         configuration: The job's configuration as it reaches the workers.
         checkpoint_interval_ms: Distance of checkpoints; None turns them off.
     """
@@ -52,6 +42,5 @@ class GraphSettings:
     auto_generate_uids: bool = True
     batch: bool = False
     blocking_shuffles: bool = False
-    slot_sharing_resources: Mapping[str, SlotSharingGroupResources] = field(default_factory=dict)
     configuration: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval_ms: int | None = None

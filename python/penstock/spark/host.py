@@ -11,8 +11,9 @@ import uuid
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from penstock.common.options.cluster import check_folders
 from penstock.dependencies.worker_environment import worker_environment
-from penstock.errors import DependencyError
+from penstock.errors import ConfigurationError, DependencyError
 from penstock.taskexecutor.worker_process import WorkerProcess
 
 _STATUS_INTERVAL_S = 5.0
@@ -44,7 +45,7 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
         ``{"executor_id", "pid", "state": "running"}`` every few seconds, then
         ``{"executor_id", "pid", "state": "ended", "exit_code", "log_tail"}``; or once
         ``{"executor_id", "pid", "state": "refused", "log_tail"}`` when the job's files cannot be
-        had here.
+        had here, or a temporary folder is not there.
     """
     if _attempt_number() > 0:
         # Spark repeats the task of a lost executor.  The ResourceManager has noticed the loss by
@@ -62,8 +63,9 @@ def host_task_executor(launch: dict[str, Any]) -> Iterator[dict[str, Any]]:
     # What Spark put on this worker's path (--py-files, archives) is for the job's code too.
     specification["sys_path"] = [*launch.get("sys_path", ()), *filter(None, sys.path)]
     try:
+        check_folders(specification["temp_dirs"])
         environment = worker_environment(specification)
-    except DependencyError as error:
+    except (ConfigurationError, DependencyError) as error:
         yield {"executor_id": executor_id, "pid": None, "state": "refused", "log_tail": str(error)}
         return
     try:

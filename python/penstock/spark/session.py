@@ -1,5 +1,6 @@
 """Finds or starts the Spark that hosts the TaskExecutors."""
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -11,6 +12,8 @@ from penstock.spark.local_folder import make_local_folder, remove_left_folders
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
+
+logger = logging.getLogger(__name__)
 
 # Spark's own start dominates a short job; what a data-plane host never needs is switched off.
 _EMBEDDED_DEFAULTS = {
@@ -45,6 +48,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
         ) from error
     active = SparkContext._active_spark_context
     if active is not None:
+        _warn_of_late_options(active, configuration)
         return active, False
     # The executors' Python must be this one: the job's code is pickled by it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -88,6 +92,18 @@ def _remove_with_its_jvm(folder: Path, context: "SparkContext") -> None:
     jvm.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(
         jvm.java.io.File(str(folder))
     )
+
+
+def _warn_of_late_options(context: "SparkContext", configuration: Mapping[str, str]) -> None:
+    """Logs which options came too late for a Spark that runs already."""
+    runs_with = context.getConf()
+    late = [
+        key
+        for key, value in sorted(configuration.items())
+        if key.startswith("spark.") and runs_with.get(key) != value
+    ]
+    if late:
+        logger.warning("Spark runs already, without effect: %s", ", ".join(late))
 
 
 def control_address(context: "SparkContext") -> str:

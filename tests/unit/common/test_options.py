@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from penstock.common import Configuration
+from penstock.common import Configuration, Encoder
 from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.registry import SECTIONS, nearest_key, options_by_key, options_of
 from penstock.common.options.table import options_page
 from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
 from penstock.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -224,6 +225,57 @@ def test_checkpoints_that_are_not_taken_are_said_so_once(no_cluster, caplog):
         "penstock takes no checkpoints yet; without effect: execution.checkpointing.interval, "
         "execution.checkpointing.min-pause, state.backend.changelog.enabled"
     ]
+
+
+def test_files_that_would_end_with_checkpoints_are_said_to_end_with_the_job(
+    no_cluster, caplog, tmp_path
+):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+    sink = sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
+    env.from_collection([1]).sink_to(sink).name("files")
+    with caplog.at_level(logging.WARNING), pytest.raises(AssertionError, match="a target was"):
+        env.execute()
+    assert [record.getMessage() for record in caplog.records] == [
+        "penstock takes no checkpoints yet; without effect: on_checkpoint_rolling_policy of "
+        "'files', whose files end with the job"
+    ]
+
+
+def test_a_wrong_option_can_be_mended(no_cluster):
+    """What was built is there until it was handed over."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.from_collection([1]).print()
+    env.configure_option("heartbeat.interval", "soon")
+    with pytest.raises(ConfigurationError, match=r"heartbeat\.interval"):
+        env.execute()
+    env.configure_option("heartbeat.interval", "1 s")
+    with pytest.raises(AssertionError, match="a target was"):
+        env.execute()
+
+
+def test_a_job_without_a_name_has_the_configured_one(monkeypatch):
+    names = []
+
+    class Noted(Exception):
+        pass
+
+    def note(job_graph, *_):
+        names.append(job_graph.name)
+        raise Noted
+
+    monkeypatch.setattr("penstock.datastream.stream_execution_environment.execute_job", note)
+    env = StreamExecutionEnvironment.get_execution_environment()
+    for configured, given in ((None, None), ("mine", None), ("mine", "yours")):
+        if configured:
+            env.configure_option("pipeline.name", configured)
+        stream = env.from_collection([1])
+        with pytest.raises(Noted):
+            stream.execute_and_collect(given)
+        stream.print()
+        with pytest.raises(Noted):
+            env.execute(given)
+    assert names == ["Flink Streaming Job"] * 2 + ["mine"] * 2 + ["yours"] * 2
 
 
 def test_options_of_spark_are_for_spark(no_cluster, caplog):

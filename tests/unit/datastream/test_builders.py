@@ -7,6 +7,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import (
     KeyedProcessFunction,
     MapFunction,
+    MemorySize,
     OutputTag,
     ProcessFunction,
     RuntimeExecutionMode,
@@ -193,11 +194,32 @@ def test_operators_take_the_parallelism_of_their_time(env, pairs):
     assert before.map(lambda v: v).transformation.parallelism == 5
 
 
-def test_a_slot_sharing_group_brings_its_resources(env, pairs):
-    group = SlotSharingGroup.builder("g").set_cpu_cores(1).set_task_heap_memory_mb(2).build()
-    pairs.map(lambda v: v).slot_sharing_group(group).print()
-    job, _ = env._job.job_graph("job", 2, 100)
-    assert job.slot_sharing_resources["g"].task_heap_memory_bytes == 2 << 20
+def test_slots_have_no_resources_of_their_own(env, pairs):
+    """A group may be asked what it needs, but a job that needs it is refused."""
+    builder = SlotSharingGroup.builder("g").set_cpu_cores(1.5).set_task_heap_memory_mb(2)
+    group = builder.set_external_resource("gpu", 1).build()
+    says = "'g' asks for 1.5 cores, 2 mb of heap memory, 1 gpu"
+    stream = pairs.map(lambda v: v)
+    for refused in (
+        lambda: env.register_slot_sharing_group(group),
+        lambda: stream.slot_sharing_group(group),
+        lambda: stream.print().slot_sharing_group(group),
+        lambda: stream.slot_sharing_group(
+            SlotSharingGroup("g", managed_memory=MemorySize(bytes_size=1))
+        ),
+    ):
+        with pytest.raises(InvalidProgramError, match="slot sharing group 'g' asks for") as raised:
+            refused()
+    assert "1 bytes of managed memory" in str(raised.value)
+    with pytest.raises(InvalidProgramError, match=says):
+        env.register_slot_sharing_group(group)
+
+
+def test_a_slot_sharing_group_without_resources_is_its_name(env, pairs):
+    group = SlotSharingGroup.builder("g").build()
+    env.register_slot_sharing_group(group)
+    stream = pairs.map(lambda v: v).slot_sharing_group(group)
+    assert stream.transformation.slot_sharing_group == "g"
 
 
 def test_an_execution_takes_what_was_built(env, pairs):

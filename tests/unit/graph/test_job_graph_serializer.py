@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.errors import SerializationError
 from penstock.graph.job_graph_serializer import deserialize_job_graph, serialize_job_graph
-from penstock.graph.settings import SlotSharingGroupResources
 from support.graphs import word_count
 
 JOB_ID = bytes(range(16))
@@ -17,7 +16,6 @@ def sample():
     return word_count(
         configuration={"b": "2", "a": "1"},
         checkpoint_interval_ms=500,
-        slot_sharing_resources={"default": SlotSharingGroupResources(1.5, 1, 2, 3, {"gpu": 1})},
     ).job_graph(job_id=JOB_ID)
 
 

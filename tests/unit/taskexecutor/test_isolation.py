@@ -722,7 +722,7 @@ def test_what_only_computes_need_not_be_copied():
     assert only_computes(lambda v: (v, v[0] * FACTOR))
     assert not only_computes(lambda v: (v, SHARED))
     assert only_computes(lambda v, k=2: (v, k))
-    assert not only_computes(lambda v, shared=[]: (v, shared))  # noqa: B006
+    assert not only_computes(lambda v, shared=[]: (v, shared))
     assert not only_computes(called)
 
     def build(harness, copied):

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import cluster, network, restart_strategy
+from penstock.common.options.checkpointing import NO_CHECKPOINTS
 from penstock.common.options.flink_keys import REFUSED, is_flink_key
 from penstock.common.options.registry import nearest_key, options_by_key
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.common.options.option import Option
 
@@ -38,33 +38,26 @@ def check_options(configuration: Mapping[str, str]) -> None:
             nearest = nearest_key(key)
             hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
             raise ConfigurationError(f"there is no option {key!r}: {hint}")
+    cluster.check_folders(cluster.TEMPORARY_FOLDERS.read(configuration))
     _check_heartbeats(configuration)
     _check_backoff(configuration)
     _check_debloating(configuration)
 
 
-def check_local_folders(configuration: Mapping[str, str]) -> None:
-    """Checks the folders that workers of this machine are to use.
-
-    Raises:
-        ConfigurationError: One of `io.tmp.dirs` is not a folder; names it.
-    """
-    for folder in cluster.TEMPORARY_FOLDERS.read(configuration):
-        if not Path(folder).is_dir():
-            raise ConfigurationError(
-                f"{cluster.TEMPORARY_FOLDERS.key}: there is no folder {folder!r}"
-            )
-
-
-def warn_of_idle_options(configuration: Mapping[str, str], target: str) -> None:
+def warn_of_idle_options(
+    configuration: Mapping[str, str], target: str, awaiting_checkpoints: Iterable[str] = ()
+) -> None:
     """Logs which options are set and have no effect: one line for each reason.
 
     Args:
         configuration: What is set; checked already.
         target: Where the job runs.
+        awaiting_checkpoints: Settings of operators that have no effect without checkpoints.
     """
     options = options_by_key()
     awaiting: dict[str, list[str]] = {}
+    if others := list(awaiting_checkpoints):
+        awaiting[NO_CHECKPOINTS] = others
     for key in sorted(configuration):
         if key in options and options[key].awaits and _deviates(options[key], configuration[key]):
             awaiting.setdefault(options[key].awaits, []).append(key)

@@ -1,5 +1,7 @@
 """Options of the cluster: its target, its workers, and what driver and workers tell each other."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from penstock.common.options.option import Option
@@ -10,6 +12,7 @@ from penstock.common.options.value_types import (
     IntegerType,
     TextType,
 )
+from penstock.errors import ConfigurationError
 
 TARGET: Final[Option[str | None]] = Option(
     "execution.target",
@@ -89,7 +92,7 @@ TEMPORARY_FOLDERS: Final = Option(
     "io.tmp.dirs",
     FoldersType(),
     (),
-    "folders of the workers for what exceeds memory",
+    "folders for what exceeds memory, on the driver's machine and those of the workers",
     alternate_keys=("taskmanager.tmp.dirs",),
     default_text="the system's; in Spark its local folders",
 )
@@ -97,5 +100,16 @@ LOG_LEVEL: Final = Option(
     "logging.level",
     ChoiceType("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
     "WARNING",
-    "from which level on TaskExecutors log",
+    "from which level on TaskExecutors log; on target in-process the program's own logging counts",
 )
+
+
+def check_folders(temporary_folders: Iterable[str]) -> None:
+    """Checks the folders of `TEMPORARY_FOLDERS` on this machine.
+
+    Raises:
+        ConfigurationError: One is not a folder; names it.
+    """
+    for folder in temporary_folders:
+        if not Path(folder).is_dir():
+            raise ConfigurationError(f"{TEMPORARY_FOLDERS.key}: there is no folder {folder!r}")

@@ -9,10 +9,17 @@ from penstock.common.options.value_types import (
     DurationType,
     IntegerType,
     MapType,
+    TextType,
 )
 
 MAX_PARALLELISM_BOUND: Final = 1 << 15
 
+NAME: Final = Option(
+    "pipeline.name",
+    TextType(),
+    "Flink Streaming Job",
+    "the name of jobs that are executed without one",
+)
 PARALLELISM: Final = Option(
     "parallelism.default", IntegerType(1), 1, "parallelism of operators that set none"
 )
@@ -83,7 +90,8 @@ CLOSURE_CLEANER: Final = Option(
     "pipeline.closure-cleaner-level",
     ChoiceType("NONE", "TOP_LEVEL", "RECURSIVE"),
     "RECURSIVE",
-    "kept for programs that set it: functions are always pickled with what they use",
+    "kept for programs that set it",
+    awaits="functions are always pickled with what they use",
 )
 JOB_PARAMETERS: Final = Option(
     "pipeline.global-job-parameters",

@@ -154,11 +154,20 @@ class DataStream(StreamSettings, Generic[T]):
     def assign_timestamps_and_watermarks(
         self, watermark_strategy: WatermarkStrategy
     ) -> DataStream[T]:
-        """Gives elements timestamps and lets watermarks follow; replaces earlier ones."""
+        """Gives elements timestamps and lets watermarks follow; replaces earlier ones.
+
+        Raises:
+            InvalidProgramError: The strategy aligns watermarks, which only sources can.
+        """
         given: Any = watermark_strategy
         if not isinstance(given, WatermarkStrategy):
             raise WrongArgumentError(
                 f"assign_timestamps_and_watermarks takes a WatermarkStrategy, got {given!r}"
+            )
+        if watermark_strategy.alignment is not None:
+            raise InvalidProgramError(
+                "watermark alignment holds sources back: give a strategy with it to from_source, "
+                "not to assign_timestamps_and_watermarks"
             )
         strategy = shipped(watermark_strategy, "assign_timestamps_and_watermarks")
         return self._add(

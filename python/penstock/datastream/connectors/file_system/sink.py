@@ -75,7 +75,6 @@ class FileSink(Sink, SupportsPreprocessing):
             self._bucket_check_interval_ms = 60_000
             self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
             self._output_file_config = OutputFileConfig("part", "")
-            self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
             """Sets how often files are checked for age and inactivity, in ms."""
@@ -94,14 +93,24 @@ class FileSink(Sink, SupportsPreprocessing):
             self._output_file_config = output_file_config
             return self
 
-        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
-            """Makes few large files of many small ones."""
-            self._compaction = (strategy, compactor)
-            return self
+        def enable_compact(
+            self,
+            strategy: FileCompactStrategy,  # noqa: ARG002
+            compactor: FileCompactor,  # noqa: ARG002
+        ) -> NoReturn:
+            """Refused: files are not put together.
+
+            Raises:
+                InvalidProgramError: Always.
+            """
+            raise InvalidProgramError(
+                "FileSink.enable_compact: penstock does not put files together; make them larger "
+                "by with_rolling_policy(RollingPolicy.default_rolling_policy(part_size, "
+                "rollover_interval, inactivity_interval))"
+            )
 
         def disable_compact(self) -> Self:
-            """Leaves small files as they are."""
-            self._compaction = None
+            """Leaves small files as they are; always so."""
             return self
 
         @abstractmethod
@@ -119,7 +128,6 @@ class FileSink(Sink, SupportsPreprocessing):
                     "rolling_policy": self._rolling_policy,
                     "part_prefix": self._output_file_config.get_part_prefix(),
                     "part_suffix": self._output_file_config.get_part_suffix(),
-                    "compaction": self._compaction,
                 }
             )
 
