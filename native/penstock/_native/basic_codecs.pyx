@@ -67,10 +67,18 @@ cdef class StringNode(CodecNode):
 
 
 cdef class BooleanNode(CodecNode):
-    """BOOLEAN: the truth of any value, None too, as one byte."""
+    """BOOLEAN: one byte; of a number its truth."""
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
-        cdef int truth = PyObject_IsTrue(value)
+        cdef int truth
+        if value is True:
+            truth = 1
+        elif value is False:
+            truth = 0
+        elif isinstance(value, (int, float)) and 0 <= value < 256:
+            truth = PyObject_IsTrue(value)
+        else:
+            return fail_misfit(self.name)
         reserve(writer, 1)
         put8(writer, truth)
         return 0

@@ -57,7 +57,7 @@ cdef class Codec:
     def __cinit__(self, schema):
         self.schema = schema
         self.root = compile_node(schema)
-        self.takes_none = schema.kind in ("ANY", "BOOLEAN")
+        self.takes_none = schema.kind == "ANY"
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         """Writes a value; what was written before an error is void."""

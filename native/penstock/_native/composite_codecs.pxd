@@ -37,7 +37,6 @@ cdef class TupleNode(FieldsNode):
 @cython.final
 cdef class RowNode(FieldsNode):
     cdef list field_names
-    cdef bint named
     cdef list row_kinds
 
 

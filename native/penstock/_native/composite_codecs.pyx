@@ -19,7 +19,7 @@ from collections.abc import Mapping
 
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError
-from penstock.network.pure.codec import list_values, row_values
+from penstock.network.pure.codec import row_values
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
@@ -233,13 +233,11 @@ cdef bint keeps_fields(FieldsNode node, tuple values) except -1:
 
 
 cdef class TupleNode(FieldsNode):
-    """TUPLE: a tuple, list or Row of as many fields."""
+    """TUPLE: a tuple of as many fields."""
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         if PyTuple_Check(value):
             return write_fields(self, writer, <tuple>value, 0)
-        if isinstance(value, (list, Row)):
-            return write_fields(self, writer, tuple(value), 0)
         return fail_misfit(self.name)
 
     cdef object decode_from(self, Reader *reader):
@@ -267,11 +265,10 @@ cdef class TupleNode(FieldsNode):
 
 
 cdef class RowNode(FieldsNode):
-    """ROW: a Row, matched by name when it has names; a tuple, list or dict stands for one."""
+    """ROW: a Row, matched by name when it has names."""
 
     def __cinit__(self, schema, *fields):
         self.field_names = list(schema.field_names)
-        self.named = schema.named
         self.row_kinds = list(RowKind)
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
@@ -285,9 +282,7 @@ cdef class RowNode(FieldsNode):
                 if attributes["_row_kind"] is not INSERT:
                     kind = attributes["_row_kind"].value
                 return write_fields(self, writer, tuple(attributes["_values"]), kind)
-        elif PyTuple_Check(value):
-            return write_fields(self, writer, <tuple>value, 0)
-        kind, own = row_values(value, self.field_names, self.named, self.name)
+        kind, own = row_values(value, self.field_names, self.name)
         return write_fields(self, writer, tuple(own), kind)
 
     cdef object decode_from(self, Reader *reader):
@@ -334,8 +329,8 @@ cdef class ListNode(CodecNode):
         cdef tuple values
         cdef PyObject *item
         cdef Py_ssize_t i, count
-        if not PyList_Check(value) and not PyTuple_Check(value):
-            value = list_values(value, self.name)
+        if not PyList_Check(value):
+            return fail_misfit(self.name)
         # A copy, since encoding an element may run user code that changes the list.
         values = tuple(value)
         count = PyTuple_GET_SIZE(values)

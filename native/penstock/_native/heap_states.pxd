@@ -13,6 +13,7 @@ cdef class HeapState:
     cdef public object _context
     cdef public object _table
     cdef public object _check
+    cdef public object _check_key
     cdef public dict _keys
 
 

@@ -65,8 +65,8 @@ def date_from(day: int) -> datetime.date:
 
 
 def micros_of_day(value: Any) -> int:
-    """SQL_TIME: microseconds since midnight of the wall clock; a time zone is dropped."""
-    if not isinstance(value, datetime.time):
+    """SQL_TIME: microseconds since midnight of the wall clock; date and time zone are dropped."""
+    if not isinstance(value, (datetime.time, datetime.datetime)):
         raise SerializationError("not a datetime.time")
     seconds = value.hour * 3600 + value.minute * 60 + value.second
     return seconds * 1_000_000 + value.microsecond

@@ -66,9 +66,13 @@ class _StringNode(Node):
 
 
 class _BooleanNode(Node):
-    """BOOLEAN: the truth of any value, as one byte."""
+    """BOOLEAN: one byte; of a number its truth."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
+        if not isinstance(value, (int, float)):
+            raise Misfit(value, self.name, "neither True nor False, and no number")
+        if not 0 <= value < 256:
+            raise Misfit(value, self.name, "a number not within 0 and 255")
         out.append(1 if value else 0)
 
     def decode_from(self, reader: Reader) -> bool:
@@ -249,15 +253,12 @@ def _is_null(nulls: bytes | None, index: int) -> bool:
 
 
 class _TupleNode(_FieldsNode):
-    """TUPLE: a tuple, list or Row of as many fields."""
+    """TUPLE: a tuple of as many fields."""
 
     def encode_into(self, out: bytearray, value: Any) -> None:
-        if isinstance(value, tuple | list):
-            self.encode_fields(out, value, 0)
-        elif isinstance(value, Row):
-            self.encode_fields(out, list(value), 0)
-        else:
+        if not isinstance(value, tuple):
             raise Misfit(value, self.name, "not a tuple")
+        self.encode_fields(out, value, 0)
 
     def decode_from(self, reader: Reader) -> tuple[Any, ...]:
         kind, values = self.decode_fields(reader)
@@ -267,19 +268,18 @@ class _TupleNode(_FieldsNode):
 
 
 class _RowNode(_FieldsNode):
-    """ROW: a Row, matched by name when it has names; a tuple, list or dict stands for one."""
+    """ROW: a Row, matched by name when it has names."""
 
     def __init__(self, schema: TypeSchema) -> None:
         super().__init__(schema)
         self.field_names = list(schema.field_names)
-        self.named = schema.named
         self.kinds = list(RowKind)
 
     def step(self, index: int) -> str:
         return f".{self.field_names[index]}"
 
     def encode_into(self, out: bytearray, value: Any) -> None:
-        kind, values = row_values(value, self.field_names, self.named, self.name)
+        kind, values = row_values(value, self.field_names, self.name)
         self.encode_fields(out, values, kind)
 
     def decode_from(self, reader: Reader) -> Row:
@@ -291,32 +291,21 @@ class _RowNode(_FieldsNode):
         return row
 
 
-def row_values(
-    value: Any, field_names: list[str], named: bool, type_name: str
-) -> tuple[int, list[Any] | tuple[Any, ...]]:
-    """The row kind and the fields, in declared order, of what stands for a row.
+def row_values(value: Any, field_names: list[str], type_name: str) -> tuple[int, list[Any]]:
+    """The row kind and the fields, in declared order, of a row.
 
     Raises:
-        Misfit: it is no row, or its names are not the declared ones.
+        Misfit: it is no row, or the declared names are not among its own.
     """
-    if isinstance(value, Row):
-        own = value.__dict__.get("_fields")
-        kind = value.get_row_kind().value
-        if own is None or own == field_names:
-            return kind, list(value)
-        if len(own) == len(value) and set(own) == set(field_names):
-            return kind, value.get_fields_by_names(field_names)
-        if not named:
-            return kind, list(value)
-        raise Misfit(value, type_name, f"its fields are {own}, not {field_names}")
-    if isinstance(value, tuple | list):
-        return 0, value
-    if isinstance(value, Mapping):
-        unknown = [key for key in value if key not in field_names]
-        if unknown:
-            raise Misfit(value, type_name, f"unknown fields {unknown}")
-        return 0, [value.get(name) for name in field_names]
-    raise Misfit(value, type_name, "not a Row, tuple, list or dict")
+    if not isinstance(value, Row):
+        raise Misfit(value, type_name, "not a Row")
+    own = value.__dict__.get("_fields")
+    kind = value.get_row_kind().value
+    if own is None or own == field_names:
+        return kind, list(value)
+    if len(own) == len(value) and set(field_names) <= set(own):
+        return kind, value.get_fields_by_names(field_names)
+    raise Misfit(value, type_name, f"its fields are {own}, not {field_names}")
 
 
 class _ListNode(Node):
@@ -356,20 +345,14 @@ class _ListNode(Node):
 
 
 def list_values(value: Any, type_name: str) -> Any:
-    """The elements of what stands for a list: a list, tuple or other sized sequence.
+    """The elements of a list.
 
     Raises:
-        Misfit: it has no order, or is text or bytes.
+        Misfit: it is none.
     """
-    if isinstance(value, list | tuple):
-        return value
-    if (
-        isinstance(value, str | bytes | bytearray | Mapping | set | frozenset)
-        or not hasattr(value, "__len__")
-        or not hasattr(value, "__getitem__")
-    ):
+    if not isinstance(value, list):
         raise Misfit(value, type_name, "not a list")
-    return list(value)
+    return value
 
 
 class _MapNode(Node):
@@ -460,7 +443,7 @@ class Codec:
     def encode_into(self, out: bytearray, value: Any) -> None:
         """Appends the bytes of a value; what is appended before an error is void."""
         try:
-            if value is None and self.schema.kind not in ("ANY", "BOOLEAN"):
+            if value is None and self.schema.kind != "ANY":
                 raise Misfit(value, self.schema.name, "None is not allowed here")
             self.root.encode_into(out, value)
         except Misfit as misfit:
