@@ -40,6 +40,7 @@ class HeapState:
         self._context = context
         self._table = table
         self._check = check
+        self._check_key: Callable[[Any], None] | None = None
         self._keys = table.namespace(None)
 
     def set_current_namespace(self, namespace: Any) -> None:
@@ -144,6 +145,10 @@ class MapOperations(HeapState):
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
 
+    def check_keys(self, check: Callable[[Any], None] | None) -> None:
+        """Lets ``check`` raise on keys that the declared type cannot hold; None checks nothing."""
+        self._check_key = check
+
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
         for key, value in content.items() if isinstance(content, Mapping) else content:
@@ -232,7 +237,9 @@ class HeapMapState(MapOperations):
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
-        if self._check is not None:
+        if self._check_key is not None:
+            self._check_key(key)
+        if self._check is not None and value is not None:
             self._check(value)
         content = self._keys.get(self._context.current_key)
         if content is None:

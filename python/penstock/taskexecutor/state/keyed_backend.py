@@ -93,9 +93,13 @@ class HeapKeyedStateBackend:
     def map_state(self, descriptor: Any) -> HeapState:
         """The state of a ``MapStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "map", "value_type")
-        if ttl is not None:
-            return TtlMapState(self, table, ttl, check)
-        return HeapMapState(self, table, check)
+        state: TtlMapState | HeapMapState = (
+            HeapMapState(self, table, check)
+            if ttl is None
+            else TtlMapState(self, table, ttl, check)
+        )
+        state.check_keys(value_check(descriptor.type_info.key_type, descriptor.get_name()))
+        return state
 
     def reducing_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ReducingStateDescriptor``."""

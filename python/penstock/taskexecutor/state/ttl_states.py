@@ -121,6 +121,8 @@ class TtlMapState(MapOperations, TtlState):
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
+        if self._check_key is not None:
+            self._check_key(key)
         self._keys.setdefault(self._context.current_key, {})[map_key(key)] = self._aged(value)
 
     def contains(self, key: Any) -> bool:

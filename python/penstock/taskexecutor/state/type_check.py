@@ -2,8 +2,8 @@
 """Checks values against the declared type of a state when they are written.
 
 State in memory keeps the user's objects, so nothing else would notice a value that the declared
-type cannot hold before the next checkpoint.  Only the type itself is checked here, at the cost of
-one comparison; nested fields are checked by the codec that writes a snapshot.
+type cannot hold before the next checkpoint.  Numbers and texts cost one comparison; of other types
+the codec says whether it can write the value.
 
 One source, two uses, as ``heap_states``.
 """
@@ -12,9 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.typeinfo import BasicType, BasicTypeInfo, RowTypeInfo, TupleTypeInfo
-from penstock.common.types import Row
+from penstock.common.typeinfo import (
+    BasicType,
+    BasicTypeInfo,
+    PickledBytesTypeInfo,
+    TypeInformation,
+)
 from penstock.errors import SerializationError
+from penstock.network.codec import codec_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,13 +42,11 @@ def value_check(type_info: object, state_name: str) -> Callable[[Any], None] | N
         if bits is not None:
             return _integer_check(bits, type_info, state_name)
         classes = _CLASSES.get(basic_type)
-    elif isinstance(type_info, TupleTypeInfo):
-        classes = (tuple, list)
-    elif isinstance(type_info, RowTypeInfo):
-        classes = (Row, tuple, list)
-    else:
-        classes = None
-    return None if classes is None else _class_check(classes, type_info, state_name)
+        if classes is not None:
+            return _class_check(classes, type_info, state_name)
+    if not isinstance(type_info, TypeInformation) or isinstance(type_info, PickledBytesTypeInfo):
+        return None
+    return _codec_check(type_info, state_name)
 
 
 def _integer_check(bits: int, type_info: object, state_name: str) -> Callable[[Any], None]:
@@ -66,6 +69,19 @@ def _class_check(
     def check(value: Any) -> None:
         if not isinstance(value, classes):
             _refuse(value, type_info, state_name)
+
+    return check
+
+
+def _codec_check(type_info: TypeInformation, state_name: str) -> Callable[[Any], None]:
+    encode = codec_for(type_info).encode
+
+    def check(value: Any) -> None:
+        try:
+            encode(value)
+        except SerializationError as error:
+            msg = f"state {state_name!r} is declared as {type_info}, which cannot hold it: {error}"
+            raise SerializationError(msg) from None
 
     return check
 
