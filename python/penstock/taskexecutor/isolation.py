@@ -25,6 +25,7 @@ from penstock.taskexecutor.loop import (
     ValueCopier,
 )
 from penstock.taskexecutor.state.isolated_states import isolated
+from penstock.taskexecutor.typed_outputs import TypedChainingOutput, has_form, is_written
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
@@ -115,9 +116,10 @@ class Isolation:
         if edge.tag is not None:
             types = consumer.input_types
             declared = types[edge.input_number] if edge.input_number < len(types) else None
-        if consumer.descriptor.kind not in _READERS and not self._gives_away(
-            config, operator, edge
-        ):
+        is_read = consumer.descriptor.kind in _READERS
+        if has_form(declared) and not is_read and is_written(config, edge, consumer):
+            return TypedChainingOutput(target, declared)
+        if not is_read and not self._gives_away(config, operator, edge):
             copier = self.copier("hands on", declared)
             if copier is not None:
                 return CopyingChainingOutput(target, copier)

@@ -1,0 +1,80 @@
+"""Outputs that hand on values of their declared type, as they would arrive in another task.
+
+PyFlink runs functions of a chain in one interpreter, which sees values as they are, only where one
+function follows another.  Behind a side output, behind an operator with several consumers and
+around operators that are no Python functions, values are written and read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
+
+from penstock.common.typeinfo import PickledBytesTypeInfo, Types
+from penstock.network.codec import codec_for
+from penstock.taskexecutor.loop import ChainingOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.graph.job_graph import ChainedOutput, OperatorConfig
+    from penstock.taskexecutor.loop import Input
+
+#: Kinds of operators that PyFlink leaves to Java.
+_NOT_PYTHON: Final = frozenset({"watermarks", "project"})
+
+#: The class of which values of a type come back as they are.
+_EXACT: Final = (
+    (Types.STRING(), str),
+    (Types.BOOLEAN(), bool),
+    (Types.BYTE(), int),
+    (Types.SHORT(), int),
+    (Types.INT(), int),
+    (Types.LONG(), int),
+    (Types.DOUBLE(), float),
+)
+
+
+class TypedChainingOutput(ChainingOutput):
+    """Hands what a codec makes of elements to the next operator of the chain."""
+
+    def __init__(self, target: Input, declared: TypeInformation) -> None:
+        """Connects to an input.
+
+        Args:
+            target: What takes the elements.
+            declared: Their type.
+        """
+        ChainingOutput.__init__(self, target)
+        codec = codec_for(declared)
+        self._encode = codec.encode
+        self._decode = codec.decode
+        self._exact = next((cls for kind, cls in _EXACT if kind == declared), None)
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        self.target.process(self._typed(value), timestamp)
+
+    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp."""
+        self.target.process_all(map(self._typed, values), timestamp)
+
+    def _typed(self, value: Any) -> Any:
+        if type(value) is self._exact:
+            return value
+        return self._decode(self._encode(value))
+
+
+def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorConfig) -> bool:
+    """Whether PyFlink writes and reads what passes between two operators of a chain."""
+    if edge.tag is not None:
+        return True
+    kinds = {config.descriptor.kind, consumer.descriptor.kind}
+    tags = [chained.tag for chained in config.chained_outputs]
+    tags += [leaving.tag for leaving in config.network_outputs]
+    return not kinds.isdisjoint(_NOT_PYTHON) or tags.count(None) > 1
+
+
+def has_form(declared: object) -> TypeGuard[TypeInformation]:
+    """Whether a declared type gives values a form."""
+    return declared is not None and not isinstance(declared, PickledBytesTypeInfo)
