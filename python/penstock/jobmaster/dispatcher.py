@@ -25,6 +25,7 @@ from penstock.jobmaster.resource_manager import (
     TaskExecutorGateway,
     WorkerExit,
 )
+from penstock.jobmaster.worker_logs import WorkerLogs, levels
 from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
 from penstock.rpc.connection import Connection
@@ -67,6 +68,7 @@ class Dispatcher:
         self.settings = settings = ClusterSettings.from_configuration(configuration)
         self.blobs = BlobServer(settings.temp_dirs)
         self.collect = CollectService()
+        self._logs = WorkerLogs()
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
         self._token = new_token()
@@ -180,6 +182,7 @@ class Dispatcher:
             # Run from the last to the first, each of them whatever the others raise.
             steps.callback(self._stopped.set)
             steps.callback(self._main_thread.close)
+            steps.callback(self._logs.close)
             steps.callback(self._close_connections)
             steps.callback(self._heartbeats.close)
             steps.callback(self._server.close)
@@ -219,8 +222,11 @@ class Dispatcher:
             self._connections.add(connection)
 
     def received(self, peer: _Peer, message: messages.ToDriver) -> None:
-        """A message of a worker; handled in the main thread."""
-        self._main_thread.post(lambda: self._handle(peer, message))
+        """A message of a worker; handled in the main thread, but for its log."""
+        if isinstance(message, messages.LogRecords):
+            self._logs.received(message)
+        else:
+            self._main_thread.post(lambda: self._handle(peer, message))
 
     def disconnected(self, peer: _Peer, connection: Connection, reason: str) -> None:
         """A control connection is closed; its messages have all been received before."""
@@ -230,7 +236,7 @@ class Dispatcher:
 
     # ---- the main thread ---------------------------------------------------------------------
 
-    def _handle(self, peer: _Peer, message: messages.ToDriver) -> None:
+    def _handle(self, peer: _Peer, message: messages.ForMainThread) -> None:
         if isinstance(message, messages.RegisterTaskExecutor):
             if peer.executor is None:
                 known = self._resources.executors.get(message.executor_id)
@@ -393,6 +399,7 @@ class Dispatcher:
             "epoch": epoch,
             "config": self._configuration,
             "temp_dirs": self.settings.temp_dirs,
+            "log_levels": levels(),
         } | self._launch_extras
 
 

@@ -15,6 +15,7 @@ import msgspec
 from penstock.dependencies.worker_environment import SharedEnvironment
 from penstock.errors import ConfigurationError, DependencyError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
+from penstock.taskexecutor.logs.speaker import name_records, unname_records
 from penstock.taskexecutor.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -179,9 +180,13 @@ class InProcessDriver:
         self._stopped = False
         self._environment = SharedEnvironment()
         self._python_path: list[str] = []
+        self._names_records = False
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Starts a thread for each worker."""
+        if not self._names_records:
+            self._names_records = True
+            name_records()
         from penstock.network import runtime
 
         for spec in requests:
@@ -225,6 +230,9 @@ class InProcessDriver:
         for entry in self._python_path:
             with contextlib.suppress(ValueError):  # the program changed its path
                 sys.path.remove(entry)
+        if self._names_records:
+            self._names_records = False
+            unname_records()
         self._environment.close()
 
     def kill(self) -> None:

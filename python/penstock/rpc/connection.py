@@ -59,6 +59,11 @@ class Connection:
         self._writer.start()
         self._reader.start()
 
+    @property
+    def waiting(self) -> int:
+        """How many messages wait to be sent."""
+        return self._outgoing.qsize()
+
     def send(self, message: Message) -> bool:
         """Queues a message; returns False when the connection is closed or its peer stuck."""
         if self._closing:

@@ -243,6 +243,31 @@ class DeclineCheckpoint(Message, frozen=True):
     detail: str = ""
 
 
+class LogEntry(msgspec.Struct, frozen=True):
+    """One record of a worker's log; ``operator`` is empty where none was at work."""
+
+    name: str
+    level: int
+    message: str
+    created_s: float
+    path: str
+    line: int
+    function: str
+    thread: str
+    operator: str
+    subtask: int
+    parallelism: int
+    exception: str
+
+
+class LogRecords(Message, frozen=True):
+    """A part of a worker's log; ``dropped`` records before it did not fit the worker's queue."""
+
+    executor_id: str
+    entries: tuple[LogEntry, ...]
+    dropped: int
+
+
 class FatalError(Message, frozen=True):
     """The TaskExecutor cannot go on and ends after this message."""
 
@@ -427,7 +452,7 @@ class BlobRefused(Message, frozen=True):
     reason: str
 
 
-ToDriver = (
+ForMainThread = (
     RegisterTaskExecutor
     | OfferSlots
     | SlotRefused
@@ -443,6 +468,7 @@ ToDriver = (
     | SourceEvent
     | FatalError
 )
+ToDriver = ForMainThread | LogRecords
 ToTaskExecutor = (
     RegistrationAccepted
     | RegistrationRefused

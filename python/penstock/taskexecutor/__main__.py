@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import logging
 import os
 import signal
 import sys
@@ -28,6 +29,7 @@ from penstock.taskexecutor.launch import (
     extend_sys_path,
     read_launch_spec,
 )
+from penstock.taskexecutor.logs.forwarder import LogForwarder
 from penstock.taskexecutor.standard_input import detach_standard_input
 
 if TYPE_CHECKING:
@@ -57,11 +59,11 @@ def main() -> int:
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(line_buffering=True)
-    _configure_logging(launch)
+    log = _configure_logging(launch)
 
     from penstock.taskexecutor.task_executor import TaskExecutor
 
-    executor = TaskExecutor(launch)
+    executor = TaskExecutor(launch, log)
     # What was imported stays: no collection needs to look at it again.
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
@@ -100,13 +102,16 @@ def main() -> int:
     os._exit(code)
 
 
-def _configure_logging(launch: LaunchSpec) -> None:
-    import logging
-
-    logging.basicConfig(
-        level=LOG_LEVEL.read(launch.config),
-        format=f"%(asctime)s %(levelname)s {launch.executor_id} %(name)s: %(message)s",
-    )
+def _configure_logging(launch: LaunchSpec) -> LogForwarder:
+    """Has all that is logged go to the driver, from the levels on that hold there."""
+    for name, level in launch.log_levels.items():
+        logging.getLogger(name).setLevel(level)
+    chosen = LOG_LEVEL.read(launch.config)
+    if chosen is not None:
+        logging.getLogger().setLevel(chosen)
+    forwarder = LogForwarder(launch.executor_id)
+    logging.getLogger().addHandler(forwarder)
+    return forwarder
 
 
 def _watch_parent(pipe: int, end: object) -> None:

@@ -31,6 +31,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         tls_identity: the job's certificate and its key (DER) in hexadecimal, if connections
             between TaskExecutors are encrypted.
         epoch: incarnation of this executor id; an older one is refused at registration.
+        log_levels: levels of loggers by name, "" for the root: those of the driver's program.
         sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.
         temp_dirs: where temporary directories may be made; the system's default when empty.
         program_path: the folder of the program's own modules; first on ``sys.path``, as it is in
@@ -49,6 +50,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     tls_identity: tuple[str, str] | None = None
     epoch: int = 0
     config: dict[str, str] = {}
+    log_levels: dict[str, int] = {}
     sys_path: tuple[str, ...] = ()
     temp_dirs: tuple[str, ...] = ()
     program_path: str | None = None

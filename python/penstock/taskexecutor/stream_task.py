@@ -20,6 +20,7 @@ from penstock.network.events import EndOfData
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.latency import LatencyTracking
+from penstock.taskexecutor.logs.speaker import current_speaker
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
     MAX_TIMESTAMP,
@@ -95,6 +96,9 @@ class StreamTask:
                 shorten_time_slices()
             chain = OperatorChain(self._chain_config, self._environment, self._create_context)
             self._chain = chain
+            speaker = current_speaker()
+            if speaker is not None:
+                speaker.has_operators(context.config for context in chain.contexts)
             if self._environment.gates:
                 gate_input = TaskInput(self._chain_config, self._environment, chain)
                 with self._waking:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import CancelTaskError, PenstockError
 from penstock.taskexecutor.import_lock import IMPORT_LOCK
+from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task_environment import TaskEnvironment
 from penstock.taskexecutor.task_failure import describe_failure
 from penstock.taskexecutor.task_interrupt import InterruptibleSection
@@ -126,6 +127,7 @@ class Task:
         self._accumulators: dict[str, Any] = {}
         self._ended = threading.Event()
         self._section = InterruptibleSection()
+        self._speaker = Speaker(descriptor.task_name, descriptor.subtask, descriptor.parallelism)
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     @property
@@ -169,6 +171,7 @@ class Task:
     # ---- the task thread ---------------------------------------------------------------------
 
     def _run(self) -> None:
+        speaks_for(self._speaker)
         terminal = "CANCELED"
         try:
             with self._section:

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
     from penstock.taskexecutor.launch import LaunchSpec
+    from penstock.taskexecutor.logs.forwarder import LogForwarder
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +80,15 @@ MAX_CODE_BYTES = 1024 * 1024 * 1024
 class TaskExecutor:
     """Runs the tasks of one worker; see the module's text."""
 
-    def __init__(self, launch: LaunchSpec) -> None:
+    def __init__(self, launch: LaunchSpec, log: LogForwarder | None = None) -> None:
+        """Prepares; `run` serves.
+
+        Args:
+            launch: How to reach the driver, and what the worker has.
+            log: What forwards the process's log; None where the driver's process is this one.
+        """
         self._launch = launch
+        self._log = log
         self._lock = threading.RLock()
         self._slots = TaskSlotTable(launch.slots, cluster.SLOT_TIMEOUT.read(launch.config) / 1000)
         self._tasks: dict[bytes, Task] = {}
@@ -135,6 +143,8 @@ class TaskExecutor:
                 launch.executor_id, launch.epoch, host, port, launch.slots, os.getpid()
             )
         )
+        if self._log is not None:
+            self._log.connect(self._connection)
         try:
             self._preload()
             self._wait_for_end()
@@ -192,6 +202,8 @@ class TaskExecutor:
         for task in tasks:
             if not task.wait_ended(max(0.0, deadline_s - time.monotonic())):
                 logger.error("%s did not end with its worker", task.name)
+        if self._log is not None:
+            self._log.finish()
         if self._connection is not None:
             self._connection.close_after_flush(reason)
             self._connection.join(1.0)

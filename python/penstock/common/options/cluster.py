@@ -96,11 +96,13 @@ TEMPORARY_FOLDERS: Final = Option(
     alternate_keys=("taskmanager.tmp.dirs",),
     default_text="the system's; in Spark its local folders",
 )
-LOG_LEVEL: Final = Option(
+LOG_LEVEL: Final[Option[str | None]] = Option(
     "logging.level",
     ChoiceType("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
-    "WARNING",
-    "from which level on TaskExecutors log; on target in-process the program's own logging counts",
+    None,
+    "from which level on TaskExecutors log, user code included, where no logger has a level; on "
+    "target in-process the program's own logging counts",
+    default_text="that of the driver's root logger",
 )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
+from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
 from penstock.taskexecutor.loop import FunctionOperator, StreamOperator
 from penstock.taskexecutor.mailbox import MailboxClosedError
 
@@ -91,7 +92,7 @@ class AsyncWaitOperator(FunctionOperator):
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(
             target=self._run_loop,
-            args=(self.loop,),
+            args=(self.loop, current_speaker()),
             name=f"{self.context.name} event loop",
             daemon=True,
         )
@@ -197,8 +198,9 @@ class AsyncWaitOperator(FunctionOperator):
             await asyncio.sleep(strategy.get_backoff_time_millis(attempts) / 1000)
             attempts += 1
 
-    def _run_loop(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run_loop(self, loop: asyncio.AbstractEventLoop, speaker: Speaker | None) -> None:
         """Runs the event loop until it is stopped; what stops it otherwise fails the task."""
+        speaks_for(speaker)
         asyncio.set_event_loop(loop)
         stopped = False
         while not stopped:

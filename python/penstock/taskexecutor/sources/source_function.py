@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.source_sink import SourceFunction
 from penstock.errors import CancelTaskError
+from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
     MIN_TIMESTAMP,
@@ -112,7 +113,10 @@ class SourceFunctionSource(SourceOperator):
         del limit
         if self.thread is None:
             self.thread = threading.Thread(
-                target=self._run, name=f"{self.context.name} source", daemon=True
+                target=self._run,
+                args=(current_speaker(),),
+                name=f"{self.context.name} source",
+                daemon=True,
             )
             self.thread.start()
         if not self.ended:
@@ -157,7 +161,8 @@ class SourceFunctionSource(SourceOperator):
             closer()
         self.wait.close()
 
-    def _run(self) -> None:
+    def _run(self, speaker: Speaker | None) -> None:
+        speaks_for(speaker)
         try:
             self.function.run(FunctionSourceContext(self))
         except BaseException as error:

@@ -1,0 +1,151 @@
+"""LogForwarder: what a worker logs, on its way to the driver's log.
+
+Records wait in a bounded queue for a thread that sends them in batches over the control
+connection.  Who logs never waits: when the queue is full, records are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import os
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Final
+
+from penstock.rpc.messages import LogEntry, LogRecords
+from penstock.taskexecutor.logs.speaker import current_speaker, prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.rpc.connection import Connection
+
+MAX_QUEUED_RECORDS: Final = 4096
+MAX_MESSAGE_CHARACTERS: Final = 16 * 1024
+BATCH_RECORDS: Final = 64
+"""In one message: at the most 2 MiB, as texts and tracebacks are cut."""
+
+MAX_WAITING_MESSAGES: Final = 16
+"""Of the connection; with more of them log records wait, so that states of tasks come first."""
+
+_POLL_S: Final = 0.05
+FLUSH_TIMEOUT_S: Final = 1.0
+
+
+class LogForwarder(logging.Handler):
+    """Sends records to the driver; to standard error while there is no connection to it."""
+
+    def __init__(self, executor_id: str) -> None:
+        """Makes a handler for the root logger; `connect` starts sending."""
+        super().__init__()
+        self._executor_id = executor_id
+        self._queue: collections.deque[LogEntry] = collections.deque()
+        self._changed = threading.Condition()
+        self._dropped = 0
+        self._sending = False
+        self._connection: Connection | None = None
+        self._closed = False
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="log forwarder", daemon=True)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Takes a record; never waits for the driver."""
+        try:
+            entry = self._entry(record)
+        except Exception:  # as all handlers do for a message that does not fit its arguments
+            self.handleError(record)
+            return
+        if os.getpid() != self._pid or self._closed:
+            self._write(entry)  # a process that user code has forked has not the thread
+            return
+        with self._changed:
+            if len(self._queue) >= MAX_QUEUED_RECORDS:
+                self._dropped += 1
+            else:
+                self._queue.append(entry)
+                self._changed.notify_all()
+
+    def connect(self, connection: Connection) -> None:
+        """Starts sending, what has been logged before included."""
+        self._connection = connection
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Sends what is left and stops; what cannot be sent goes to standard error."""
+        if self._connection is not None:
+            with self._changed:
+                self._changed.wait_for(self._is_idle, FLUSH_TIMEOUT_S)
+        with self._changed:
+            self._closed = True
+            left, dropped = list(self._queue), self._dropped
+            self._queue.clear()
+            self._changed.notify_all()
+        self._lost(left, dropped)
+
+    def _is_idle(self) -> bool:
+        return not self._queue and not self._dropped and not self._sending
+
+    def _run(self) -> None:
+        connection = self._connection
+        assert connection is not None, "connected"
+        while not self._closed:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or self._queue or self._dropped)
+                # What is logged at a high rate must not push out what the tasks have to say.
+                while connection.waiting >= MAX_WAITING_MESSAGES:
+                    self._changed.wait(_POLL_S)
+                    if self._closed:
+                        return
+                count = min(BATCH_RECORDS, len(self._queue))
+                batch = tuple(self._queue.popleft() for _ in range(count))
+                dropped, self._dropped = self._dropped, 0
+                self._sending = True
+            sent = connection.send(LogRecords(self._executor_id, batch, dropped))
+            if not sent:
+                self._lost(batch, dropped)
+            with self._changed:
+                self._sending = False
+                self._changed.notify_all()
+
+    def _lost(self, batch: Sequence[LogEntry], dropped: int) -> None:
+        for entry in batch:
+            self._write(entry)
+        if dropped:
+            sys.stderr.write(f"{dropped} log records were dropped\n")
+
+    def _entry(self, record: logging.LogRecord) -> LogEntry:
+        speaker = current_speaker()
+        exception = record.exc_text or ""
+        info = record.exc_info
+        if info is not None and info[1] is not None and not exception:
+            exception = "".join(traceback.format_exception(info[1])).rstrip("\n")
+        if record.stack_info:
+            exception = f"{exception}\n{record.stack_info}".strip("\n")
+        return LogEntry(
+            name=_clean(record.name),
+            level=record.levelno,
+            message=_clean(record.getMessage()),
+            created_s=record.created,
+            path=_clean(record.pathname),
+            line=record.lineno,
+            function=_clean(record.funcName or ""),
+            thread=_clean(record.threadName or ""),
+            operator="" if speaker is None else speaker.operator(sys._getframe(1)),
+            subtask=-1 if speaker is None else speaker.subtask,
+            parallelism=0 if speaker is None else speaker.parallelism,
+            exception=_clean(exception),
+        )
+
+    def _write(self, entry: LogEntry) -> None:
+        who = prefix(entry.operator, entry.subtask, entry.parallelism) if entry.operator else ""
+        tail = f"\n{entry.exception}" if entry.exception else ""
+        level = logging.getLevelName(entry.level)
+        sys.stderr.write(f"{level} {self._executor_id} {entry.name}: {who}{entry.message}{tail}\n")
+
+
+def _clean(text: str) -> str:
+    """The text as it can travel: not too long, and without halves of characters."""
+    cut = text[:MAX_MESSAGE_CHARACTERS]
+    return cut.encode("utf-8", "backslashreplace").decode()

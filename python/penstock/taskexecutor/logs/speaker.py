@@ -1,0 +1,145 @@
+"""Speaker: the operator and the subtask on whose behalf a thread runs user code.
+
+Nothing is noted for an element.  Only when something is logged the stack tells which operator of
+the chain is at work: the innermost frame whose code is that of its function.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import CodeType, FrameType
+
+    from penstock.graph.job_graph import OperatorConfig
+
+_SEVERAL: Final = object()
+"""Stands for the operator of code that several operators run."""
+
+_threads = threading.local()
+
+_naming = threading.Lock()
+_namers = 0
+_unnamed: Callable[..., logging.LogRecord] = logging.LogRecord
+
+
+class Speaker:
+    """One subtask.
+
+    Attributes:
+        task_name: The chain, as messages name it.
+        subtask: Its number, from 0.
+        parallelism: How many there are.
+    """
+
+    def __init__(self, task_name: str, subtask: int, parallelism: int) -> None:
+        """Names a subtask whose operators are not known yet."""
+        self.task_name = task_name
+        self.subtask = subtask
+        self.parallelism = parallelism
+        self._operators: tuple[OperatorConfig, ...] = ()
+        self._names: dict[CodeType, Any] | None = None
+
+    def has_operators(self, operators: Iterable[OperatorConfig]) -> None:
+        """Notes the operators of the chain."""
+        self._operators = tuple(operators)
+        self._names = None
+
+    def operator(self, frame: FrameType | None) -> str:
+        """The operator that a stack belongs to; the task's name where it cannot be told."""
+        if self._names is None:
+            self._names = self._names_of_codes()
+        while frame is not None:
+            name = self._names.get(frame.f_code)
+            if name is not None:
+                return self.task_name if name is _SEVERAL else str(name)
+            frame = frame.f_back
+        return self.task_name
+
+    def _names_of_codes(self) -> dict[CodeType, Any]:
+        names: dict[CodeType, Any] = {}
+        for config in self._operators:
+            for code in _codes_of(config):
+                known = names.setdefault(code, config.name)
+                if known != config.name:
+                    names[code] = _SEVERAL
+        return names
+
+
+def speaks_for(speaker: Speaker | None) -> None:
+    """Notes for whom the current thread runs user code from now on."""
+    _threads.speaker = speaker
+
+
+def current_speaker() -> Speaker | None:
+    """For whom the current thread runs user code."""
+    found: Speaker | None = getattr(_threads, "speaker", None)
+    return found
+
+
+def prefix(operator: str, subtask: int, parallelism: int) -> str:
+    """What stands before a message."""
+    return f"{operator} ({subtask + 1}/{parallelism}): "
+
+
+def name_records() -> None:
+    """Lets this process's log records name the operator and the subtask, where there is one.
+
+    For workers that are threads of the program: there is nothing to forward, the program's own
+    logging gets what user code logs.  Each call has its `unname_records`.
+    """
+    global _unnamed, _namers
+    with _naming:
+        _namers += 1
+        if _namers == 1:
+            _unnamed = logging.getLogRecordFactory()
+            logging.setLogRecordFactory(_named_record)
+
+
+def unname_records() -> None:
+    """Takes the last `name_records` back; a factory that the program has set since stays."""
+    global _namers
+    with _naming:
+        _namers -= 1
+        if _namers == 0 and logging.getLogRecordFactory() is _named_record:
+            logging.setLogRecordFactory(_unnamed)
+
+
+def _named_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
+    record = _unnamed(*args, **kwargs)
+    speaker = current_speaker()
+    if speaker is not None:
+        record.operator = operator = speaker.operator(sys._getframe(1))
+        record.subtask = speaker.subtask
+        before = prefix(operator, speaker.subtask, speaker.parallelism)
+        record.msg = before.replace("%", "%%" if record.args else "%") + str(record.msg)
+    return record
+
+
+def _codes_of(config: OperatorConfig) -> Iterator[CodeType]:
+    """The code of all functions of the user's that an operator calls."""
+    waiting: list[Any] = [config.descriptor.function, *config.descriptor.arguments.values()]
+    waiting += [*config.key_selectors, *config.output_selectors]
+    for leaving in config.network_outputs:
+        waiting += [leaving.partitioner.key_selector, leaving.partitioner.function]
+    seen: set[int] = set()
+    while waiting:
+        one = waiting.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        code = getattr(one, "__code__", None)
+        if code is not None:
+            yield code
+            continue
+        kinds = type(one).__mro__
+        for kind in kinds:
+            if kind is not object and not kind.__module__.startswith("penstock."):
+                yield from (f.__code__ for f in vars(kind).values() if inspect.isfunction(f))
+        if kinds[0].__module__.startswith("penstock."):
+            waiting += getattr(one, "__dict__", {}).values()

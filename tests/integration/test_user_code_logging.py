@@ -1,0 +1,275 @@
+"""What user code logs reaches the log of the driver, with the operator and the subtask.
+
+Method: programs on real workers and in threads of this process; the driver's records are those of
+a handler at its root logger.
+"""
+
+import logging
+import multiprocessing
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from penstock.common import Configuration, Time, Types
+from penstock.datastream import (
+    AsyncDataStream,
+    AsyncFunction,
+    KeyedProcessFunction,
+    MapFunction,
+    SinkFunction,
+    SourceFunction,
+    StreamExecutionEnvironment,
+)
+from penstock.taskexecutor.logs import forwarder
+
+pytestmark = pytest.mark.timeout(60)
+
+NAME = "my.application"
+
+
+class Records(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+    def of(self, name: str = NAME) -> list[logging.LogRecord]:
+        return [record for record in self.records if record.name == name]
+
+
+@pytest.fixture
+def log() -> Iterator[Records]:
+    """The driver's log at INFO."""
+    root, records = logging.getLogger(), Records()
+    level = root.level
+    root.setLevel(logging.INFO)
+    root.addHandler(records)
+    yield records
+    root.removeHandler(records)
+    root.setLevel(level)
+
+
+def environment(target: str = "local", **options: str) -> StreamExecutionEnvironment:
+    configuration = Configuration()
+    configuration.set_string("execution.target", target)
+    for key, value in options.items():
+        configuration.set_string(key.replace("_", "."), value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    return env
+
+
+def say(what: str) -> None:
+    logging.getLogger(NAME).info("%s, 100%%", what)
+
+
+class Function(MapFunction):
+    def open(self, runtime_context):
+        say("open")
+
+    def map(self, value):
+        say("map")
+        return value
+
+    def close(self):
+        say("close")
+
+
+class Source(SourceFunction):
+    def run(self, ctx):
+        say("run")
+        ctx.collect(1)
+
+    def cancel(self):
+        pass
+
+
+class Async(AsyncFunction):
+    async def async_invoke(self, value):
+        say("async")
+        return [value]
+
+    def timeout(self, value):
+        return []
+
+
+class Timers(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(5)
+        yield value
+
+    def on_timer(self, timestamp, ctx):
+        say("timer")
+        return []
+
+
+class Sink(SinkFunction):
+    def invoke(self, value, context=None):
+        say("sink")
+
+
+def key(value):
+    say("key")
+    return value
+
+
+def everywhere(env: StreamExecutionEnvironment) -> None:
+    stream = env.add_source(Source(), "source", Types.LONG()).map(Function()).name("mapper")
+    stream = AsyncDataStream.ordered_wait(stream, Async(), Time.minutes(1)).name("waiter")
+    stream = stream.filter(lambda n: say("filter") or True).name("keeper")
+    stream.key_by(key).process(Timers()).name("timed").add_sink(Sink()).name("sinker")
+    env.execute()
+
+
+OPERATORS = {
+    "run": "Source: source",
+    "open": "mapper",
+    "map": "mapper",
+    "close": "mapper",
+    "async": "waiter",
+    "filter": "keeper",
+    "timer": "timed",
+    "sink": "Sink: sinker",
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "runtime"), [("local", "native"), ("local", "pure"), ("in-process", "")]
+)
+def test_records_name_operator_and_subtask(
+    target: str, runtime: str, log: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every kind of operator, in all of its methods, and in its threads."""
+    if runtime:
+        if runtime == "native":
+            pytest.importorskip("penstock._core")
+        monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    everywhere(environment(target))
+    said = {}
+    for record in log.of():
+        head, _, tail = record.getMessage().rpartition(": ")
+        assert tail.endswith(", 100%")
+        assert head == f"{record.operator} (1/1)"
+        assert record.subtask == 0
+        assert (record.levelno, record.funcName) == (logging.INFO, "say")
+        said.setdefault(tail.removesuffix(", 100%"), set()).add(record.operator)
+    assert {what: said[what] for what in OPERATORS} == {w: {o} for w, o in OPERATORS.items()}
+    assert "key" in said
+
+
+def test_levels_are_those_of_the_program(log: Records) -> None:
+    """Of its root logger and of those that it has set."""
+    logging.getLogger("quiet").setLevel(logging.ERROR)
+    logging.getLogger("loud").setLevel(logging.DEBUG)
+
+    def speak(value):
+        for name in (NAME, "quiet", "loud"):
+            logging.getLogger(name).debug("debug")
+            logging.getLogger(name).warning("warning")
+
+    env = environment()
+    env.from_collection([1]).map(speak)
+    env.execute()
+    said = [(r.name, r.levelname) for r in log.records if r.name in (NAME, "quiet", "loud")]
+    assert said == [(NAME, "WARNING"), ("loud", "DEBUG"), ("loud", "WARNING")]
+
+
+def test_the_option_sets_the_level(log: Records) -> None:
+    env = environment(logging_level="DEBUG")
+    env.from_collection([1]).map(lambda n: logging.getLogger(NAME).debug("deep"))
+    env.execute()
+    assert [record.getMessage() for record in log.of()] == ["Map (1/1): deep"]
+
+
+def test_an_exception_comes_with_its_traceback(log: Records) -> None:
+    def fail(value):
+        try:
+            return 1 / (value - 1)
+        except ZeroDivisionError:
+            logging.getLogger(NAME).exception("half \ud800 of a character")
+
+    env = environment()
+    env.from_collection([1]).map(fail)
+    env.execute()
+    (record,) = log.of()
+    text = logging.Formatter().format(record)
+    assert "half \\ud800 of a character" in text
+    assert "return 1 / (value - 1)" in text
+
+
+def test_what_does_not_fit_the_queue_is_dropped_and_counted(log: Records) -> None:
+    """The task does not wait for the driver; what is said and what is dropped makes up all."""
+    total = 5 * forwarder.MAX_QUEUED_RECORDS
+
+    def flood(value):
+        for number in range(total):
+            say(str(number))
+
+    env = environment()
+    env.from_collection([1]).map(flood)
+    env.execute()
+    dropped = sum(
+        record.args[0] + record.args[2]
+        for record in log.of("penstock.jobmaster.worker_logs")
+        if "dropped" in record.msg
+    )
+    assert len(log.of()) + dropped == total
+    assert len(log.of()) >= forwarder.MAX_QUEUED_RECORDS
+
+
+def test_processes_that_user_code_forks_log_to_standard_error(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """They have no connection to the driver."""
+
+    def fork(value):
+        child = multiprocessing.get_context("fork").Process(
+            target=lambda: logging.getLogger(NAME).error("from a child")
+        )
+        child.start()
+        child.join()
+
+    env = environment()
+    env.from_collection([1]).map(fork)
+    env.execute()
+    assert "from a child" in capfd.readouterr().err
+
+
+def test_a_program_without_logging_sees_what_it_asked_for(tmp_path: Path) -> None:
+    """Nobody has to know how logging is set up in order to see a line."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import logging
+from penstock.datastream import StreamExecutionEnvironment
+
+def tell(value):
+    logging.getLogger("newcomer").info("value %d", value)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([7]).map(tell)
+env.execute()
+"""
+    )
+    options = '{"execution.target": "local", "logging.level": "INFO"}'
+    run = subprocess.run(
+        [sys.executable, str(program)],
+        env={"PENSTOCK_CONFIGURATION": options},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "INFO taskexecutor-1 newcomer: Map (1/1): value 7" in run.stderr
+
+
+def test_threads_of_this_process_leave_its_logging_as_it_was(log: Records) -> None:
+    """The in-process target names records by a factory, for as long as a job runs."""
+    before = logging.getLogRecordFactory()
+    everywhere(environment("in-process"))
+    assert logging.getLogRecordFactory() is before
+    logging.getLogger(NAME).info("of the program")
+    assert log.of()[-1].getMessage() == "of the program"
