@@ -12,6 +12,7 @@ import decimal
 import enum
 import importlib
 import threading
+import types
 import uuid
 import weakref
 from typing import NamedTuple
@@ -279,3 +280,15 @@ def test_an_exception_of_a_value_is_the_cause(copier):
     with pytest.raises(ValueCopyError, match="OSError: gone") as caught:
         copier.copied({"a": Breaks()})
     assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_class_that_came_without_its_slots_is_copied_by_its_attributes(copier):
+    """cloudpickle brings a class with slots back as one without."""
+    back = types.new_class("Back", (), {}, lambda names: names.update(__slots__=()))
+    back.__slots__ = ("number", "parts")
+    loose = type("Loose", (back,), {})
+    value = loose()
+    value.number, value.parts = 1, [2]
+    made = copier.copied(value)
+    assert vars(made) == vars(value)
+    assert made.parts is not value.parts

@@ -107,6 +107,7 @@ cdef class Codec:
         writer.capacity = sizeof(block)
         writer.scratch = NULL
         writer.scratch_capacity = 0
+        writer.numbered = False
         try:
             self.encode_into(&writer, value)
             return PyBytes_FromStringAndSize(<const char *>writer.data, writer.position)
@@ -124,6 +125,7 @@ cdef class Codec:
         writer.capacity = sizeof(block)
         writer.scratch = NULL
         writer.scratch_capacity = 0
+        writer.numbered = False
         try:
             for value in values:
                 start = writer.position

@@ -13,6 +13,10 @@ from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from penstock._native.basic_codecs cimport read_big_int, write_big_int
+from penstock._native.instances cimport (
+    ENUM, SLOTS, ClassForm, form_of_class, keep_member, read_member, read_numbered, read_signed,
+    write_instance, write_member,
+)
 from penstock._native.failure cimport fail_corrupt, fail_too_deep_bytes, fail_too_deep_value
 from penstock._native.limits cimport MAX_DEPTH, MAX_VARINT_BYTES
 from penstock._native.text cimport encode_utf8
@@ -47,8 +51,11 @@ cdef enum:
     DICT = 0x0E
     SET = 0x0F
     EXTENDED_FIRST = 0x10
+    MEMBER = 0x1B
     EXTENDED_LAST = 0x1F
     FROZENSET = 0x20
+    NUMBERED = 0x21
+    SIGNED = 0x22
     SHORT_STR = 0x40
     SHORT_TUPLE = 0x80
     SHORT_LIST = 0x90
@@ -107,8 +114,7 @@ cdef inline int open_container(Writer *writer, uint8_t tag, Py_ssize_t count, in
 cdef int encode_dynamic(Writer *writer, object value, int depth) except -1:
     cdef Py_ssize_t i, count
     cdef bytes encoded
-    cdef int tag
-    cdef object parts
+    cdef object item
     if type(value) is str:
         if PyUnicode_IS_COMPACT_ASCII(<PyObject *>value):
             return write_str(
@@ -155,11 +161,24 @@ cdef int encode_dynamic(Writer *writer, object value, int depth) except -1:
         )
     if type(value) is set or type(value) is frozenset:
         open_container(writer, SET if type(value) is set else FROZENSET, len(value), depth)
-        for parts in value:
-            encode_dynamic(writer, parts, depth + 1)
+        for item in value:
+            encode_dynamic(writer, item, depth + 1)
         return 0
     if depth >= MAX_DEPTH:
         return fail_too_deep_value()
+    return encode_other(writer, value, depth)
+
+
+cdef int encode_other(Writer *writer, object value, int depth) except -1:
+    """A value of no builtin type."""
+    cdef ClassForm form = form_of_class(type(value))
+    cdef int tag
+    cdef object parts
+    if form.kind <= SLOTS:
+        if write_instance(writer, form, value, depth):
+            return 0
+    elif form.kind == ENUM and write_member(writer, form, value):
+        return 0
     tag, parts = reduce_value(value)
     reserve(writer, 1)
     put8(writer, <uint8_t>tag)
@@ -280,9 +299,25 @@ cdef object decode_dynamic(Reader *reader):
     return decode_rare(reader, tag)
 
 
+cdef object decode_extended(Reader *reader, uint8_t tag):
+    cdef const uint8_t *start = reader.position
+    cdef object parts, value
+    cdef PyObject *member
+    if tag == MEMBER:
+        member = read_member(reader)
+        if member != NULL:
+            return <object>member
+    descend(reader)
+    parts = decode_dynamic(reader)
+    reader.depth -= 1
+    value = rebuild_value(tag, parts)
+    if tag == MEMBER:
+        keep_member(start, reader, value)
+    return value
+
+
 cdef object decode_rare(Reader *reader, uint8_t tag):
     cdef Py_ssize_t size
-    cdef object parts
     if tag == STR:
         return read_text(reader, read_varint(reader))
     if tag == BYTES:
@@ -304,11 +339,12 @@ cdef object decode_rare(Reader *reader, uint8_t tag):
         return frozenset(decode_set(reader))
     if tag == BIG_INT:
         return read_big_int(reader)
+    if tag == NUMBERED:
+        return read_numbered(reader)
+    if tag == SIGNED:
+        return read_signed(reader)
     if EXTENDED_FIRST <= tag <= EXTENDED_LAST:
-        descend(reader)
-        parts = decode_dynamic(reader)
-        reader.depth -= 1
-        return rebuild_value(tag, parts)
+        return decode_extended(reader, tag)
     fail_corrupt(f"unknown value tag 0x{tag:02x}")
 
 

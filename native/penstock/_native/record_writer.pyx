@@ -58,6 +58,7 @@ cdef class RecordWriter(Output):
         self.num_channels = partition.num_subpartitions
         self.flush_always = partition.flush_timeout_ms == 0
         self.random = random.Random()
+        self.writer.numbered = True
         self.cursors = <PsCursor *>calloc(self.num_channels + 1, sizeof(PsCursor))
         if self.cursors == NULL:
             raise MemoryError

@@ -44,6 +44,8 @@ cdef struct Writer:
     size_t capacity
     uint8_t *scratch
     size_t scratch_capacity
+    # Whether the bytes do not leave the job: then classes that it knows have numbers.
+    bint numbered
 
 
 cdef struct Reader:

@@ -350,13 +350,18 @@ class StreamExecutionEnvironment:
             InvalidProgramError: The collection is none.
             SerializationError: An element does not fit the type.
         """
+        from penstock.network.class_reference import noting_classes
+
         declared = type_argument(type_info, "from_collection")
-        elements = encoded_elements(collection, declared)
+        with noting_classes() as classes:
+            elements = encoded_elements(collection, declared)
         return self._source(
             SourceTransformation(
                 "Collection Source",
                 OperatorDescriptor(
-                    "collection_source", None, {"elements": elements, "type": declared}
+                    "collection_source",
+                    None,
+                    {"elements": elements, "type": declared, "classes": list(classes)},
                 ),
                 declared,
                 1,

@@ -14,6 +14,7 @@ import cloudpickle
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.chaining import is_chainable
+from penstock.graph.job_code import JobCode
 from penstock.graph.job_graph import (
     BLOCKING,
     PIPELINED_BOUNDED,
@@ -78,9 +79,12 @@ class JobGraphGenerator:
             vertex = self._vertex_without_edges(chain)
             vertices[vertex.id] = vertex
         self._connect(vertices)
-        for chain in self._chains.values():
-            vertex = vertices[self._ids[chain.head.id]]
-            vertex.code = _pickle_chain(self._chain_config(chain, vertex, vertices))
+        built = [(chain, vertices[self._ids[chain.head.id]]) for chain in self._chains.values()]
+        codes = JobCode().pickled(
+            [self._chain_config(chain, vertex, vertices) for chain, vertex in built]
+        )
+        for (_, vertex), code in zip(built, codes, strict=True):
+            vertex.code = code
         job = JobGraph(
             name=self._graph.job_name,
             vertices=vertices,
@@ -321,21 +325,3 @@ def _pickle_coordinated(node: StreamNode) -> bytes:
         raise InvalidProgramError(
             f"operator {node.name!r} cannot be shipped, because it cannot be pickled: {error}"
         ) from error
-
-
-def _pickle_chain(chain: ChainConfig) -> bytes:
-    try:
-        return bytes(cloudpickle.dumps(chain))
-    except Exception as whole:
-        # Pickling runs the user's own reduce functions, so any exception may come out of it; find
-        # the operator that is to blame, because the whole chain's error does not name it.
-        for operator in chain.operators:
-            try:
-                cloudpickle.dumps(operator)
-            except Exception as error:
-                raise InvalidProgramError(
-                    f"operator {operator.name!r} cannot be shipped to the workers, because its "
-                    f"function or what it refers to cannot be pickled: {error}; create such "
-                    "objects in open() instead"
-                ) from error
-        raise InvalidProgramError(f"a chain cannot be pickled: {whole}") from whole

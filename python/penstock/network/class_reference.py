@@ -1,43 +1,147 @@
-"""Classes of user values named on the wire by module and qualified name.
+"""Classes of user values, named on the wire by module and qualified name.
 
-A class that the receiving process can import under the same name travels as that name.  One that
-it cannot (defined in ``__main__`` or inside a function) has no reference, and its instances are
-pickled together with their class.
+A class that the receiving process can import travels as that name.  One that it cannot (defined in
+``__main__``, in a module that is pickled by value or inside a function) is the *job's own*: the
+driver registers it when it ships the job's code, and workers register it when they load that code.
+Then it has a name like others.  A class that comes into being in a worker has none, and its
+instances are pickled together with it.
 """
 
 import importlib
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from threading import Lock, local
+from typing import Any, Final
 
 import cloudpickle
 
 from penstock.errors import SerializationError
 
+#: The job's own classes by their references, and the references by the classes.
+_own_classes: Final[dict[str, type]] = {}
+_own_references: Final[dict[type, str]] = {}
+_registering: Final = Lock()
+
+
+class _Noted(local):
+    """What the current thread writes, if it wants to know."""
+
+    classes: dict[type, None] | None = None
+
+
+_noted: Final = _Noted()
+
+#: Told whether any thread wants to know what it writes; codecs need not ask until then.
+on_noting: Final[list[Callable[[bool], None]]] = []
+_noting_threads: int = 0
+
+
+def reference_of(cls: type) -> str | None:
+    """``module:qualified name`` of a class, or None when the receiver cannot find it by that."""
+    reference = _importable_reference(cls)
+    if reference is not None:
+        return reference
+    if _noted.classes is not None:
+        register(cls)
+        _noted.classes[cls] = None
+    return _own_references.get(cls)
+
+
+def is_own(cls: type) -> bool:
+    """Whether a class is the job's own: cannot be imported by its name."""
+    return _importable_reference(cls) is None
+
 
 @lru_cache(maxsize=4096)
-def reference_of(cls: type) -> str | None:
-    """``module:qualified name`` of a class, or None when it cannot be imported by that name."""
+def _importable_reference(cls: type) -> str | None:
     module_name, qualified_name = cls.__module__, cls.__qualname__
     if module_name == "__main__" or "<" in qualified_name:
         return None
     if module_name.partition(".")[0] in cloudpickle.list_registry_pickle_by_value():
         return None
-    found: Any = sys.modules.get(module_name)
-    for part in qualified_name.split("."):
+    return f"{module_name}:{qualified_name}" if _is_found(cls) else None
+
+
+def _is_found(cls: type) -> bool:
+    """Whether the name of a class leads to it in this process."""
+    found: Any = sys.modules.get(cls.__module__)
+    for part in cls.__qualname__.split("."):
         found = getattr(found, part, None)
-    return f"{module_name}:{qualified_name}" if found is cls else None
+    return found is cls
 
 
-@lru_cache(maxsize=4096)
+def register(cls: type, reference: str | None = None) -> str:
+    """Makes a class that cannot be imported known by a reference in this process.
+
+    Several classes may have one name, as those that a function makes: the later ones get a number
+    behind it.  One that is defined again, as in a notebook, takes the place of the former.
+
+    Args:
+        cls: The class.
+        reference: What the driver calls it; None in the driver itself.
+
+    Returns:
+        The reference.
+    """
+    with _registering:
+        known = _own_references.get(cls)
+        if known is not None and reference in (None, known):
+            return known
+        if reference is None:
+            reference = name = f"{cls.__module__}:{cls.__qualname__}"
+            number = 1
+            while reference in _own_classes and not _is_found(cls):
+                number += 1
+                reference = f"{name}#{number}"
+        _own_classes[reference] = cls
+        _own_references[cls] = reference
+        return reference
+
+
+@contextmanager
+def noting_classes() -> Iterator[dict[type, None]]:
+    """The job's own classes that this thread writes meanwhile, which it registers."""
+    before, _noted.classes = _noted.classes, {}
+    _count_noting(1)
+    try:
+        yield _noted.classes
+    finally:
+        _count_noting(-1)
+        _noted.classes = before
+
+
+def _count_noting(change: int) -> None:
+    global _noting_threads
+    with _registering:
+        _noting_threads += change
+        for told in on_noting:
+            told(_noting_threads > 0)
+
+
 def resolve(reference: str) -> type:
     """The class that a reference names.
 
     Raises:
-        SerializationError: this process cannot import it.
+        SerializationError: This process neither has been told of it nor can import it.
     """
+    own = _own_classes.get(reference)
+    return _imported(reference) if own is None else own
+
+
+def forget_imported() -> None:
+    """Modules may have changed since classes were looked for in them."""
+    _imported.cache_clear()
+    _importable_reference.cache_clear()
+
+
+@lru_cache(maxsize=4096)
+def _imported(reference: str) -> type:
     module_name, _, qualified_name = reference.partition(":")
     try:
+        if module_name == "__main__":
+            raise ImportError("it is of another program")
         found: Any = importlib.import_module(module_name)
         for part in qualified_name.split("."):
             found = getattr(found, part)

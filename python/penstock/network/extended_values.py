@@ -1,15 +1,17 @@
 """Values of undeclared type beyond the builtin ones: how each is taken apart and put together.
 
-The self-describing codec of both runtimes writes the builtin types by itself.  Any other value
-becomes an *extended value*: a tag and one builtin value, its parts, which the codec then writes
-like any other.  Both runtimes call :func:`reduce_value` and :func:`rebuild_value`, so that they
-agree by construction.  What has no form of its own is pickled, as the last resort.
+The self-describing codec of both runtimes writes the builtin types by itself, and instances whose
+fields are all there and no others by the layout of their class (``value_layouts``).  Any other
+value becomes an *extended value*: a tag and one builtin value, its parts, which the codec then
+writes like any other.  Both runtimes call :func:`reduce_value` and :func:`rebuild_value`, so that
+they agree by construction.  What has no form of its own is pickled, as the last resort.
 """
 
 import dataclasses
 import datetime
 import decimal
 import enum
+import io
 import pickle
 import sys
 import zoneinfo
@@ -21,7 +23,9 @@ import cloudpickle
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
-from penstock.network.class_reference import reference_of, resolve
+from penstock.network.class_reference import is_own, reference_of, resolve
+from penstock.network.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
+from penstock.network.value_layouts import layout_of, on_change
 
 DATETIME = 0x10
 DATE = 0x11
@@ -56,7 +60,10 @@ def reduce_value(value: Any) -> tuple[int, Any]:
     cls = type(value)
     reducer = _REDUCERS.get(cls)
     if reducer is None:
-        reducer = _REDUCERS[cls] = _reducer_for(cls)
+        reducer = _reducer_for(cls)
+        # Of the job's own classes more may become known.
+        if reducer is not _pickle or not is_own(cls):
+            _REDUCERS[cls] = reducer
     return reducer(value)
 
 
@@ -88,10 +95,9 @@ def is_pickled(value: Any) -> bool:
 def _reducer_for(cls: type) -> Reducer:
     if issubclass(cls, enum.Enum):
         return _enum if reference_of(cls) is not None else _pickle
-    if issubclass(cls, tuple):
-        return _named_tuple if _is_plain_named_tuple(cls) else _pickle
-    if dataclasses.is_dataclass(cls):
-        return _dataclass if _is_plain_dataclass(cls) else _pickle
+    layout = layout_of(cls)
+    if layout is not None:
+        return _named_tuple if layout.kind == NAMED_TUPLE_LAYOUT else _dataclass
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         if cls is numpy.ndarray:
@@ -99,37 +105,6 @@ def _reducer_for(cls: type) -> Reducer:
         if issubclass(cls, numpy.generic) and cls.__module__ == "numpy":
             return _numpy_scalar
     return _pickle
-
-
-def _has_own_pickling(cls: type) -> bool:
-    names = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
-    return not all(_inherits_from_object(cls, name) for name in names)
-
-
-def _inherits_from_object(cls: type, name: str) -> bool:
-    return getattr(cls, name, None) is getattr(object, name, None)
-
-
-def _is_plain_named_tuple(cls: type) -> bool:
-    return (
-        isinstance(getattr(cls, "_fields", None), tuple)
-        and hasattr(cls, "_make")
-        and cls.__dictoffset__ == 0
-        and not _has_own_pickling(cls)
-        and reference_of(cls) is not None
-    )
-
-
-def _is_plain_dataclass(cls: type) -> bool:
-    return (
-        cls.__dictoffset__ != 0
-        and not any(vars(base).get("__slots__") for base in cls.__mro__)
-        and _inherits_from_object(cls, "__new__")
-        and not hasattr(cls, "__getnewargs__")
-        and not hasattr(cls, "__getnewargs_ex__")
-        and not _has_own_pickling(cls)
-        and reference_of(cls) is not None
-    )
 
 
 def _datetime(value: datetime.datetime) -> tuple[int, Any]:
@@ -230,15 +205,25 @@ def _named_tuple_from(parts: Any) -> Any:
 
 
 def _dataclass(value: Any) -> tuple[int, Any]:
-    cls: type = type(value)
-    return DATACLASS, (reference_of(cls), value.__dict__)
+    cls: Any = type(value)
+    attributes = getattr(value, "__dict__", None)
+    if attributes is None:
+        # Slots that are not set are missing.
+        names = (field.name for field in dataclasses.fields(cls) if hasattr(value, field.name))
+        attributes = {name: getattr(value, name) for name in names}
+    return DATACLASS, (reference_of(cls), attributes)
 
 
 def _dataclass_from(parts: Any) -> Any:
     reference, state = parts
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
     value: Any = object.__new__(resolve(reference))
-    value.__dict__.update(state)
+    attributes = getattr(value, "__dict__", None)
+    if attributes is not None:
+        attributes.update(state)
+    else:
+        for name, attribute in state.items():
+            object.__setattr__(value, name, attribute)
     return value
 
 
@@ -286,11 +271,24 @@ def _complex(value: complex) -> tuple[int, Any]:
     return COMPLEX, (value.real, value.imag)
 
 
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Names the job's own classes, which every process knows, instead of pickling them."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) and is_own(obj):
+            reference = reference_of(obj)
+            if reference is not None:
+                return resolve, (reference,)
+        return super().reducer_override(obj)
+
+
 def _pickle(value: Any) -> tuple[int, Any]:
+    out = io.BytesIO()
     try:
-        return PICKLE, cloudpickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+        _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(value)
     except Exception as error:
         raise SerializationError(f"cannot be pickled: {error}") from error
+    return PICKLE, out.getvalue()
 
 
 _BUILTIN = frozenset(
@@ -328,3 +326,10 @@ _REBUILDERS: dict[int, Callable[[Any], Any]] = {
     COMPLEX: lambda parts: complex(*parts),
     PICKLE: pickle.loads,
 }
+
+
+def _forget(cls: type) -> None:
+    _REDUCERS.pop(cls, None)
+
+
+on_change.append(_forget)

@@ -22,6 +22,7 @@ import zoneinfo
 from typing import Any, Final, NamedTuple
 
 from penstock.common.types import Row
+from penstock.network.value_layouts import slots_of
 
 UNCHANGING: Final = 0
 NAMED_TUPLE: Final = 1
@@ -84,10 +85,9 @@ def plan_of(value: Any) -> CopyPlan:
         return CopyPlan(NAMED_TUPLE if _is_plain_named_tuple(cls) else DEEPCOPY)
     if not _is_plain(value, cls):
         return CopyPlan(DEEPCOPY)
-    names = copyreg._slotnames(cls)  # type: ignore[attr-defined]
     parameters = getattr(cls, "__dataclass_params__", None)
     frozen = dataclasses.is_dataclass(cls) and parameters is not None and parameters.frozen
-    return CopyPlan(FROZEN if frozen else INSTANCE, tuple(names), cls.__dictoffset__ != 0)
+    return CopyPlan(FROZEN if frozen else INSTANCE, tuple(slots_of(cls)), cls.__dictoffset__ != 0)
 
 
 def _is_unchanging(cls: type) -> bool:

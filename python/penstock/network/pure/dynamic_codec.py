@@ -3,10 +3,12 @@
 Byte-identical with ``penstock._native.dynamic_codec``; docs/formats/codec.md has the table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.errors import CorruptStreamError, SerializationError
+from penstock.network.class_reference import is_own, reference_of
+from penstock.network.extended_values import ENUM as ENUM
 from penstock.network.extended_values import rebuild_value, reduce_value
 from penstock.network.pure.value_bytes import (
     F64,
@@ -15,11 +17,22 @@ from penstock.network.pure.value_bytes import (
     I32,
     I64,
     MAX_DEPTH,
+    U32,
+    JobBytes,
     Reader,
     decode_text,
     encode_text,
     write_sized,
     write_varint,
+)
+from penstock.network.value_layouts import (
+    NAMED_TUPLE,
+    SLOTS,
+    Layout,
+    layout_numbered,
+    layout_of,
+    layout_signed,
+    on_change,
 )
 
 NONE, FALSE, TRUE = 0x00, 0x01, 0x02
@@ -27,10 +40,21 @@ INT8, INT16, INT32, INT64, BIG_INT = 0x03, 0x04, 0x05, 0x06, 0x07
 FLOAT, STR, BYTES, BYTEARRAY = 0x08, 0x09, 0x0A, 0x0B
 TUPLE, LIST, DICT, SET, FROZENSET = 0x0C, 0x0D, 0x0E, 0x0F, 0x20
 EXTENDED_FIRST, EXTENDED_LAST = 0x10, 0x1F
+NUMBERED, SIGNED = 0x21, 0x22
 SHORT_STR = 0x40  # … 0x7F: 0 to 63 bytes
 SHORT_TUPLE = 0x80  # … 0x8F: 0 to 15 elements
 SHORT_LIST = 0x90  # … 0x9F: 0 to 15 elements
 SMALL_INT = 0xC0  # 0xA0 … 0xFF: -32 to 63
+
+_UNKNOWN: Any = object()
+_layouts: dict[type, Layout | None] = {}
+
+
+def _forget(cls: type) -> None:
+    _layouts.pop(cls, None)
+
+
+on_change.append(_forget)
 
 
 def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:
@@ -44,6 +68,12 @@ def encode_dynamic(out: bytearray, value: Any, depth: int = 0) -> None:
         encoder(out, value, depth)
         return
     _check_depth(depth)
+    layout = _known_layout(type(value))
+    if layout is not None:
+        fields = _fields_of(value, layout)
+        if fields is not None:
+            _encode_instance(out, layout, fields, depth)
+            return
     tag, parts = reduce_value(value)
     out.append(tag)
     encode_dynamic(out, parts, depth + 1)
@@ -67,12 +97,82 @@ def decode_dynamic(reader: Reader) -> Any:
     decoder = _DECODERS.get(tag)
     if decoder is not None:
         return decoder(reader)
+    if tag in (NUMBERED, SIGNED):
+        return _read_instance(reader, tag)
     if EXTENDED_FIRST <= tag <= EXTENDED_LAST:
         reader.descend()
         parts = decode_dynamic(reader)
         reader.depth -= 1
         return rebuild_value(tag, parts)
     raise CorruptStreamError(f"unknown value tag 0x{tag:02x}")
+
+
+def _known_layout(cls: type) -> Layout | None:
+    """The layout of a class, if its instances travel by one."""
+    layout: Layout | None = _layouts.get(cls, _UNKNOWN)
+    if layout is _UNKNOWN:
+        layout = layout_of(cls)
+        # Of the job's own classes more may become known.
+        if layout is not None or not is_own(cls):
+            _layouts[cls] = layout
+    return layout
+
+
+def _fields_of(value: Any, layout: Layout) -> Sequence[Any] | None:
+    """The values of the fields; None if some are missing or there are other attributes."""
+    if layout.kind == NAMED_TUPLE:
+        return value if len(value) == len(layout.names) else None
+    try:
+        if layout.kind == SLOTS:
+            return [getattr(value, name) for name in layout.names]
+        attributes = value.__dict__
+        fields = [attributes[name] for name in layout.names]
+    except (AttributeError, KeyError):
+        return None
+    return fields if len(attributes) == len(fields) else None
+
+
+def instance_header(layout: Layout, numbered: bool) -> bytes:
+    """What is written before the fields of an instance."""
+    if numbered:
+        assert layout.number is not None, "the job knows the class"
+        return bytes((NUMBERED,)) + U32.pack(layout.number)
+    out = bytearray((SIGNED,))
+    write_sized(out, encode_text(layout.signature))
+    return bytes(out)
+
+
+def extended_bytes(tag: int, parts: Any) -> bytes:
+    """An extended value."""
+    out = bytearray((tag,))
+    encode_dynamic(out, parts)
+    return bytes(out)
+
+
+def _encode_instance(out: bytearray, layout: Layout, fields: Sequence[Any], depth: int) -> None:
+    numbered = layout.number is not None and isinstance(out, JobBytes)
+    if layout.is_own and not numbered:
+        reference_of(layout.cls)  # whoever ships the class has to know
+    out += instance_header(layout, numbered)
+    for field in fields:
+        encode_dynamic(out, field, depth + 1)
+
+
+def _read_instance(reader: Reader, tag: int) -> Any:
+    if tag == NUMBERED:
+        layout = layout_numbered(reader.unpack(U32))
+    else:
+        layout = layout_signed(decode_text(reader.take(reader.varint())))
+    reader.descend()
+    fields = [decode_dynamic(reader) for _ in layout.names]
+    reader.depth -= 1
+    if layout.kind == NAMED_TUPLE:
+        return tuple.__new__(layout.cls, fields)
+    # As unpickling does: __init__ and __post_init__ ran when the value was made.
+    value: Any = object.__new__(layout.cls)
+    for name, field in zip(layout.names, fields, strict=True):
+        object.__setattr__(value, name, field)
+    return value
 
 
 def _check_depth(depth: int) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import SerializationError
 from penstock.network.pure.channel_selector import ALL_CHANNELS, ChannelSelector
 from penstock.network.pure.codec import Codec
-from penstock.network.pure.value_bytes import I32, I64, MAX_RECORD_BYTES
+from penstock.network.pure.value_bytes import I32, I64, MAX_RECORD_BYTES, JobBytes
 from penstock.network.stream_element import (
     MIN_TIMESTAMP,
     RECORD,
@@ -71,7 +71,7 @@ class RecordWriter(Output):
         self._write(random.randrange(self.num_channels), value, timestamp)
 
     def _write(self, channel: int, value: Any, timestamp: int) -> None:
-        out = bytearray(_NO_LENGTH)
+        out = JobBytes(_NO_LENGTH)
         if timestamp == MIN_TIMESTAMP:
             out.append(RECORD)
         else:

@@ -19,8 +19,13 @@ I8: Final = struct.Struct(">b")
 I16: Final = struct.Struct(">h")
 I32: Final = struct.Struct(">i")
 I64: Final = struct.Struct(">q")
+U32: Final = struct.Struct(">I")
 F32: Final = struct.Struct(">f")
 F64: Final = struct.Struct(">d")
+
+
+class JobBytes(bytearray):
+    """Bytes that do not leave the job, in which its classes have numbers."""
 
 
 class Reader:

@@ -1,0 +1,43 @@
+# Instances of classes with a layout, and members of enums; see penstock.network.value_layouts.
+
+cimport cython
+from cpython.object cimport PyObject
+
+from penstock._native.wire cimport Reader, Writer
+
+
+cdef enum ClassKind:
+    NAMED_TUPLE = 0
+    DICT = 1
+    SLOTS = 2
+    ENUM = 3
+    # Whatever else: taken apart by `reduce_value`.
+    REDUCED = 4
+
+
+@cython.final
+cdef class ClassForm:
+    """How instances of a class are written and read."""
+
+    cdef ClassKind kind
+    cdef object cls
+    cdef tuple names
+    cdef Py_ssize_t count
+    # What is written before the fields: by number if the job knows the class, and by signature.
+    cdef bytes numbered
+    cdef bytes signed
+    cdef bint is_own
+    # Of an enum: what is written for a member, by its address.
+    cdef dict members
+
+
+cdef ClassForm form_of_class(object cls)
+
+# False, and nothing written, if the value is not as its class says.
+cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth) except -1
+cdef bint write_member(Writer *writer, ClassForm form, object value) except -1
+cdef object read_numbered(Reader *reader)
+cdef object read_signed(Reader *reader)
+# NULL if what follows is no member that was read before; then nothing is read.
+cdef PyObject *read_member(Reader *reader) except? NULL
+cdef int keep_member(const unsigned char *start, Reader *reader, object member) except -1

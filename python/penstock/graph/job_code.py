@@ -1,0 +1,115 @@
+"""The code of a job as bytes, together with the classes of its values.
+
+Every chain carries all classes of the job whose instances may travel, so that each process of the
+job knows them by the same names and numbers (``network.value_layouts``).
+"""
+
+from __future__ import annotations
+
+import enum
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+import cloudpickle
+
+from penstock.errors import InvalidProgramError
+from penstock.network.class_reference import is_own, register
+from penstock.network.value_layouts import layout_of, number_classes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.graph.job_graph import ChainConfig
+
+_OWN_PACKAGE: Final = "penstock."
+
+Classes = list[tuple[str | None, type]]
+
+
+class JobCode:
+    """Pickles the chains of a job."""
+
+    def __init__(self) -> None:
+        """Starts without classes."""
+        self._classes: dict[type, str | None] = {}
+
+    def pickled(self, chains: Sequence[ChainConfig]) -> list[bytes]:
+        """The code of each chain.
+
+        Raises:
+            InvalidProgramError: Something cannot be pickled; names the operator.
+        """
+        codes = [self._pickled(chain, chain) for chain in chains]
+        if not self._classes:
+            return codes
+        classes: Classes = [(reference, cls) for cls, reference in self._classes.items()]
+        number_classes(classes)
+        return [self._pickled(chain, _WithClasses(classes, chain)) for chain in chains]
+
+    def _pickled(self, chain: ChainConfig, whole: object) -> bytes:
+        try:
+            return self._dumped(whole)
+        except Exception as error:
+            # Pickling runs the user's own reduce functions, so any exception may come out of it;
+            # find the operator to blame, because the whole chain's error does not name it.
+            self._blame(chain)
+            raise InvalidProgramError(f"a chain cannot be pickled: {error}") from error
+
+    def _blame(self, chain: ChainConfig) -> None:
+        for operator in chain.operators:
+            try:
+                self._dumped(operator)
+            except Exception as error:
+                raise InvalidProgramError(
+                    f"operator {operator.name!r} cannot be shipped to the workers, because its "
+                    f"function or what it refers to cannot be pickled: {error}; create such "
+                    "objects in open() instead"
+                ) from error
+
+    def _dumped(self, value: object) -> bytes:
+        out = io.BytesIO()
+        _NotingPickler(out, self._note).dump(value)
+        return out.getvalue()
+
+    def _note(self, cls: type) -> None:
+        """Keeps a class if it is one of values: no function, and nothing of penstock's."""
+        if cls in self._classes or any(
+            base.__module__.startswith(_OWN_PACKAGE) for base in cls.__mro__
+        ):
+            return
+        if not is_own(cls):
+            if layout_of(cls) is not None:
+                self._classes[cls] = None
+        elif layout_of(cls) is not None or not issubclass(cls, type):
+            self._classes[cls] = register(cls)
+
+
+class _NotingPickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Tells of every class that it meets."""
+
+    def __init__(self, out: io.BytesIO, note: Any) -> None:
+        super().__init__(out)
+        self._note = note
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type):
+            self._note(obj)
+        elif isinstance(obj, enum.Enum):
+            self._note(type(obj))
+        return super().reducer_override(obj)
+
+
+class _WithClasses:
+    """A chain and the classes of the job; unpickled it is the chain."""
+
+    def __init__(self, classes: Classes, chain: ChainConfig) -> None:
+        self._parts = (classes, chain)
+
+    def __reduce__(self) -> Any:
+        return load_job_code, self._parts
+
+
+def load_job_code(classes: Classes, chain: ChainConfig) -> ChainConfig:
+    """Makes the classes of a job known in this process; gives the chain."""
+    number_classes(classes)
+    return chain

@@ -1,0 +1,204 @@
+"""The layouts of classes whose instances have the same fields, always: how they travel.
+
+An instance of such a class is its *signature*, ``module:qualified name(field,field)``, and the
+values of its fields; both runtimes compile it once for each class.  Within a job, classes that the
+driver has seen travel by the number that their signature gives.
+"""
+
+import copyreg
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable
+from types import MemberDescriptorType
+from typing import Any, Final, NamedTuple
+
+from penstock.errors import SerializationError
+from penstock.network.class_reference import (
+    forget_imported,
+    is_own,
+    reference_of,
+    register,
+    resolve,
+)
+
+NAMED_TUPLE: Final = 0
+DICT: Final = 1
+SLOTS: Final = 2
+
+
+class Layout(NamedTuple):
+    """How the instances of a class are taken apart and put together.
+
+    Attributes:
+        cls: The class.
+        kind: Where the fields are: the items of a ``NAMED_TUPLE``, in the ``DICT`` of attributes,
+            or in ``SLOTS``.
+        names: The fields.
+        signature: What names class and fields in other processes.
+        number: What names both within the job; None when the job does not know them.
+        is_own: Whether the class cannot be imported.
+    """
+
+    cls: Any
+    kind: int
+    names: tuple[str, ...]
+    signature: str
+    number: int | None
+    is_own: bool
+
+
+#: By number, the layouts that all processes of the job know; and their numbers by class.
+_numbered: Final[dict[int, Layout]] = {}
+_numbers: Final[dict[type, int]] = {}
+
+#: By signature, the layouts that were asked for.
+_signed: Final[dict[str, Layout]] = {}
+
+#: Called with a class when what is known of it has changed.
+on_change: Final[list[Callable[[type], None]]] = []
+
+
+def layout_of(cls: type) -> Layout | None:
+    """The layout of a class; None for one whose instances are to travel otherwise."""
+    fields = _fields(cls)
+    if fields is None:
+        return None
+    reference = reference_of(cls)
+    if reference is None:
+        return None
+    kind, names = fields
+    signature = f"{reference}({','.join(names)})"
+    return Layout(cls, kind, names, signature, _numbers.get(cls), is_own(cls))
+
+
+def layout_numbered(number: int) -> Layout:
+    """The layout with that number.
+
+    Raises:
+        SerializationError: This process has not been told of it.
+    """
+    found = _numbered.get(number)
+    if found is None:
+        known = sorted(layout.signature for layout in _numbered.values())
+        raise SerializationError(
+            f"a value of a class, number {number:#010x}, that is not one of this program's, or "
+            f"whose fields were others when it was written; known are {', '.join(known) or 'none'}"
+        )
+    return found
+
+
+def layout_signed(signature: str) -> Layout:
+    """The layout with that signature.
+
+    Raises:
+        SerializationError: There is no such class here, or its fields have changed.
+    """
+    found = _signed.get(signature)
+    if found is not None:
+        return found
+    reference, opening, names = signature.partition("(")
+    if not opening or names[-1:] != ")":
+        raise SerializationError(f"no class and its fields: {signature!r}")
+    layout = layout_of(resolve(reference))
+    if layout is None or layout.signature != signature:
+        here = "is made otherwise" if layout is None else f"has ({', '.join(layout.names)})"
+        raise SerializationError(
+            f"a value of class {reference!r} was written with the fields "
+            f"({', '.join(names[:-1].split(','))}), but the class {here} here"
+        )
+    _signed[signature] = layout
+    return layout
+
+
+def number_classes(classes: Iterable[tuple[str | None, type]]) -> None:
+    """Makes classes known that all processes of the job are told of.
+
+    Args:
+        classes: Each with its reference if it is the job's own.
+    """
+    forget_imported()
+    for reference, cls in classes:
+        if reference is not None:
+            register(cls, reference)
+        _signed.clear()
+        layout = layout_of(cls)
+        if layout is None:
+            continue
+        digest = hashlib.blake2b(layout.signature.encode(), digest_size=4).digest()
+        number = int.from_bytes(digest, "big")
+        known = _numbered.get(number)
+        # Two signatures of one number: the later class travels by its name, here as elsewhere.
+        if known is None or known.signature == layout.signature:
+            _numbered[number] = layout._replace(number=number)
+            _numbers[cls] = number
+        for told in on_change:
+            told(cls)
+
+
+def _fields(cls: Any) -> tuple[int, tuple[str, ...]] | None:
+    if issubclass(cls, tuple):
+        plain = (
+            isinstance(getattr(cls, "_fields", None), tuple)
+            and hasattr(cls, "_make")
+            and cls.__dictoffset__ == 0
+            and not _has_own_pickling(cls)
+        )
+        return (NAMED_TUPLE, cls._fields) if plain else None
+    if not _is_dataclass(cls) or _has_own_pickling(cls):
+        return None
+    if not _inherits_from_object(cls, "__new__") or any(
+        hasattr(cls, name) for name in ("__getnewargs__", "__getnewargs_ex__")
+    ):
+        return None
+    if cls in copyreg.dispatch_table or not _is_made_of_attributes(cls):
+        return None
+    names = tuple(field.name for field in dataclasses.fields(cls))
+    slots = set(slots_of(cls))
+    if not slots and cls.__dictoffset__ != 0:
+        # Attributes that something else would take on their way to the dict are left to it.
+        described = any(hasattr(getattr(cls, name, None), "__set__") for name in names)
+        return None if described else (DICT, names)
+    return (SLOTS, names) if slots == set(names) and cls.__dictoffset__ == 0 else None
+
+
+def slots_of(cls: type) -> list[str]:
+    """The names of the slots that instances of a class have.
+
+    Not what ``__slots__`` says: a class that was pickled by value comes back without its slots.
+    """
+    return [
+        name
+        for base in cls.__mro__
+        for name, found in vars(base).items()
+        if isinstance(found, MemberDescriptorType)
+    ]
+
+
+def _is_dataclass(cls: type) -> bool:
+    return dataclasses.is_dataclass(cls)
+
+
+def _is_made_of_attributes(cls: type) -> bool:
+    """Whether instances hold nothing that Python does not see: all bases are Python's own."""
+    return all(base is object or base.__flags__ & _HEAP_TYPE for base in cls.__mro__)
+
+
+_HEAP_TYPE: Final = 1 << 9
+
+_WAYS_OF_DATACLASSES: Final = {
+    name: getattr(dataclasses, f"_dataclass_{name.strip('_')}", None)
+    for name in ("__getstate__", "__setstate__")
+}
+
+
+def _has_own_pickling(cls: type) -> bool:
+    if not all(_inherits_from_object(cls, name) for name in ("__reduce__", "__reduce_ex__")):
+        return True
+    return not all(
+        _inherits_from_object(cls, name) or getattr(cls, name) is of_dataclasses
+        for name, of_dataclasses in _WAYS_OF_DATACLASSES.items()
+    )
+
+
+def _inherits_from_object(cls: type, name: str) -> bool:
+    return getattr(cls, name, None) is getattr(object, name, None)
