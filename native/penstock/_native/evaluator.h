@@ -1,4 +1,4 @@
-/* A register machine for functions that only compute: what `taskexecutor/expressions.py` makes of
+/* A register machine for functions that only compute: what `expressions/bytecode.py` makes of
  * their byte code.
  *
  * Every step works on values of builtin types alone, for which operators have no side effects; so

@@ -1,6 +1,6 @@
 """Functions that only compute, evaluated without the interpreter.
 
-What a function computes is a ``Program`` of ``penstock.taskexecutor.expressions``; wherever an
+What a function computes is a ``Program`` of ``penstock.expressions.bytecode``; wherever an
 evaluation meets what it cannot do, the function itself is called, so that results and errors are
 the function's in any case.
 """
@@ -9,7 +9,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from penstock.taskexecutor import expressions
+from penstock.expressions import bytecode
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -32,8 +32,8 @@ cdef extern from "evaluator.h":
         PS_JUMP, PS_JUMP_IF_TRUE, PS_JUMP_IF_FALSE, PS_JUMP_IF_NONE, PS_JUMP_IF_NOT_NONE
         PS_DROP_IF_FALSE, PS_RETURN
 
-if expressions.LIMIT > PS_MAX_REGISTERS:
-    raise ImportError(f"programs of {expressions.LIMIT} places, room for {PS_MAX_REGISTERS}")
+if bytecode.LIMIT > PS_MAX_REGISTERS:
+    raise ImportError(f"programs of {bytecode.LIMIT} places, room for {PS_MAX_REGISTERS}")
 
 cdef dict OPERATIONS = {
     "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD,

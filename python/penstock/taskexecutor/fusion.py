@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.expressions.bytecode import Program, program_of_stages
 from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.expressions import Program, program_of_stages
 from penstock.taskexecutor.loop import (
     ChainingOutput,
     CopyingChainingOutput,

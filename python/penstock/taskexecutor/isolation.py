@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
+from penstock.expressions.bytecode import program_of
 from penstock.network.type_schema import schema_of
 from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.expressions import program_of
 from penstock.taskexecutor.loop import (
     ChainingOutput,
     CopyingChainingOutput,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.expressions.bytecode import without_call
 from penstock.network.key_selection import field_of
-from penstock.taskexecutor.expressions import without_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.expressions import without_call
+from penstock.expressions.bytecode import without_call
 from penstock.taskexecutor.loop import (
     FinalReduceOperator,
     KeyedReduceOperator,

@@ -9,7 +9,7 @@ from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
     WatermarkOutput,
 )
-from penstock.taskexecutor.expressions import without_call
+from penstock.expressions.bytecode import without_call
 from penstock.taskexecutor.loop import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,

@@ -12,8 +12,8 @@ from penstock.datastream.window import (
 )
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.datastream.window.stagger import WindowStagger
+from penstock.expressions.bytecode import without_call
 from penstock.network import key_of
-from penstock.taskexecutor.expressions import without_call
 from penstock.taskexecutor.loop import (
     KEEP_ACCUMULATOR,
     KEEP_FOLD,

@@ -5,8 +5,8 @@ where a function may stand and at every position of a chain; `make fuzz` goes on
 """
 
 import pytest
+from penstock.expressions.bytecode import program_of
 from penstock.network import runtime
-from penstock.taskexecutor.expressions import program_of
 from support.evaluation.comparison import Running, compare
 from support.evaluation.sources import PLACES
 

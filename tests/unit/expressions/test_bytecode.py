@@ -6,8 +6,8 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from penstock.expressions.bytecode import program_of, without_call
 from penstock.network import runtime
-from penstock.taskexecutor.expressions import program_of, without_call
 from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.loop import (
     MIN_TIMESTAMP,

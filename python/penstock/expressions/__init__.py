@@ -1,0 +1,1 @@
+"""What functions compute, as data that can be evaluated without calling them."""
