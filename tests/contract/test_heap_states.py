@@ -149,7 +149,7 @@ def test_aggregating(states, context, table):
         def merge(self, acc_a, acc_b):
             return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
 
-    state = states.HeapAggregatingState(context, table, Mean())
+    state = states.HeapAggregatingState(context, table, Mean(), Mean().add)
     assert state.get() is None
     state.add(1)
     state.add(2)

@@ -1,5 +1,5 @@
-/* A register machine for functions that only compute: what `expressions/bytecode.py` makes of
- * their byte code.
+/* A register machine for functions that only compute: it runs the programs of
+ * `expressions/program.py`.
  *
  * Every step works on values of builtin types alone, for which operators have no side effects; so
  * whatever a step cannot do (another type, a failing operator, an integer of more than 63 bits)

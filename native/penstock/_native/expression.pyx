@@ -1,6 +1,6 @@
 """Functions that only compute, evaluated without the interpreter.
 
-What a function computes is a ``Program`` of ``penstock.expressions.bytecode``; wherever an
+What a function computes is a ``Program`` of ``penstock.expressions.program``; wherever an
 evaluation meets what it cannot do, the function itself is called, so that results and errors are
 the function's in any case.
 """
@@ -9,7 +9,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
-from penstock.expressions import bytecode
+from penstock.expressions import program as programs
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -32,8 +32,8 @@ cdef extern from "evaluator.h":
         PS_JUMP, PS_JUMP_IF_TRUE, PS_JUMP_IF_FALSE, PS_JUMP_IF_NONE, PS_JUMP_IF_NOT_NONE
         PS_DROP_IF_FALSE, PS_RETURN
 
-if bytecode.LIMIT > PS_MAX_REGISTERS:
-    raise ImportError(f"programs of {bytecode.LIMIT} places, room for {PS_MAX_REGISTERS}")
+if programs.LIMIT > PS_MAX_REGISTERS:
+    raise ImportError(f"programs of {programs.LIMIT} places, room for {PS_MAX_REGISTERS}")
 
 cdef dict OPERATIONS = {
     "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD,
@@ -49,6 +49,8 @@ cdef dict OPERATIONS = {
     "jump if none": PS_JUMP_IF_NONE, "jump if not none": PS_JUMP_IF_NOT_NONE,
     "drop if false": PS_DROP_IF_FALSE, "return": PS_RETURN,
 }
+if OPERATIONS.keys() != programs.OPERATIONS:
+    raise ImportError(f"operations that differ: {OPERATIONS.keys() ^ programs.OPERATIONS}")
 
 
 @cython.final

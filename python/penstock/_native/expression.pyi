@@ -1,7 +1,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self, final
 
-from penstock.expressions.bytecode import Program
+from penstock.expressions.program import Program
 
 @final
 class Expression:

@@ -1,10 +1,9 @@
-"""Recognises functions that only compute, so that they need not be called.
+"""The byte-code front end: recognises functions that only compute, and makes programs of them.
 
 Many functions of a streaming program take a field, do arithmetic, compare, build a tuple.  Their
-byte code becomes a ``Program``, which the native runtime evaluates without the interpreter
-(``evaluator.h``): the operators of builtin values have no side effects, so that an evaluation
-that meets anything else is given up and the function itself is called, which then also fails
-with the user's line in its traceback.  Whatever is not recognised is called as ever.
+byte code becomes a program: the operators of builtin values have no side effects, so that an
+evaluation that meets anything else is given up and the function itself is called, which then also
+fails with the user's line in its traceback.  Whatever is not recognised is called as ever.
 """
 
 from __future__ import annotations
@@ -12,114 +11,58 @@ from __future__ import annotations
 import dis
 import sys
 from dataclasses import dataclass
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.network import runtime
+from penstock.expressions.bytecode_tables import (
+    BINARY_OPERATORS,
+    COMPARISON_OPERATORS,
+    interpreter,
+    table,
+    why_refused,
+)
+from penstock.expressions.program import ARITHMETIC, LIMIT, ProgramBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-#: The operators of two values, as ``BINARY_OP`` shows them; ``x += y`` is ``x = x + y`` for values
-#: that cannot change.
-_BINARY: Final = frozenset({"+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"})
-_COMPARISONS: Final = frozenset({"<", "<=", "==", "!=", ">", ">="})
-_NEGATABLE: Final = {"IS_OP": ("is", "is not"), "CONTAINS_OP": ("in", "not in")}
-_UNARY: Final = {"UNARY_NEGATIVE": "negate", "UNARY_INVERT": "invert", "UNARY_NOT": "not"}
-_GATHERING: Final = {"BUILD_TUPLE": "tuple", "BUILD_LIST": "list"}
-#: Conditional jumps: the operation, and whether the value stays on the stack if it jumps.
-_JUMPS: Final = {
-    f"{prefix}{condition}{suffix}": (f"jump if {condition.lower().replace('_', ' ')}", keeps)
-    for prefix, suffix, conditions, keeps in (
-        ("POP_JUMP_FORWARD_IF_", "", ("TRUE", "FALSE", "NONE", "NOT_NONE"), False),
-        ("POP_JUMP_IF_", "", ("TRUE", "FALSE", "NONE", "NOT_NONE"), False),
-        ("JUMP_IF_", "_OR_POP", ("TRUE", "FALSE"), True),
-    )
-    for condition in conditions
-}
-_IGNORED: Final = frozenset({"RESUME", "CACHE", "NOP", "COPY_FREE_VARS", "TO_BOOL"})
+    from penstock.expressions.bytecode_tables import ByteCode
 
-#: The most registers, instructions and operands of lists that the machine has room for; its
-#: ``PS_MAX_REGISTERS``.
-LIMIT: Final = 96
+#: Steps that only name what is in a local variable.
+_OF_LOCALS: Final = frozenset(
+    {
+        "load local", "store local",
+        "load two locals", "store two locals", "store and load local",
+    }
+)  # fmt: skip
 
-#: *args, **kwargs, generator, coroutine, asynchronous generator.
-_REFUSED_FLAGS: Final = 0x04 | 0x08 | 0x20 | 0x80 | 0x200
+#: Flags of code.
+_VARARGS: Final = 0x04 | 0x08
+_GENERATORS: Final = 0x20 | 0x80 | 0x200
 
 
-_Instruction = tuple[str, int, int, int, int]
-_Origin = tuple[FunctionType, CodeType, tuple[Any, ...] | None]
+class NotComputedError(Exception):
+    """A function does more than compute, or cannot be called as it is; its text says why."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """What a function computes, for a machine with registers.
-
-    Attributes:
-        parameters: How many arguments it is given: the first registers.
-        instructions: Operation; target, left and right register, the right one being a place in
-            ``lists`` for tuples and lists; number.  ``evaluator.h`` describes them.
-        lists: The registers that make up tuples and lists.
-        constants: By register: literals and defaults; names, cells and dicts of the function's
-            surroundings.
-        origins: Each function with the code, and the defaults if they are used, that the program
-            was made of: it is worth nothing once the function has others.
-    """
-
-    parameters: int
-    instructions: tuple[_Instruction, ...]
-    lists: tuple[int, ...]
-    constants: dict[int, Any]
-    origins: tuple[_Origin, ...]
-
-
-def without_call(function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
-    """What does the same as ``function`` by the fastest way.
+def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:
+    """Adds what a function computes to a program.
 
     Args:
-        function: Any callable.
-        arguments: With how many positional arguments it is called; others are possible, but slow.
-    """
-    program = program_of(function, arguments)
-    if program is None:
-        return function
-    from penstock._native.expression import Expression
-
-    return Expression(function, program).callable()
-
-
-def program_of(function: Any, arguments: int) -> Program | None:
-    """What a function or bound method computes of so many positional arguments.
+        builder: The program so far.
+        function: A function or bound method.
+        arguments: The registers of the positional arguments that it is called with.
 
     Returns:
-        None if it does more, cannot be called so, or nobody can evaluate it.
+        The register of its result.
+
+    Raises:
+        NotComputedError: It is no such function.
     """
-    return program_of_stages([(function, False)], arguments)
-
-
-def program_of_stages(stages: Sequence[tuple[Any, bool]], arguments: int = 1) -> Program | None:
-    """What functions compute one after the other.
-
-    Args:
-        stages: Each function, and whether it is a filter: it then passes on what it is given, or
-            drops it.
-        arguments: How many the first is given; those behind it are given one.
-    """
-    if runtime() != "native":
-        return None
-    body = _Body()
-    try:
-        values = [body.register() for _ in range(arguments)]
-        for function, is_filter in stages:
-            result = _Translation(body, _plain(function), values).result()
-            if is_filter:
-                body.emit("drop if false", left=result)
-            else:
-                values = [result]
-        body.emit("return", left=values[0])
-    except _NotAnExpressionError:
-        return None
-    return body.program(arguments)
+    byte_code = table()
+    if byte_code is None:
+        raise NotComputedError(f"is made of the byte code of {interpreter()}, which is not known")
+    return _Translation(builder, byte_code, _plain(function), list(arguments)).result()
 
 
 @dataclass(frozen=True)
@@ -134,26 +77,28 @@ class _PlainFunction:
         defaults = self.function.__defaults__ or ()
         missing = self.function.__code__.co_argcount - self.bound - arguments
         if not 0 <= missing <= len(defaults):
-            raise _NotAnExpressionError
+            raise NotComputedError(f"cannot be called with {arguments} positional arguments")
         return defaults[len(defaults) - missing :]
 
 
 def _plain(function: Any) -> _PlainFunction:
     bound = isinstance(function, MethodType)
     plain = function.__func__ if bound else function
-    if not isinstance(plain, FunctionType) or plain.__kwdefaults__:
-        raise _NotAnExpressionError
+    if not isinstance(plain, FunctionType):
+        raise NotComputedError(f"is no function of Python but a {type(plain).__name__}")
     code = plain.__code__
-    if (
-        code.co_kwonlyargcount
-        or code.co_cellvars
-        or code.co_exceptiontable
-        or code.co_argcount < bound
-        or code.co_flags & _REFUSED_FLAGS
-        or type(plain.__globals__) is not dict
-        or _is_watched()
+    for is_so, reason in (
+        (code.co_flags & _GENERATORS, "is a generator or a coroutine"),
+        (code.co_flags & _VARARGS, "takes any number of arguments"),
+        (code.co_kwonlyargcount, "has parameters that only keywords set"),
+        (code.co_cellvars, "has variables that other functions use"),
+        (code.co_exceptiontable, "handles exceptions"),
+        (code.co_argcount < bound, "takes no arguments"),
+        (type(plain.__globals__) is not dict, "has globals that are no plain dict"),
+        (_is_watched(), "is watched by a debugger, a profiler or -b"),
     ):
-        raise _NotAnExpressionError
+        if is_so:
+            raise NotComputedError(reason)
     return _PlainFunction(plain, int(bound))
 
 
@@ -163,80 +108,6 @@ def _is_watched() -> bool:
         return True
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
     return monitoring is not None and any(monitoring.get_tool(i) is not None for i in range(6))
-
-
-class _NotAnExpressionError(Exception):
-    """The function does more than compute."""
-
-
-class _Body:
-    """A program that grows.  Jumps lead to labels until it is done."""
-
-    def __init__(self) -> None:
-        self._registers = 0
-        self._instructions: list[_Instruction] = []
-        self._labels: list[int] = []
-        self._lists: list[int] = []
-        self._constants: dict[int, Any] = {}
-        self._origins: list[_Origin] = []
-
-    def rely_on(self, function: FunctionType, *, defaults: bool) -> None:
-        """Notes that the program holds for the code of a function, and for its defaults."""
-        kept = function.__defaults__ if defaults else None
-        self._origins.append((function, function.__code__, kept))
-
-    def register(self) -> int:
-        """A new register."""
-        self._registers += 1
-        return self._registers - 1
-
-    def constant(self, value: Any) -> int:
-        """The register of a constant."""
-        register = self.register()
-        self._constants[register] = value
-        return register
-
-    def constant_in(self, register: int) -> Any:
-        """What a register holds from the beginning, None if nothing."""
-        return self._constants.get(register)
-
-    def label(self) -> int:
-        """A label, to be placed later."""
-        self._labels.append(-1)
-        return len(self._labels) - 1
-
-    def place(self, label: int) -> None:
-        """Makes a label that of the next instruction."""
-        self._labels[label] = len(self._instructions)
-
-    def emit(
-        self, operation: str, *, target: int = 0, left: int = 0, right: int = 0, number: int = 0
-    ) -> None:
-        """Adds an instruction; the number of a jump is a label."""
-        self._instructions.append((operation, target, left, right, number))
-
-    def add(self, operation: str, left: int = 0, right: int = 0, number: int = 0) -> int:
-        """Adds an instruction with a target of its own, which is returned."""
-        target = self.register()
-        self.emit(operation, target=target, left=left, right=right, number=number)
-        return target
-
-    def gather(self, operation: str, registers: list[int]) -> int:
-        """Adds an instruction that makes one value of many; returns its target."""
-        begin = len(self._lists)
-        self._lists += registers
-        return self.add(operation, right=begin, number=len(registers))
-
-    def program(self, parameters: int) -> Program | None:
-        """The program, unless it is too long."""
-        if max(self._registers, len(self._instructions), len(self._lists)) > LIMIT:
-            return None
-        instructions = [
-            (name, target, left, right, self._labels[number] if name[:4] == "jump" else number)
-            for name, target, left, right, number in self._instructions
-        ]
-        lists, origins = tuple(self._lists), tuple(self._origins)
-        return Program(parameters, tuple(instructions), lists, self._constants, origins)
 
 
 @dataclass
@@ -257,14 +128,22 @@ class _State:
 class _Translation:
     """Adds a function to a program: follows Python's stack with the names of registers."""
 
-    def __init__(self, body: _Body, plain: _PlainFunction, arguments: list[int]) -> None:
+    def __init__(
+        self,
+        body: ProgramBuilder,
+        byte_code: ByteCode,
+        plain: _PlainFunction,
+        arguments: list[int],
+    ) -> None:
         """Prepares for byte code; what is bound to a method's first parameter must go unused."""
         defaults = plain.defaults(len(arguments))
         arguments = arguments + [body.constant(value) for value in defaults]
         body.rely_on(plain.function, defaults=bool(defaults))
         self._body = body
+        self._byte_code = byte_code
         self._function = plain.function
         self._code = plain.function.__code__
+        self._bound = plain.bound
         unset = self._code.co_nlocals - self._code.co_argcount
         # None behind a return or an unconditional jump.
         self._state: _State | None = _State(
@@ -285,12 +164,13 @@ class _Translation:
                     self._arrive(self._state, found.offset)
                 self._state = self._arrivals.pop(found.offset)
                 body.place(self._state.label)
-            if self._state is None or found.opname in _IGNORED:
+            what, kind = self._byte_code.steps.get(found.opname, ("", ""))
+            if self._state is None or what == "ignore":
                 continue
-            if found.opname not in ("RETURN_VALUE", "RETURN_CONST"):
-                self._translate(found, self._state)
+            if what not in ("return", "return constant"):
+                self._translate(found, what, kind, self._state)
                 continue
-            is_value = found.opname == "RETURN_VALUE"
+            is_value = what == "return"
             value = self._state.stack.pop() if is_value else body.constant(found.argval)
             self._state = None
             if found is instructions[-1] and not self._arrivals and not has_returned:
@@ -299,77 +179,101 @@ class _Translation:
             body.emit("move", target=result, left=value)
             body.emit("jump", number=end)
         if self._arrivals:
-            raise _NotAnExpressionError
+            raise NotComputedError("loops")
         body.place(end)
         return result
 
-    def _translate(self, found: dis.Instruction, state: _State) -> None:
+    def _translate(self, found: dis.Instruction, what: str, kind: str, state: _State) -> None:
         body, stack = self._body, state.stack
-        name, argument = found.opname, found.arg or 0
-        if name in ("LOAD_FAST", "LOAD_FAST_CHECK"):
-            register = state.locals[argument]
-            if register is None:
-                raise _NotAnExpressionError
-            stack.append(register)
-        elif name == "STORE_FAST":
-            state.locals[argument] = stack.pop()
-        elif name == "LOAD_CONST":
+        argument = found.arg or 0
+        if what in _OF_LOCALS:
+            self._move_locals(what, argument, state)
+        elif what == "load constant":
             stack.append(body.constant(found.argval))
-        elif name == "LOAD_DEREF":
+        elif what == "load cell":
             stack.append(body.add("cell", body.constant(self._cell(found.argval))))
-        elif name == "LOAD_GLOBAL" and not found.argrepr.startswith("NULL"):
+        elif what == "load global":
+            # The lowest bit asks for the NULL that goes before a call.
+            if argument & 1:
+                raise NotComputedError(f"calls {found.argval!r}")
             variables = body.constant(self._function.__globals__)
             stack.append(body.add("global", body.constant(found.argval), variables))
-        elif name == "POP_TOP":
+        elif what == "pop":
             stack.pop()
-        elif name == "COPY":
+        elif what == "copy":
             stack.append(stack[-argument])
-        elif name == "SWAP":
+        elif what == "swap":
             stack[-1], stack[-argument] = stack[-argument], stack[-1]
-        elif name == "UNPACK_SEQUENCE" and argument < LIMIT:
+        elif what == "unpack" and argument < LIMIT:
             fields = stack.pop()
             body.emit("unpack", left=fields, number=argument)
             stack += [body.add("field", fields, number=i) for i in reversed(range(argument))]
-        elif name in _UNARY:
-            stack.append(body.add(_UNARY[name], stack.pop()))
-        elif name in _GATHERING:
+        elif what == "unary":
+            stack.append(body.add(kind, stack.pop()))
+        elif what == "gather":
             begin = len(stack) - argument
-            gathered = body.gather(_GATHERING[name], stack[begin:])
-            stack[begin:] = [gathered]
-        elif name == "JUMP_FORWARD":
+            stack[begin:] = [body.gather(kind, stack[begin:])]
+        elif what == "jump":
             body.emit("jump", number=self._arrive(state, found.argval))
             self._state = None
-        elif name in _JUMPS:
-            operation, keeps = _JUMPS[name]
-            value = stack[-1] if keeps else stack.pop()
-            body.emit(operation, left=value, number=self._arrive(state, found.argval))
-            if keeps:
+        elif what in ("jump if", "jump or pop"):
+            value = stack.pop() if what == "jump if" else stack[-1]
+            body.emit(f"jump if {kind}", left=value, number=self._arrive(state, found.argval))
+            if what == "jump or pop":
                 stack.pop()
         else:
-            operation = self._binary_operation(found)
+            operation = self._operation(found, what, kind)
             right, left = stack.pop(), stack.pop()
-            index = body.constant_in(right)
-            if operation == "subscript" and type(index) is int and 0 <= index < LIMIT:
-                stack.append(body.add("field", left, number=index))
-            else:
-                stack.append(body.add(operation, left, right))
+            is_subscript = operation == "subscript"
+            stack.append(
+                body.subscript(left, right) if is_subscript else body.add(operation, left, right)
+            )
 
-    def _binary_operation(self, found: dis.Instruction) -> str:
-        name, operator = found.opname, found.argrepr
-        if name == "BINARY_SUBSCR":
+    def _move_locals(self, what: str, argument: int, state: _State) -> None:
+        # Two of them are in the upper and in the lower half of a byte.
+        first, second = argument >> 4, argument & 15
+        if what == "load local":
+            self._load(argument, state)
+        elif what == "store local":
+            state.locals[argument] = state.stack.pop()
+        elif what == "load two locals":
+            self._load(first, state)
+            self._load(second, state)
+        else:
+            state.locals[first] = state.stack.pop()
+            if what == "store two locals":
+                state.locals[second] = state.stack.pop()
+            else:
+                self._load(second, state)
+
+    def _load(self, local: int, state: _State) -> None:
+        register = state.locals[local]
+        if register is None:
+            name = self._code.co_varnames[local]
+            if local < self._bound:
+                raise NotComputedError(f"uses {name!r}, which the method is bound to")
+            raise NotComputedError(f"uses {name!r}, which may not have been set")
+        state.stack.append(register)
+
+    def _operation(self, found: dis.Instruction, what: str, kind: str) -> str:
+        argument = found.arg or 0
+        if what == "subscript":
             return "subscript"
-        if name == "BINARY_OP" and operator.removesuffix("=") in _BINARY:
-            return operator.removesuffix("=")
-        if name == "COMPARE_OP" and operator in _COMPARISONS:
-            return operator
-        if name in _NEGATABLE:
-            return _NEGATABLE[name][found.arg or 0]
-        raise _NotAnExpressionError
+        if what == "compare":
+            return COMPARISON_OPERATORS[argument >> self._byte_code.comparison_shift]
+        if what == "negatable":
+            negated = "is not" if kind == "is" else "not in"
+            return negated if argument else kind
+        if what == "binary":
+            operator = BINARY_OPERATORS[argument % len(BINARY_OPERATORS)]
+            if operator in ARITHMETIC:
+                return operator
+        raise NotComputedError(why_refused(found))
 
     def _cell(self, name: str) -> Any:
         free = self._code.co_freevars
         if name not in free or self._function.__closure__ is None:
-            raise _NotAnExpressionError
+            raise NotComputedError(f"uses {name!r}, which is no variable of its surroundings")
         return self._function.__closure__[free.index(name)]
 
     def _arrive(self, state: _State, offset: int) -> int:

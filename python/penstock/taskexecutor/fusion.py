@@ -12,7 +12,6 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.expressions.bytecode import Program, program_of_stages
 from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
 from penstock.taskexecutor.loop import (
     ChainingOutput,
@@ -27,6 +26,9 @@ from penstock.taskexecutor.loop import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from penstock.expressions.evaluation import Evaluation
+    from penstock.expressions.program import Program
+
 #: What a composed function returns for elements that a filter dropped.
 DROPPED: Final = object()
 
@@ -37,25 +39,39 @@ _FILE_NAME: Final = str(Path(__file__).resolve().parent / "<fused>")
 class Fusion:
     """Grows runs of fusible operators while a chain is built from its tail."""
 
-    def __init__(self) -> None:
-        """Starts without runs."""
+    def __init__(self, evaluation: Evaluation) -> None:
+        """Starts without runs; ``evaluation`` says which functions need not be called."""
+        self._evaluation = evaluation
         self._runs: dict[int, _Run] = {}
 
     def entry(self, operator: StreamOperator) -> StreamOperator:
         """What feeds ``operator``: itself, or the fused operator that begins with it."""
         if type(operator) not in (MapOperator, FilterOperator):
             return operator
-        run = _Run([operator], _program_of([operator]), [])
+        run = _Run([operator], self._program_of([operator]), [])
         if run.program is None and not _is_python(operator):
             return operator
         output: Any = operator.output
         if type(output) in (ChainingOutput, CopyingChainingOutput):
             following = self._runs.get(id(output.target))
             if following is not None:
-                run = run.followed_by(following, getattr(output, "copier", None))
+                run = self._joined(run, getattr(output, "copier", None), following)
         entry = operator if run.program is None and len(run.stages) == 1 else run.fused()
         self._runs[id(entry)] = run
         return entry
+
+    def _joined(self, run: _Run, copier: ValueCopier | None, following: _Run) -> _Run:
+        """Both runs as one, or the first if they are of two kinds or too long for one program."""
+        stages = run.stages + following.stages
+        program = None if copier is not None else self._program_of(stages)
+        if program is None and (run.program is not None or following.program is not None):
+            return run
+        return _Run(stages, program, [*run.copiers, copier, *following.copiers])
+
+    def _program_of(self, stages: Sequence[Any]) -> Program | None:
+        return self._evaluation.program_of_stages(
+            [(stage.function, type(stage) is FilterOperator) for stage in stages]
+        )
 
 
 @dataclass(frozen=True)
@@ -68,14 +84,6 @@ class _Run:
     stages: list[Any]
     program: Program | None
     copiers: list[ValueCopier | None]
-
-    def followed_by(self, other: _Run, copier: ValueCopier | None) -> _Run:
-        """Both runs as one, or this one if they are of two kinds or too long for one program."""
-        stages = self.stages + other.stages
-        program = None if copier is not None else _program_of(stages)
-        if program is None and (self.program is not None or other.program is not None):
-            return self
-        return _Run(stages, program, [*self.copiers, copier, *other.copiers])
 
     def fused(self) -> FusedOperator:
         composition = Composition(self.stages, self.copiers)
@@ -164,10 +172,6 @@ class Composition:
         scope["dropped"] = DROPPED
         exec(compile("\n".join(lines), _FILE_NAME, "exec"), scope)
         return scope[name]
-
-
-def _program_of(stages: Sequence[Any]) -> Program | None:
-    return program_of_stages([(stage.function, type(stage) is FilterOperator) for stage in stages])
 
 
 def _is_python(stage: Any) -> bool:

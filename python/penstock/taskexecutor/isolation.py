@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
-from penstock.expressions.bytecode import program_of
 from penstock.network.type_schema import schema_of
 from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
 from penstock.taskexecutor.loop import (
@@ -29,6 +28,7 @@ from penstock.taskexecutor.typed_outputs import TypedChainingOutput, has_form, i
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
+    from penstock.expressions.evaluation import Evaluation
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
     from penstock.taskexecutor.loop import Output, StreamOperator
 
@@ -56,14 +56,18 @@ def never_changes(type_info: Any) -> bool:
 class Isolation:
     """Says for one operator where it must copy."""
 
-    def __init__(self, operator_name: str, execution_config: ExecutionConfig) -> None:
+    def __init__(
+        self, operator_name: str, execution_config: ExecutionConfig, evaluation: Evaluation
+    ) -> None:
         """Nothing is copied if the job reuses objects.
 
         Args:
             operator_name: For messages.
             execution_config: The job's settings.
+            evaluation: Says which functions only compute.
         """
         self._name = operator_name
+        self._evaluation = evaluation
         self.is_wanted = not execution_config.is_object_reuse_enabled()
 
     def copier(self, what: str, *types: object) -> ValueCopier | None:
@@ -138,12 +142,12 @@ class Isolation:
         if type(operator) not in (MapOperator, FilterOperator):
             return False
         function: Any = operator.function  # type: ignore[attr-defined]
-        return only_computes(function)
+        return only_computes(function, self._evaluation)
 
 
-def only_computes(function: Any) -> bool:
+def only_computes(function: Any, evaluation: Evaluation) -> bool:
     """Whether what a function returns is made of its arguments and of what never changes."""
-    program = program_of(function, 1)
+    program = evaluation.program(function, 1)
     if program is None:
         return False
     for _, _, defaults in program.origins:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
 from penstock.datastream.output_tag import OutputTag
+from penstock.expressions.functions import bound_function
 from penstock.network.codec import codec_for
 from penstock.network.events import Event, data_type_of, serialize_event
 from penstock.network.key_types import UNDECLARED, sent_key_type
@@ -25,7 +26,6 @@ from penstock.taskexecutor.loop import (
 from penstock.taskexecutor.operators.registry import create_operator
 from penstock.taskexecutor.split_output import SplitOutput
 from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
-from penstock.taskexecutor.user_functions import bound_function, key_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -70,7 +70,7 @@ class OperatorChain:
         self.contexts = [
             create_context(config, position) for position, config in enumerate(chain.operators)
         ]
-        fusion = Fusion()
+        fusion = Fusion(self.contexts[0].evaluation)
         entries: list[StreamOperator | None] = [None] * len(chain.operators)
         operators: list[StreamOperator | None] = [None] * len(chain.operators)
         for index in range(len(chain.operators) - 1, -1, -1):
@@ -272,14 +272,18 @@ class OperatorChain:
         key_type, elements = UNDECLARED, None
         if spec.key_selector is not None:
             context.open_with_operator(spec.key_selector)
-            key_selector, position = key_selection(bound_function(spec.key_selector, "get_key"))
-            if spec.kind == "KEY_GROUP":
+            select = bound_function(spec.key_selector, "get_key")
+            if spec.kind != "KEY_GROUP":
+                key_selector = context.evaluation.without_call(select, 1)
+            else:
+                key_selector, position = context.evaluation.key_selection(select)
                 key_type, elements = sent_key_type(
                     cast("Any", spec.key_type), declared, None if position < 0 else position
                 )
         if spec.function is not None:
             context.open_with_operator(spec.function)
-            function = bound_function(spec.function, "partition")
+            choose = bound_function(spec.function, "partition")
+            function = context.evaluation.without_call(choose, 2)
         selector = network.make_selector(
             spec.kind,
             partition.num_subpartitions,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
 from penstock.common.options.state import BACKEND
+from penstock.expressions.evaluation import Evaluation
+from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group, key_group_range
 from penstock.network.key_types import key_type_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
@@ -18,7 +20,6 @@ from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 from penstock.taskexecutor.timers import InternalTimerService, Triggerable
-from penstock.taskexecutor.user_functions import bound_function, key_selection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,15 +114,20 @@ class OperatorContext:
         return any(selector is not None for selector in self.config.key_selectors)
 
     @cached_property
+    def evaluation(self) -> Evaluation:
+        """Which functions are evaluated instead of called."""
+        return Evaluation.of(self.environment.configuration)
+
+    @cached_property
     def isolation(self) -> Isolation:
         """Where the operator copies values."""
-        return Isolation(self.name, self.execution_config)
+        return Isolation(self.name, self.execution_config, self.evaluation)
 
     @cached_property
     def keyed_state(self) -> HeapKeyedStateBackend:
         """The operator's keyed state and current key."""
         backend = _KEYED_BACKENDS[BACKEND.read(self.environment.configuration)]
-        return backend(self.processing_time.now)
+        return backend(self.processing_time.now, self.evaluation)
 
     @cached_property
     def operator_state(self) -> OperatorStateBackend:
@@ -142,7 +148,8 @@ class OperatorContext:
         if selector is None:
             return None
         key_type = self._key_type
-        return network.KeyReader(*key_selection(selector), key_type.plain, key_type.convert)
+        selection = self.evaluation.key_selection(selector)
+        return network.KeyReader(*selection, key_type.plain, key_type.convert)
 
     @cached_property
     def _key_type(self) -> KeyType:

@@ -14,8 +14,9 @@ from penstock.common.watermark_strategy import TimestampAssigner, WatermarkStrat
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import AggregateFunction
 from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.expressions.evaluation import Evaluation
+from penstock.expressions.functions import bound_function
 from penstock.network import KeyReader, make_selector
-from penstock.taskexecutor.user_functions import bound_function, key_selection
 from penstock.testing import PipelineTestHarness
 from support.evaluation.sources import FAMILIES, PLACES, PRELUDE, Case
 from support.evaluation.values import original
@@ -370,8 +371,13 @@ def with_timestamps(stream, function):
 
 def compare_selection(running):
     side, emitted = running.tested, []
-    select, _ = key_selection(side.function("key", 0))
-    selector = selector_of(running.kind, select, side.function("partition", 1))
+    evaluation, select = Evaluation(), side.function("key", 0)
+    if running.kind == "key groups":
+        select, _ = evaluation.key_selection(select)
+    else:
+        select = evaluation.without_call(select, 1)
+    partition = evaluation.without_call(side.function("partition", 1), 2)
+    selector = selector_of(running.kind, select, partition)
     outcomes = side.outcomes(lambda value: emitted.append(selector.select(value)), running.elements)
     return outcomes, emitted
 

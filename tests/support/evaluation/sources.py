@@ -383,10 +383,9 @@ class FunctionWriter:
             self.changes += random.choices(forms, weights=[4, 4, 1, 1, 1, 2, 1, 1, 1, 1, 3, 2])[0]
 
 
-PRELUDE = """\
+#: What every case finds.
+_SURROUNDINGS = """\
 import functools
-from penstock.datastream.functions import *
-from penstock.common.watermark_strategy import TimestampAssigner
 from support.evaluation.values import *
 calls = []
 G = 5
@@ -417,6 +416,24 @@ def touch(defaults):
         elif isinstance(value, dict):
             value['a'] = 10
 """
+
+PRELUDE = (
+    """\
+from penstock.datastream.functions import *
+from penstock.common.watermark_strategy import TimestampAssigner
+"""
+    + _SURROUNDINGS
+)
+
+#: The same without penstock.
+STAND_INS = (
+    """\
+class MapFunction: pass
+FilterFunction = FlatMapFunction = KeySelector = ReduceFunction = MapFunction
+TimestampAssigner = Partitioner = MapFunction
+"""
+    + _SURROUNDINGS
+)
 
 
 class Case:

@@ -6,7 +6,7 @@ import traceback
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.expressions.bytecode import program_of, without_call
+from penstock.expressions.evaluation import Evaluation
 from penstock.network import runtime
 from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.loop import (
@@ -20,6 +20,7 @@ from penstock.taskexecutor.loop import (
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
 
+EVALUATION = Evaluation()
 FACTOR = 7
 VALUES = [0, 1, 7, -3, 2**62, -(2**63), 2**70, True, 1.5, float("inf"), "a", "abc", b"x", None]
 VALUES += [(), (1,), (1, 2), (2, 1), (1.5, "x"), ((1, 2), 3), [3], {"k": 1}, {1: 2}, {}]
@@ -99,8 +100,8 @@ def outcome_of(function, *arguments):
 
 @pytest.mark.parametrize("function", EXPRESSIONS)
 def test_an_expression_gives_what_the_function_gives(function):
-    assert program_of(function, 1) is not None
-    evaluated = without_call(function, 1)
+    assert EVALUATION.program(function, 1) is not None
+    evaluated = EVALUATION.without_call(function, 1)
     assert evaluated is not function
     for value in VALUES:
         assert outcome_of(evaluated, value) == outcome_of(function, value), value
@@ -145,8 +146,8 @@ def guarded(x):
     ],
 )
 def test_what_is_more_than_an_expression_is_called(function):
-    assert program_of(function, 1) is None
-    assert without_call(function, 1) is function
+    assert EVALUATION.program(function, 1) is None
+    assert EVALUATION.without_call(function, 1) is function
 
 
 def test_a_variable_of_one_branch_only_is_left_to_the_function():
@@ -155,7 +156,7 @@ def test_a_variable_of_one_branch_only_is_left_to_the_function():
             y = 1
         return y
 
-    assert program_of(unset, 1) is None
+    assert EVALUATION.program(unset, 1) is None
 
 
 def test_a_method_that_does_not_use_its_object_is_an_expression():
@@ -168,8 +169,8 @@ def test_a_method_that_does_not_use_its_object_is_an_expression():
         def scale(self, value):
             return value * self.factor
 
-    assert without_call(Function().add, 2)((0, 2), 40) == 42
-    assert program_of(Function().scale, 1) is None
+    assert EVALUATION.without_call(Function().add, 2)((0, 2), 40) == 42
+    assert EVALUATION.program(Function().scale, 1) is None
 
 
 def test_surroundings_are_those_of_the_moment(monkeypatch):
@@ -181,7 +182,7 @@ def test_surroundings_are_those_of_the_moment(monkeypatch):
     def multiply(x):
         return FACTOR * x
 
-    add, multiply = without_call(add, 1), without_call(multiply, 1)
+    add, multiply = EVALUATION.without_call(add, 1), EVALUATION.without_call(multiply, 1)
     assert (add(1), multiply(1)) == (2, 7)
     amount = 10
     monkeypatch.setitem(globals(), "FACTOR", 100)
@@ -196,12 +197,12 @@ def test_operators_of_other_types_are_used_once_and_by_the_function():
             calls.append(other)
             return other
 
-    assert without_call(lambda x: x[0] + 1, 1)((Noted(),)) == 1
+    assert EVALUATION.without_call(lambda x: x[0] + 1, 1)((Noted(),)) == 1
     assert calls == [1]
 
 
 def test_an_expression_that_never_fits_gives_up_and_still_gives_results():
-    evaluated = without_call(lambda x: x + x, 1)
+    evaluated = EVALUATION.without_call(lambda x: x + x, 1)
     assert [evaluated([i]) for i in range(200)] == [[i, i] for i in range(200)]
     assert evaluated(21) == 42
 
@@ -211,21 +212,21 @@ def test_an_error_has_the_users_line():
         return 100 // x
 
     with pytest.raises(ZeroDivisionError) as caught:
-        without_call(halves, 1)(0)
+        EVALUATION.without_call(halves, 1)(0)
     assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "halves"
     assert caught.value.__context__ is None
 
 
 def test_wrong_arguments_are_the_functions_affair():
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
-        without_call(lambda x, y: x + y, 2)(1)
+        EVALUATION.without_call(lambda x, y: x + y, 2)(1)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
-        without_call(lambda x, y: x + y, 1)(1)
+        EVALUATION.without_call(lambda x, y: x + y, 1)(1)
     with pytest.raises(TypeError, match="takes 0 positional arguments but 1 was given"):
-        without_call(lambda: 5, 1)(1)
-    assert without_call(lambda x, y=2: x + y, 1)(1) == 3
-    assert without_call(lambda x, y=2: x + y, 1)(1, 3) == 4
-    assert without_call(lambda x, y=2: x + y, 2)(1) == 3
+        EVALUATION.without_call(lambda: 5, 1)(1)
+    assert EVALUATION.without_call(lambda x, y=2: x + y, 1)(1) == 3
+    assert EVALUATION.without_call(lambda x, y=2: x + y, 1)(1, 3) == 4
+    assert EVALUATION.without_call(lambda x, y=2: x + y, 2)(1) == 3
 
 
 NUMBERS = st.one_of(st.integers(-5, 5), st.integers(), st.floats(allow_nan=False))
@@ -246,7 +247,7 @@ SOURCES = st.recursive(
 @given(SOURCES, st.lists(st.tuples(NUMBERS, NUMBERS, st.tuples(NUMBERS, NUMBERS)), min_size=1))
 def test_any_expression_gives_what_the_function_gives(source, arguments):
     function = eval(f"lambda a, b, c: ({source}, a)")
-    evaluated = without_call(function, 3)
+    evaluated = EVALUATION.without_call(function, 3)
     for values in arguments:
         assert outcome_of(evaluated, *values) == outcome_of(function, *values), source
 
@@ -256,7 +257,7 @@ def chain_of(*stages):
     seen = []
     sink = FunctionSink(None, seen.append)
     sink.setup(None, None)
-    entry, fusion, operators = sink, Fusion(), []
+    entry, fusion, operators = sink, Fusion(EVALUATION), []
     for kind, function in reversed(stages):
         operator = kind(None, function)
         operator.setup(None, ChainingOutput(entry))
@@ -387,7 +388,7 @@ def test_globals_that_are_no_plain_dict_are_left_to_the_function():
             return 40
 
     scaled = eval("lambda x: x + unknown", Scope())
-    assert program_of(scaled, 1) is None
+    assert EVALUATION.program(scaled, 1) is None
 
 
 @pytest.mark.parametrize("how", ["gettrace", "getprofile"])
@@ -399,5 +400,5 @@ def test_whoever_watches_calls_sees_them(monkeypatch, how):
         # Not a profiler in earnest: CPython 3.11 spins in one that starts while it has an exception
         # to raise in a thread that has ended.
         watched.setattr(sys, how, lambda: print)
-        assert program_of(add, 1) is None
-    assert program_of(add, 1) is not None
+        assert EVALUATION.program(add, 1) is None
+    assert EVALUATION.program(add, 1) is not None

@@ -5,7 +5,7 @@ where a function may stand and at every position of a chain; `make fuzz` goes on
 """
 
 import pytest
-from penstock.expressions.bytecode import program_of
+from penstock.expressions.evaluation import Evaluation
 from penstock.network import runtime
 from support.evaluation.comparison import Running, compare
 from support.evaluation.sources import PLACES
@@ -37,6 +37,6 @@ def test_many_of_the_generated_functions_are_evaluated():
         for index, (place, _) in enumerate(running.case.stages):
             total += 1
             function = running.tested.function(place, index)
-            evaluated += program_of(function, PLACES[place][2]) is not None
+            evaluated += Evaluation().program(function, PLACES[place][2]) is not None
         running.close()
     assert evaluated > total / 3, f"{evaluated} of {total}"

@@ -53,6 +53,7 @@ from penstock.datastream.window import (
     TumblingEventTimeWindows,
 )
 from penstock.errors import ValueCopyError
+from penstock.expressions.evaluation import Evaluation
 from penstock.network import runtime
 from penstock.taskexecutor.isolation import never_changes, only_computes
 from penstock.taskexecutor.loop import ChainingOutput, CopyingChainingOutput
@@ -719,11 +720,11 @@ SHARED = []
 
 @pytest.mark.skipif(runtime() == "pure", reason="calls every function")
 def test_what_only_computes_need_not_be_copied():
-    assert only_computes(lambda v: (v, v[0] * FACTOR))
-    assert not only_computes(lambda v: (v, SHARED))
-    assert only_computes(lambda v, k=2: (v, k))
-    assert not only_computes(lambda v, shared=[]: (v, shared))
-    assert not only_computes(called)
+    assert only_computes(lambda v: (v, v[0] * FACTOR), Evaluation())
+    assert not only_computes(lambda v: (v, SHARED), Evaluation())
+    assert only_computes(lambda v, k=2: (v, k), Evaluation())
+    assert not only_computes(lambda v, shared=[]: (v, shared), Evaluation())
+    assert not only_computes(called, Evaluation())
 
     def build(harness, copied):
         stream = harness.source("in").map(lambda v: (v, 1)).name("computing")

@@ -44,3 +44,9 @@ SHIP_PROGRAM: Final = Option(
     default=True,
     meaning="whether the modules beside the program are sent to Spark executors on other hosts",
 )
+EVALUATE_FUNCTIONS: Final = Option(
+    "penstock.evaluate-functions",
+    BooleanType(),
+    default=True,
+    meaning="whether functions that only compute are evaluated instead of called",
+)

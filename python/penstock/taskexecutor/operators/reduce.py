@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
-from penstock.expressions.bytecode import without_call
+from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.loop import (
     FinalReduceOperator,
     KeyedReduceOperator,
     StreamOperator,
     SumFieldOperator,
 )
-from penstock.taskexecutor.user_functions import bound_function
 
 if TYPE_CHECKING:
     from penstock.network.pure.keys import KeyReader
@@ -27,7 +26,8 @@ Fold = Callable[[Any, Any], Any]
 def create_reduce(context: OperatorContext) -> StreamOperator:
     """Folds with the user's function."""
     function = context.descriptor.function
-    return _create(context, function, without_call(bound_function(function, "reduce"), 2))
+    fold = context.evaluation.without_call(bound_function(function, "reduce"), 2)
+    return _create(context, function, fold)
 
 
 def create_aggregate_field(context: OperatorContext) -> StreamOperator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.keyed_function import keyed
 from penstock.taskexecutor.loop import (
     FilterOperator,
@@ -11,7 +12,6 @@ from penstock.taskexecutor.loop import (
     MapOperator,
     StreamOperator,
 )
-from penstock.taskexecutor.user_functions import bound_function
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
@@ -26,7 +26,8 @@ def create_map(context: OperatorContext) -> StreamOperator:
 def create_flat_map(context: OperatorContext) -> StreamOperator:
     """Any number of elements for each."""
     function = context.descriptor.function
-    return FlatMapOperator(function, keyed(context, function, bound_function(function, "flat_map")))
+    called = keyed(context, function, bound_function(function, "flat_map"))
+    return FlatMapOperator(function, context.evaluation.without_call(called, 1))
 
 
 def create_filter(context: OperatorContext) -> StreamOperator:

@@ -9,7 +9,6 @@ from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
     WatermarkOutput,
 )
-from penstock.expressions.bytecode import without_call
 from penstock.taskexecutor.loop import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
@@ -109,7 +108,8 @@ class WatermarksOperator(TimestampsOperator):
         if opener is not None:
             opener(self.context.runtime_context)
         if self.assigner is not None:
-            self.extract = without_call(self.assigner.extract_timestamp, 2)
+            evaluation = self.context.evaluation
+            self.extract = evaluation.without_call(self.assigner.extract_timestamp, 2)
         self.on_event = self.generator.on_event
         self.quiet_since = time.monotonic()
         if self.periodic and self.interval_ms > 0 and not is_batch:

@@ -154,7 +154,7 @@ class ReaderOutputs(ReaderOutput):
             opener = getattr(assigner, "open", None)
             if opener is not None:
                 opener(context.runtime_context)
-            self.extract = assigner.extract_timestamp
+            self.extract = context.evaluation.without_call(assigner.extract_timestamp, 2)
         if strategy is not None and strategy.idle_timeout_ms is not None:
             self.idle_timeout_s = strategy.idle_timeout_ms / 1000
         self._emitter = (FinalWatermarkEmitter if context.is_batch else WatermarkEmitter)(output)

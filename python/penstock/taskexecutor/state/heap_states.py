@@ -294,11 +294,13 @@ class HeapReducingState(HeapState):
 class HeapAggregatingState(HeapState):
     """An accumulator into which values are added, seen through its result."""
 
-    def __init__(self, context: CurrentKey, table: StateTable, function: Any) -> None:
-        """Opens a view; ``function`` is an AggregateFunction."""
+    def __init__(
+        self, context: CurrentKey, table: StateTable, function: Any, add: Callable[[Any, Any], Any]
+    ) -> None:
+        """Opens a view; ``function`` is an AggregateFunction, ``add`` does what its method does."""
         super().__init__(context, table)
         self._function = function
-        self._add = function.add
+        self._add = add
         self._get_result = function.get_result
 
     def get(self) -> Any:

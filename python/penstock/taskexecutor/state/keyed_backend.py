@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import network
 from penstock.errors import InvalidProgramError
+from penstock.expressions.evaluation import Evaluation
+from penstock.expressions.functions import bound_function
 from penstock.taskexecutor.processing_time import wall_clock_ms
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
@@ -26,7 +28,6 @@ from penstock.taskexecutor.state.ttl_states import (
     TtlReducingState,
     TtlValueState,
 )
-from penstock.taskexecutor.user_functions import bound_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +45,16 @@ class HeapKeyedStateBackend:
         current_key: The identity of the current key, as a ``KeyReader`` gives it.
     """
 
-    def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
+    def __init__(
+        self, clock_ms: Callable[[], int] = wall_clock_ms, evaluation: Evaluation | None = None
+    ) -> None:
         """Creates a backend without states.
 
         Args:
             clock_ms: The clock of times to live.
+            evaluation: Says which functions that fold values are evaluated; None calls them all.
         """
+        self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
         self.current_key: Any = None
         self._clock_ms = clock_ms
         self._tables: dict[str, StateTable] = {}
@@ -104,7 +109,8 @@ class HeapKeyedStateBackend:
     def reducing_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ReducingStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "reducing", "type_info")
-        reduce = bound_function(descriptor.get_reduce_function(), "reduce")
+        function = bound_function(descriptor.get_reduce_function(), "reduce")
+        reduce = self._evaluation.without_call(function, 2)
         if ttl is not None:
             return TtlReducingState(self, table, ttl, reduce, check)
         return HeapReducingState(self, table, reduce, check)
@@ -115,7 +121,8 @@ class HeapKeyedStateBackend:
         function = descriptor.get_agg_function()
         if ttl is not None:
             return TtlAggregatingState(self, table, ttl, function)
-        return HeapAggregatingState(self, table, function)
+        add = self._evaluation.without_call(function.add, 2)
+        return HeapAggregatingState(self, table, function, add)
 
     def partitioned_state(self, namespace: Any, descriptor: Any) -> HeapState:
         """The state of any descriptor, set to a namespace."""

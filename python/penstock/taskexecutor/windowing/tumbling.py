@@ -12,7 +12,7 @@ from penstock.datastream.window import (
 )
 from penstock.datastream.window.assigners import event_timestamp
 from penstock.datastream.window.stagger import WindowStagger
-from penstock.expressions.bytecode import without_call
+from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.loop import (
     KEEP_ACCUMULATOR,
@@ -22,7 +22,6 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
     TumblingWindowLoop,
 )
-from penstock.taskexecutor.user_functions import bound_function
 from penstock.taskexecutor.windowing.window_functions import WindowContext, evaluation
 from penstock.taskexecutor.windowing.window_operator import (
     close_functions,
@@ -65,9 +64,11 @@ class TumblingWindowOperator(TumblingWindowLoop):
         fold: Any = self.functions[0]
         keep, function, create = KEEP_LIST, None, None
         if arguments["function_kind"] == "reduce":
-            keep, function = KEEP_FOLD, without_call(bound_function(fold, "reduce"), 2)
+            keep = KEEP_FOLD
+            function = context.evaluation.without_call(bound_function(fold, "reduce"), 2)
         elif arguments["function_kind"] == "aggregate":
-            keep, function = KEEP_ACCUMULATOR, without_call(fold.add, 2)
+            keep = KEEP_ACCUMULATOR
+            function = context.evaluation.without_call(fold.add, 2)
             create = fold.create_accumulator
         super().__init__(
             assigner._size,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import InvalidProgramError
+from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.loop import MAX_TIMESTAMP, StreamOperator
-from penstock.taskexecutor.user_functions import bound_function
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
 from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,

@@ -1,0 +1,123 @@
+"""Decides which functions are evaluated, and makes what is called in their place."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.options.user_code import EVALUATE_FUNCTIONS
+from penstock.expressions.bytecode import NotComputedError, translate
+from penstock.expressions.bytecode_tables import interpreter, table
+from penstock.expressions.program import LIMIT, Program, ProgramBuilder
+from penstock.network import runtime
+from penstock.network.key_selection import field_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Called:
+    """That a function is called for each element.
+
+    Attributes:
+        reason: Why it is not evaluated, as what follows "it".
+    """
+
+    reason: str
+
+
+class Evaluation:
+    """What a job's settings and this process say about functions that only compute."""
+
+    def __init__(self, *, enabled: bool = True) -> None:
+        """Says whether functions are evaluated at all; where they can be."""
+        self._enabled = enabled
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, str]) -> Evaluation:
+        """The evaluation that a job's configuration asks for.
+
+        Raises:
+            ConfigurationError: The option has no such value.
+        """
+        return cls(enabled=EVALUATE_FUNCTIONS.read(configuration))
+
+    def decide(self, stages: Sequence[tuple[Any, bool]], arguments: int = 1) -> Program | Called:
+        """What functions compute one after the other, or why they are called.
+
+        Args:
+            stages: Each function, and whether it is a filter: it then passes on what it is given,
+                or drops it.
+            arguments: How many the first is given, at least one; those behind it are given one.
+        """
+        if not self._enabled:
+            return Called(f"is not looked at, as {EVALUATE_FUNCTIONS.key} is false")
+        if runtime() != "native":
+            return Called(f"is not looked at by the {runtime()} runtime")
+        if table() is None:
+            _log_unknown_version()
+        builder = ProgramBuilder()
+        values = [builder.register() for _ in range(arguments)]
+        try:
+            for function, is_filter in stages:
+                result = translate(builder, function, values)
+                if is_filter:
+                    builder.emit("drop if false", left=result)
+                else:
+                    values = [result]
+        except NotComputedError as error:
+            return Called(str(error))
+        builder.emit("return", left=values[0])
+        program = builder.program(arguments)
+        return Called(f"takes more than {LIMIT} steps") if program is None else program
+
+    def program(self, function: Any, arguments: int) -> Program | None:
+        """What a function computes of so many positional arguments; None if it is called."""
+        return self.program_of_stages([(function, False)], arguments)
+
+    def program_of_stages(
+        self, stages: Sequence[tuple[Any, bool]], arguments: int = 1
+    ) -> Program | None:
+        """What functions compute one after the other, as for `decide`; None if they are called."""
+        decided = self.decide(stages, arguments)
+        return decided if isinstance(decided, Program) else None
+
+    def without_call(self, function: Callable[..., Any], arguments: int) -> Callable[..., Any]:
+        """What does the same as ``function`` by the fastest way.
+
+        Args:
+            function: Any callable.
+            arguments: With how many positional arguments it is called; others are possible, but
+                slow.
+        """
+        program = self.program(function, arguments)
+        if program is None:
+            return function
+        from penstock._native.expression import Expression
+
+        return Expression(function, program).callable()
+
+    def key_selection(self, selector: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], int]:
+        """What to call for the key of an element.
+
+        Returns:
+            The selector, or what does the same without a call; and the position of the field that
+            it takes if it does nothing else, else -1.
+        """
+        position = field_of(selector)
+        if position is not None:
+            return selector, position
+        return self.without_call(selector, 1), -1
+
+
+@cache
+def _log_unknown_version() -> None:
+    logger.warning(
+        "Functions are called for each element and not evaluated: the byte code of %s is not known",
+        interpreter(),
+    )

@@ -1,0 +1,202 @@
+"""Programs: what functions compute, for a machine with registers.
+
+A program is made by a front end, of byte code (``bytecode``) or of expressions that were written
+as such, and is run by an evaluator; the native one is ``native/…/evaluator.h``.  The form is
+described in ``docs/formats/program.md``, every operation included.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+#: The most registers, instructions and operands of lists that the machine has room for; its
+#: ``PS_MAX_REGISTERS``.
+LIMIT: Final = 96
+
+#: Operators of two values, by the names that Python has for them.
+ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"})
+COMPARISONS: Final = frozenset({"<", "<=", "==", "!=", ">", ">="})
+_BINARY: Final = ARITHMETIC | COMPARISONS | {"is", "is not", "in", "not in", "subscript"}
+_UNARY: Final = frozenset({"move", "cell", "field", "negate", "invert", "not"})
+_GATHERING: Final = frozenset({"tuple", "list"})
+_JUMPS: Final = frozenset(
+    {"jump", "jump if true", "jump if false", "jump if none", "jump if not none"}
+)
+
+#: All operations.
+OPERATIONS: Final = (
+    _BINARY | _UNARY | _GATHERING | _JUMPS | {"global", "unpack", "drop if false", "return"}
+)
+
+#: Operation; target, left and right register, the right one being a place in ``lists`` for tuples
+#: and lists; number.
+Instruction = tuple[str, int, int, int, int]
+
+#: A function with the code, and the defaults if they are used, that a program was made of.
+Origin = tuple[FunctionType, CodeType, tuple[Any, ...] | None]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a function computes.
+
+    Attributes:
+        parameters: How many arguments it is given: the first registers.
+        instructions: What is done, in order; jumps lead forward.
+        lists: The registers that make up tuples and lists.
+        constants: By register: literals and defaults; names, cells and dicts of the function's
+            surroundings.
+        origins: The functions that it was made of: it is worth nothing once one of them has other
+            code or other defaults.
+    """
+
+    parameters: int
+    instructions: tuple[Instruction, ...]
+    lists: tuple[int, ...]
+    constants: dict[int, Any]
+    origins: tuple[Origin, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks that an evaluator can run it without looking.
+
+        Raises:
+            ValueError: An instruction is unknown, leads back or out of the program, or uses a
+                register that nothing has been put into.
+        """
+        if max(self.parameters, len(self.instructions), len(self.lists)) > LIMIT:
+            raise ValueError(f"a program has room for {LIMIT} instructions and operands")
+        if len(self.origins) > LIMIT:
+            raise ValueError(f"a program is made of {LIMIT} functions at most")
+        if any(not 0 <= register < LIMIT for register in (*self.lists, *self.constants)):
+            raise ValueError(f"a constant or an operand is in no register of 0 to {LIMIT - 1}")
+        if not self.instructions or self.instructions[-1][0] != "return":
+            raise ValueError("a program ends with a return")
+        _check_flow(self)
+
+
+def _check_flow(program: Program) -> None:
+    #: By instruction: the registers that are set wherever control comes from, as bits.
+    set_before: dict[int, int] = {0: sum(1 << register for register in _first_registers(program))}
+    for place, instruction in enumerate(program.instructions):
+        known = set_before.get(place)
+        if known is None:
+            continue  # nothing leads here
+        operation, target, _, _, number = instruction
+        for register in _used(program, place):
+            if not 0 <= register < LIMIT or not known >> register & 1:
+                raise ValueError(f"instruction {place}, {operation!r}, uses an empty register")
+        if operation in _JUMPS:
+            if not place < number < len(program.instructions):
+                raise ValueError(f"instruction {place} jumps to {number}")
+            set_before[number] = set_before.get(number, known) & known
+        elif operation not in ("return", "drop if false", "unpack"):
+            if not 0 <= target < LIMIT:
+                raise ValueError(f"instruction {place} has no target {target}")
+            known |= 1 << target
+        if operation not in ("jump", "return"):
+            set_before[place + 1] = set_before.get(place + 1, known) & known
+
+
+def _first_registers(program: Program) -> set[int]:
+    return {*range(program.parameters), *program.constants}
+
+
+def _used(program: Program, place: int) -> tuple[int, ...]:
+    """The registers that an instruction reads."""
+    operation, _, left, right, number = program.instructions[place]
+    if operation not in OPERATIONS:
+        raise ValueError(f"instruction {place} is no operation: {operation!r}")
+    if operation in _GATHERING:
+        if number < 0 or not 0 <= right <= right + number <= len(program.lists):
+            raise ValueError(f"instruction {place} uses operands that do not exist")
+        return program.lists[right : right + number]
+    if operation in ("field", "unpack") and not 0 <= number < LIMIT:
+        raise ValueError(f"instruction {place} takes field {number}")
+    if operation in ("cell", "global"):
+        operands = (left,) if operation == "cell" else (left, right)
+        if any(register not in program.constants for register in operands):
+            raise ValueError(f"instruction {place} looks up what is no constant")
+        return operands
+    if operation == "jump":
+        return ()
+    return (left, right) if operation in _BINARY else (left,)
+
+
+class ProgramBuilder:
+    """A program that grows.  Jumps lead to labels until it is done."""
+
+    def __init__(self) -> None:
+        """Starts without instructions."""
+        self._registers = 0
+        self._instructions: list[Instruction] = []
+        self._labels: list[int] = []
+        self._lists: list[int] = []
+        self._constants: dict[int, Any] = {}
+        self._origins: list[Origin] = []
+
+    def rely_on(self, function: FunctionType, *, defaults: bool) -> None:
+        """Notes that the program holds for the code of a function, and for its defaults."""
+        kept = function.__defaults__ if defaults else None
+        self._origins.append((function, function.__code__, kept))
+
+    def register(self) -> int:
+        """A new register."""
+        self._registers += 1
+        return self._registers - 1
+
+    def constant(self, value: Any) -> int:
+        """The register of a constant."""
+        register = self.register()
+        self._constants[register] = value
+        return register
+
+    def constant_in(self, register: int) -> Any:
+        """What a register holds from the beginning, None if nothing."""
+        return self._constants.get(register)
+
+    def label(self) -> int:
+        """A label, to be placed later."""
+        self._labels.append(-1)
+        return len(self._labels) - 1
+
+    def place(self, label: int) -> None:
+        """Makes a label that of the next instruction."""
+        self._labels[label] = len(self._instructions)
+
+    def emit(
+        self, operation: str, *, target: int = 0, left: int = 0, right: int = 0, number: int = 0
+    ) -> None:
+        """Adds an instruction; the number of a jump is a label."""
+        self._instructions.append((operation, target, left, right, number))
+
+    def add(self, operation: str, left: int = 0, right: int = 0, number: int = 0) -> int:
+        """Adds an instruction with a target of its own, which is returned."""
+        target = self.register()
+        self.emit(operation, target=target, left=left, right=right, number=number)
+        return target
+
+    def gather(self, operation: str, registers: list[int]) -> int:
+        """Adds an instruction that makes one value of many; returns its target."""
+        begin = len(self._lists)
+        self._lists += registers
+        return self.add(operation, right=begin, number=len(registers))
+
+    def subscript(self, container: int, index: int) -> int:
+        """Adds the subscript of one register by another; returns its target."""
+        position = self.constant_in(index)
+        if type(position) is int and 0 <= position < LIMIT:
+            return self.add("field", container, number=position)
+        return self.add("subscript", container, index)
+
+    def program(self, parameters: int) -> Program | None:
+        """The program, unless it is too long."""
+        if max(self._registers, len(self._instructions), len(self._lists)) > LIMIT:
+            return None
+        instructions = [
+            (name, target, left, right, self._labels[number] if name in _JUMPS else number)
+            for name, target, left, right, number in self._instructions
+        ]
+        lists, origins = tuple(self._lists), tuple(self._origins)
+        return Program(parameters, tuple(instructions), lists, self._constants, origins)

@@ -1,0 +1,73 @@
+"""Programs are what their documentation says, and evaluators can run them without looking."""
+
+import re
+from pathlib import Path
+
+import pytest
+from penstock.expressions.program import LIMIT, OPERATIONS, Program
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "formats" / "program.md"
+
+
+def test_every_operation_is_documented():
+    rows = re.findall(r"^\| (`.+?) \| ", PAGE.read_text().partition("## Operations")[2], re.M)
+    documented = {name.replace("\\|", "|") for row in rows for name in re.findall("`(.+?)`", row)}
+    assert documented == OPERATIONS
+    assert f"at most {LIMIT} registers" in PAGE.read_text()
+
+
+def program(*instructions, parameters=1, lists=(), constants=None):
+    return Program(parameters, instructions, lists, constants or {})
+
+
+RETURN = ("return", 0, 0, 0, 0)
+
+
+def test_a_program():
+    assert program(("+", 1, 0, 0, 0), ("return", 0, 1, 0, 0)).parameters == 1
+    assert program(("tuple", 1, 0, 0, 2), ("return", 0, 1, 0, 0), lists=(0, 0)).lists == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("instructions", "message"),
+    [
+        ((), "ends with a return"),
+        ((("+", 1, 0, 0, 0),), "ends with a return"),
+        ((("call", 1, 0, 0, 0), RETURN), "no operation"),
+        ((("return", 0, 1, 0, 0),), "empty register"),
+        ((("+", 1, 0, 2, 0), RETURN), "empty register"),
+        ((("+", LIMIT, 0, 0, 0), RETURN), "no target"),
+        ((("+", -1, 0, 0, 0), RETURN), "no target"),
+        ((("jump", 0, 0, 0, 0), RETURN), "jumps to 0"),
+        ((("jump", 0, 0, 0, 2), RETURN), "jumps to 2"),
+        ((("jump if true", 0, 0, 0, -1), RETURN), "jumps to -1"),
+        ((("tuple", 1, 0, 0, 1), RETURN), "operands that do not exist"),
+        ((("tuple", 1, 0, -1, 1), RETURN), "operands that do not exist"),
+        ((("field", 1, 0, 0, -1), RETURN), "takes field -1"),
+        ((("unpack", 1, 0, 0, LIMIT), RETURN), f"takes field {LIMIT}"),
+        ((("cell", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
+        ((("global", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
+        (
+            # Register 1 is set on one of two ways only.
+            (
+                ("jump if true", 0, 0, 0, 2),
+                ("move", 1, 0, 0, 0),
+                ("return", 0, 1, 0, 0),
+            ),
+            "instruction 2, 'return', uses an empty register",
+        ),
+        ((*[("move", 1, 0, 0, 0)] * LIMIT, RETURN), "has room for"),
+    ],
+)
+def test_what_is_no_program(instructions, message):
+    with pytest.raises(ValueError, match=message):
+        program(*instructions)
+
+
+def test_operands_and_constants_are_in_registers():
+    with pytest.raises(ValueError, match="in no register"):
+        program(RETURN, constants={LIMIT: 1})
+    with pytest.raises(ValueError, match="in no register"):
+        program(RETURN, lists=(-1,))
+    with pytest.raises(ValueError, match="has room for"):
+        program(RETURN, parameters=LIMIT + 1)
