@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from penstock.expressions.evaluation import Evaluation
 from penstock.graph.chaining import why_not_chainable
+from penstock.graph.explain_functions import function_facts
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
@@ -34,6 +36,7 @@ def explain(graph: StreamGraph, job: JobGraph) -> str:
         graph: Its operators and edges.
         job: The same program, chained.
     """
+    evaluation = Evaluation.of(graph.settings.configuration)
     lines = [
         f"Job {job.name!r}: {len(graph.nodes)} operators in {len(job.vertices)} vertices, "
         f"{job.slots_required} slots",
@@ -43,6 +46,7 @@ def explain(graph: StreamGraph, job: JobGraph) -> str:
     for node in graph.nodes.values():
         lines.append(f"  [{node.id}] {node.name}  ({', '.join(_facts(node))})")
         lines.extend(f"      {text}" for text in _inputs(node, graph))
+        lines.extend(f"      {text}" for text in function_facts(node, evaluation))
     lines += ["", "Vertices (one thread per subtask)"]
     names = {d.id: v.name for v in job.vertices.values() for d in v.produced}
     for number, vertex in enumerate(job.vertices.values(), 1):
