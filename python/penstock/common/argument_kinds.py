@@ -24,15 +24,30 @@ _KINDS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "float": (lambda value: isinstance(value, float) or _is_whole(value), "a number"),
     "bool": (lambda value: isinstance(value, bool), "True or False"),
     "str": (lambda value: isinstance(value, str), "a text"),
+    "bytearray": (lambda value: isinstance(value, (bytes, bytearray)), "bytes"),
 }
+#: Classes of the API, known by name: where they are declared they need not be imported.
+_CLASSES: Final = frozenset(
+    {
+        "BucketAssigner",
+        "CheckpointingMode",
+        "ExternalizedCheckpointRetention",
+        "FileEnumeratorProvider",
+        "FileSplitAssignerProvider",
+        "OutputFileConfig",
+        "RollingPolicy",
+        "RuntimeExecutionMode",
+    }
+)
 _OPTIONAL: Final = " | None"
 
 
 def checks_arguments(cls: C) -> C:
     """Lets the public methods of a class refuse arguments that are not of their declared kind.
 
-    Only parameters declared as `int`, `float`, `bool` or `str`, or as one of these or None, are
-    looked at; the module must postpone the evaluation of annotations.  True is no number here.
+    Only parameters declared as `int`, `float`, `bool`, `str`, `bytearray` or as one of a few
+    classes of the API, or as one of these or None, are looked at; the module must postpone the
+    evaluation of annotations.  True is no number here.
     """
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
@@ -80,13 +95,20 @@ def _check_of(parameter: inspect.Parameter, where: str) -> Callable[[object], No
     if not isinstance(declared, str) or parameter.kind is parameter.VAR_KEYWORD:
         return None
     may_be_none = declared.endswith(_OPTIONAL)
-    kind = _KINDS.get(declared.removesuffix(_OPTIONAL))
-    if kind is None:
+    name = declared.removesuffix(_OPTIONAL)
+    if name in _CLASSES:
+        fits, called = _instances_of(name), f"a {name}"
+    elif name in _KINDS:
+        fits, called = _KINDS[name]
+    else:
         return None
-    fits, called = kind
 
     def check(value: object) -> None:
         if not fits(value) and not (may_be_none and value is None):
             raise WrongArgumentError(f"{where}: {parameter.name} must be {called}, got {value!r}")
 
     return check
+
+
+def _instances_of(name: str) -> Callable[[object], bool]:
+    return lambda value: any(cls.__name__ == name for cls in type(value).__mro__)

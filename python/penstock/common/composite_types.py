@@ -180,15 +180,21 @@ class TupleTypeInfo(TypeInformation):
         return True
 
     def to_internal_type(self, obj: Any) -> Any:
-        """The tuple with converted fields."""
+        """The tuple with converted fields; takes tuples, lists and rows.
+
+        Raises:
+            InvalidProgramError: The value is none of these.
+        """
         if obj is None:
             return None
+        if not isinstance(obj, (tuple, list, Row)):
+            raise InvalidProgramError(f"{obj!r} is not a value of {self!r}")
         pairs = zip(self._field_types, obj, strict=False)
         return tuple(field.to_internal_type(value) for field, value in pairs)
 
     def from_internal_type(self, obj: Any) -> Any:
         """The tuple with fields converted back."""
-        if obj is None or not isinstance(obj, (tuple, list)):
+        if obj is None or isinstance(obj, (tuple, list)):
             return obj
         pairs = zip(self._field_types, obj, strict=False)
         return tuple(field.from_internal_type(value) for field, value in pairs)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.jvm import requires_jvm
 from penstock.common.options import checkpointing, cluster, pipeline
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, WrongArgumentError
 
 if TYPE_CHECKING:
     from penstock.common.options.option import Option
@@ -196,7 +197,14 @@ class ExecutionConfig:
     def set_global_job_parameters(
         self, global_job_parameters_dict: dict[str, Any]
     ) -> ExecutionConfig:
-        """Sets what functions may ask their runtime context for; values become text."""
+        """Sets what functions may ask their runtime context for; values become text.
+
+        Raises:
+            InvalidProgramError: It is no dictionary.
+        """
+        given: object = global_job_parameters_dict
+        if not isinstance(given, Mapping):
+            raise WrongArgumentError(f"global job parameters are a dictionary, got {given!r}")
         texts = {str(key): str(value) for key, value in global_job_parameters_dict.items()}
         return self._write(pipeline.JOB_PARAMETERS, texts)
 

@@ -14,7 +14,7 @@ from penstock.datastream.functions.asynchronous import (
     AsyncRetryStrategy,
 )
 from penstock.datastream.shipping import shipped
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import OneInputTransformation
 
@@ -111,7 +111,7 @@ class AsyncDataStream:
 
 def _check_retry(timeout: Time, async_retry_strategy: Any) -> None:
     if not isinstance(async_retry_strategy, AsyncRetryStrategy):
-        raise InvalidProgramError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
+        raise WrongArgumentError(f"an AsyncRetryStrategy is needed, got {async_retry_strategy!r}")
     if timeout.to_milliseconds() <= 0:
         raise InvalidProgramError(f"retries need a positive timeout, got {timeout}")
 
@@ -126,13 +126,13 @@ def _wait(
     output_mode: _Descriptor.OutputMode,
 ) -> DataStream[Any]:
     if not isinstance(async_function, AsyncFunction):
-        raise InvalidProgramError(f"an AsyncFunction is needed, got {async_function!r}")
+        raise WrongArgumentError(f"an AsyncFunction is needed, got {async_function!r}")
     if not inspect.iscoroutinefunction(async_function.async_invoke):
-        raise InvalidProgramError(
+        raise WrongArgumentError(
             f"{type(async_function).__name__}.async_invoke must be a coroutine: write async def"
         )
     if not isinstance(timeout, Time) or timeout.to_milliseconds() < 0:
-        raise InvalidProgramError(f"timeout must be a Time that is not negative, got {timeout!r}")
+        raise WrongArgumentError(f"timeout must be a Time that is not negative, got {timeout!r}")
     if capacity <= 0:
         raise InvalidProgramError(f"capacity must be positive, got {capacity}")
     environment = data_stream.get_execution_environment()

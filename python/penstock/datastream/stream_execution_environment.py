@@ -605,6 +605,6 @@ class StreamExecutionEnvironment:
         elif isinstance(given, str):
             transformation.slot_sharing_group = given
         else:
-            raise InvalidProgramError(
+            raise WrongArgumentError(
                 f"a slot sharing group is a name or a SlotSharingGroup, got {group!r}"
             )

@@ -3,8 +3,9 @@
 import threading
 
 import pytest
-from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.datastream import (
+    AsyncDataStream,
     KeyedProcessFunction,
     MapFunction,
     MemorySize,
@@ -16,7 +17,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
 from penstock.graph.transformations import ChainingStrategy
 
 
@@ -345,6 +346,38 @@ def test_arrays_are_no_keys(env):
     numbers.key_by(lambda value: value, Types.LIST(Types.INT()))
 
 
+def test_a_row_without_fields_is_no_key(env):
+    with pytest.raises(InvalidProgramError, match="without fields"):
+        env.from_collection([1]).key_by(lambda value: value, Types.ROW([]))
+
+
+@pytest.mark.parametrize(
+    "travel", ["shuffle", "rebalance", "rescale", "forward", "broadcast", "union"]
+)
+def test_what_only_says_how_elements_travel_has_no_name(env, travel):
+    numbers = env.from_collection([1])
+    stream = numbers.union(numbers) if travel == "union" else getattr(numbers, travel)()
+    with pytest.raises(InvalidProgramError, match="get_name"):
+        stream.get_name()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda env, numbers: numbers.slot_sharing_group(object()),
+        lambda env, numbers: AsyncDataStream.unordered_wait(numbers, object(), Time.seconds(1)),
+        lambda env, numbers: env.get_config().set_global_job_parameters(5),
+        lambda env, numbers: env.set_runtime_mode("BATCH"),
+        lambda env, numbers: env.get_checkpoint_config().set_checkpointing_mode(1),
+        lambda env, numbers: Configuration().set_bytearray("key", 1),
+        lambda env, numbers: numbers.map(lambda v: (v,), Types.TUPLE([Types.INT()])).project("0"),
+    ],
+)
+def test_arguments_of_the_wrong_class_miss_attributes(env, call):
+    with pytest.raises(WrongArgumentError):
+        call(env, env.from_collection([1], Types.INT()))
+
+
 def test_a_keyed_stream_is_of_rows_of_key_and_element(env):
     numbers = env.from_collection([1], Types.INT())
     declared = numbers.key_by(lambda value: value, Types.STRING())
@@ -369,6 +402,8 @@ def test_a_keyed_stream_is_of_rows_of_key_and_element(env):
         lambda cached: cached.start_new_chain(),
         lambda cached: cached.disable_chaining(),
         lambda cached: cached.slot_sharing_group("g"),
+        lambda cached: cached.cache(),
+        lambda cached: cached.get_side_output(OutputTag("tag")),
     ],
 )
 def test_a_cached_stream_has_no_settings(env, setting):

@@ -8,6 +8,7 @@ from penstock.datastream.data_stream.stream import DataStream
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
+    from penstock.datastream.output_tag import OutputTag
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
 
 T = TypeVar("T")
@@ -74,6 +75,14 @@ class CachedDataStream(DataStream[T]):
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> NoReturn:  # noqa: ARG002
         """Refused: set it on the stream before cache()."""
         self._refuse("slot_sharing_group")
+
+    def cache(self) -> NoReturn:
+        """Refused: it is cached already."""
+        self._refuse("cache")
+
+    def get_side_output(self, output_tag: OutputTag) -> NoReturn:  # noqa: ARG002
+        """Refused: the stream before cache() has it."""
+        self._refuse("get_side_output")
 
     def _refuse(self, what: str) -> NoReturn:
         raise InvalidProgramError(

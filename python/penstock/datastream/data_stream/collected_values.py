@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Conversion = Callable[[Any], Any] | None
 
 _SINGLE: Final = struct.Struct(">f")
+_LARGEST_EXACT: Final = 2.0**62
 _LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
 
 
@@ -58,9 +59,18 @@ def _shortest(value: float) -> float:
             "it in a function"
         )
         raise SerializationError(msg)
+    if value and value.is_integer() and abs(value) < _LARGEST_EXACT:
+        return _rounded(int(value))
     bits = _SINGLE.pack(value)
     texts = (f"{value:.{digits}g}" for digits in range(1, 10))
     return next(float(text) for text in texts if _fits(float(text), bits))
+
+
+def _rounded(value: int) -> float:
+    """A whole number as Java writes it: rounded where its 24 bits leave digits open."""
+    open_bits = abs(value).bit_length() - 26
+    unit: int = 10 ** int(max(open_bits, 0) * math.log10(2)) if open_bits > 1 else 1
+    return float(math.copysign((abs(value) + unit // 2) // unit * unit, value))
 
 
 def _fits(value: float, bits: bytes) -> bool:

@@ -65,8 +65,11 @@ class KeyedStream(DataStream[T], Generic[T]):
         """Partitions a stream; use `DataStream.key_by`.
 
         Raises:
-            InvalidProgramError: The keys would be arrays, or tuples or rows with arrays.
+            InvalidProgramError: The keys would be arrays, tuples or rows with arrays, or rows
+                without fields.
         """
+        if isinstance(key_type, RowTypeInfo) and not key_type.get_field_types():
+            raise InvalidProgramError("a row without fields cannot be the type of a key")
         if key_type is not None and _has_array(key_type):
             raise InvalidProgramError(
                 f"{key_type} cannot be the type of a key: arrays are not, nor tuples and rows with "

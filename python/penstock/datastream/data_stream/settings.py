@@ -12,6 +12,7 @@ from penstock.graph.transformations import (
     PartitionTransformation,
     PhysicalTransformation,
     Transformation,
+    UnionTransformation,
 )
 
 if TYPE_CHECKING:
@@ -56,8 +57,18 @@ class StreamSettings:
         return declared_type(self._transformation)
 
     def get_name(self) -> str:
-        """The name of the operator."""
-        return self._transformation.name
+        """The name of the operator.
+
+        Raises:
+            InvalidProgramError: The stream only says how the elements of others travel.
+        """
+        transformation = self._transformation
+        if isinstance(transformation, UnionTransformation) or (
+            isinstance(transformation, PartitionTransformation)
+            and transformation.partitioner.kind != "CUSTOM"
+        ):
+            self._operator("get_name")
+        return transformation.name
 
     def name(self, name: str) -> Self:
         """Names the operator, for plans, logs and metrics.

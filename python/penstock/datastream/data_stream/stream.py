@@ -141,8 +141,8 @@ class DataStream(StreamSettings, Generic[T]):
             raise InvalidProgramError("project() needs at least one field index")
         indexes: tuple[Any, ...] = field_indexes
         for index in indexes:
-            if not isinstance(index, int) or not 0 <= index < len(fields):
-                raise InvalidProgramError(f"project(): {row} has no field {index!r}")
+            if type(index) is not int or not 0 <= index < len(fields):
+                raise WrongArgumentError(f"project(): {row} has no field {index!r}")
         return self._typed_one_input(
             "project",
             "Projection",
