@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust proof soak fuzz conformance lint fmt develop cython bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
+.PHONY: help run test test-python test-rust proof soak fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -59,6 +59,14 @@ develop: $(BIN)/python  ## the incremental loop: Rust by cargo, Cython in place,
 
 cython: $(BIN)/python  ## compile the Cython modules in place
 	$(BIN)/python ci/build_backend.py
+
+record-pyflink: | prerequisites  ## record anew what the real PyFlink answers (Python 3.11, Java, half an hour)
+	test -x build/pyflink/bin/python || python3.11 -m venv build/pyflink
+	build/pyflink/bin/python -m pip install --quiet apache-flink==2.3.0
+	cd tests/pyflink_comparison && PATH=$(CURDIR)/build/pyflink/bin:$$PATH python -m pyflink_oracle.run record
+
+compare-pyflink: $(STAMP)  ## every recorded answer of PyFlink beside penstock's
+	cd tests/pyflink_comparison && $(CURDIR)/$(BIN)/python -W ignore -m pyflink_oracle.run compare --all
 
 bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q

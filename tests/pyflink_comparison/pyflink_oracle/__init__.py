@@ -1,0 +1,1 @@
+"""Small cases whose outcomes were recorded from the real PyFlink."""

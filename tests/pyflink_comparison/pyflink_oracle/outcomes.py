@@ -1,0 +1,111 @@
+"""Outcomes as text: a value with its Python type, or the class of an error.
+
+A text of the real PyFlink's is compared with one of penstock's.  The text of an error starts with
+``!`` and names the class; penstock's names all its base classes, of which one must be it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import re
+from typing import Any
+
+#: Errors that only a gateway to a JVM raises: any error answers them.
+FOREIGN_ERRORS = frozenset({"Py4JJavaError", "Py4JError", "Py4JNetworkError"})
+
+_PLAIN = (bool, int, float, complex, str, bytes, bytearray, decimal.Decimal, datetime.timedelta)
+_MOMENTS = (datetime.datetime, datetime.date, datetime.time)
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+|[a-z_.]*(?=Library\._functions)")
+#: What an object of the API says of itself, in zero-argument methods of these names.
+_GETTER = re.compile(r"(get|is|to)_[a-z_]+$")
+#: The getters of each class, which the recording fixes: penstock has more.
+getters: dict[str, list[str]] = {}
+_LONG_CALLS = re.compile(
+    r"java|_j_|execution_environment|execution_config|config_object|stream_graph"
+)
+
+
+def text_of(value: Any, depth: int = 0) -> str:
+    """The text of a value."""
+    if depth > 20:
+        raise ValueError("a value contains itself")
+    kind = type(value)
+    if value is None or kind in _PLAIN:
+        return repr(value)
+    if kind in _MOMENTS:
+        return f"{kind.__name__}({value.isoformat()})"
+    if kind is tuple:
+        return f"({''.join(text_of(item, depth + 1) + ',' for item in value)})"
+    if kind is list:
+        return f"[{','.join(text_of(item, depth + 1) for item in value)}]"
+    if kind in (set, frozenset):
+        return f"{kind.__name__}{sorted(text_of(item, depth + 1) for item in value)}"
+    if isinstance(value, dict):
+        items = [f"{text_of(k, depth + 1)}:{text_of(v, depth + 1)}" for k, v in value.items()]
+        return "{" + ",".join(sorted(items)) + "}"
+    if isinstance(value, enum.Enum):
+        return f"{kind.__name__}.{value.name}"
+    if hasattr(value, "get_row_kind"):
+        fields = value.__dict__.get("_fields")
+        return f"Row({fields}{[text_of(v, depth + 1) for v in value]}{value.get_row_kind()})"
+    if kind.__name__ == "Instant":
+        return f"Instant({value.seconds},{value.nanos})"
+    if hasattr(value, "from_internal_type"):
+        return f"type {value}"
+    if isinstance(value, type):
+        return f"class {value.__name__}"
+    if kind.__module__.startswith(("pyflink", "penstock")):
+        return f"<{kind.__name__}{said_by(value) if depth < 2 else ''}>"
+    return f"<{kind.__name__}>"
+
+
+def said_by(value: Any) -> str:
+    """What an object of the API says of itself."""
+    kind = type(value).__name__
+    return "".join(
+        f" {name}={outcome_of(getattr(value, name, None), depth=1).split(',')[0]}"
+        for name in getters.setdefault(kind, _getters_of(type(value)))
+    )
+
+
+def _getters_of(kind: type) -> list[str]:
+    if kind.__name__.endswith(("Stream", "Streams", "DataStreamSink")):
+        return [name for name in ("get_type", "get_name") if hasattr(kind, name)]
+    if kind.__name__ in ("StreamExecutionEnvironment", "JavaObject"):
+        return []
+    return [
+        name
+        for name in dir(kind)
+        if _GETTER.match(name) and not _LONG_CALLS.search(name) and callable(getattr(kind, name))
+    ]
+
+
+def outcome_of(action: Any, depth: int = 0) -> str:
+    """The text of what a call returns, or of the error that it raises."""
+    try:
+        return _ADDRESS.sub("", text_of(action(), depth))
+    except Exception as error:
+        return error_text(error)
+
+
+def error_text(error: BaseException) -> str:
+    """The text of an error: its classes, the most special first."""
+    if type(error).__name__ in FOREIGN_ERRORS:
+        return "!" + type(error).__name__
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return "!" + ",".join(names[: names.index("Exception") + 1] if "Exception" in names else names)
+
+
+def agree(recorded: str, found: str) -> bool:
+    """Whether an outcome is the recorded one: errors agree by class."""
+    if recorded.startswith("!LostElements"):
+        # The job failed, and PyFlink's iterator ended as if it had not.
+        return found.startswith("!")
+    if recorded.startswith("!"):
+        expected = recorded[1:].split(",")[0]
+        return found.startswith("!") and (
+            expected in FOREIGN_ERRORS or expected in found[1:].split(",")
+        )
+    return recorded == found

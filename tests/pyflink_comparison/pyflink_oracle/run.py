@@ -1,0 +1,162 @@
+"""Runs cases under PyFlink, which records, or under penstock, which compares.
+
+python -m pyflink_oracle.run record [calls|values]
+python -m pyflink_oracle.run compare [calls|values] [--all] [--accept]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import zlib
+
+from pyflink_oracle import coders, outcomes, recording, values
+from pyflink_oracle.calls import call_cases
+from pyflink_oracle.library import Library
+
+#: Of the cases that cost a job each, so many are left out but one.
+SAMPLE = 16
+
+#: Where nothing is written between two functions, or PyFlink's coders have no say.
+_WITHOUT_CODER = ("source", "source_in_function", "map_chained")
+
+_KINDS = {
+    (False, True): "refused, where PyFlink answers or notices later",
+    (True, False): "answered, where PyFlink refuses",
+    (True, True): "refused by another class of error",
+    (False, False): "answered otherwise",
+}
+
+
+def run_calls(library: Library, cases: list[str]) -> dict[str, str]:
+    """The outcome of each expression; those that do not end have none."""
+    found = {}
+    for case in cases:
+        names = library.names()
+        code = compile(case, case, "eval")
+        signal.alarm(10)
+        try:
+            found[case] = outcomes.outcome_of(lambda code=code, names=names: eval(code, names))
+        except values.TooLongError:
+            print("too long:", case, file=sys.stderr)
+        finally:
+            signal.alarm(0)
+    return found
+
+
+def record_calls(library: Library) -> None:
+    """Records all calls."""
+    found = run_calls(library, list(call_cases(library)))
+    content = {"getters": outcomes.getters, **recording.by_outcome(found)}
+    recording.save("calls.json", content)
+
+
+def record_values(library: Library) -> None:
+    """Records all values, position by position."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for position, kind, value in values.value_cases():
+        groups.setdefault((position, kind), []).append(value)
+    found: dict[str, str] = {}
+    for (position, kind), given in groups.items():
+        outcome = _recorded(library, position, kind, given)
+        found.update({f"{position} | {kind} | {value}": text for value, text in outcome.items()})
+        recording.save("values.json", recording.by_outcome(found))
+
+
+def _recorded(library: Library, position: str, kind: str, given: list[str]) -> dict[str, str]:
+    if outcomes.outcome_of(lambda: eval(kind, library.names())).startswith("!"):
+        return {}
+    if position in _WITHOUT_CODER:
+        return values.run_values(library, position, kind, given, set())
+    given = coders.without_short_ones(kind, given)
+    bad = coders.refused(library, kind, given)
+    good = [value for value in given if value not in bad]
+    answered = values.run_values(library, position, kind, good, set())
+    return {value: answered.get(value, "!Py4JJavaError") for value in given}
+
+
+def compare_calls() -> tuple[dict[str, str], dict[str, str]]:
+    """The recorded outcomes and penstock's."""
+    content = recording.load("calls.json")
+    outcomes.getters.update(content.pop("getters"))
+    recorded = recording.by_case(content)
+    return recorded, run_calls(Library("penstock"), list(recorded))
+
+
+def compare_values(everything: bool) -> tuple[dict[str, str], dict[str, str]]:
+    """The recorded outcomes and penstock's; of the refused ones a sample."""
+    library = Library("penstock")
+    recorded = recording.by_case(recording.load("values.json"))
+    if not everything:
+        recorded = {
+            case: outcome
+            for case, outcome in recorded.items()
+            if not outcome.startswith("!") or zlib.crc32(case.encode()) % SAMPLE == 0
+        }
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    for case, outcome in recorded.items():
+        position, kind, value = case.split(" | ")
+        groups.setdefault((position, kind), {})[value] = outcome
+    found = {}
+    for (position, kind), given in groups.items():
+        suspects = {value for value, outcome in given.items() if outcome.startswith("!")}
+        answers = values.run_values(library, position, kind, list(given), suspects)
+        found.update({f"{position} | {kind} | {value}": text for value, text in answers.items()})
+    return recorded, found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("action", choices=["record", "compare"])
+    parser.add_argument("cases", nargs="?", choices=["calls", "values"])
+    parser.add_argument("--all", action="store_true", help="values without sampling")
+    parser.add_argument("--accept", action="store_true", help="write the differences down as known")
+    args = parser.parse_args()
+    signal.signal(signal.SIGALRM, values.give_up)
+    wanted = ("calls", "values") if args.cases is None else (args.cases,)
+    if args.action == "record":
+        library = Library("pyflink")
+        library.share_python_workers()
+        for name in wanted:
+            {"calls": record_calls, "values": record_values}[name](library)
+        return 0
+    os.environ["PENSTOCK_CONFIGURATION"] = json.dumps({"execution.target": "in-process"})
+    failed = False
+    for name in wanted:
+        recorded, found = compare_calls() if name == "calls" else compare_values(args.all)
+        failed |= report(name, recorded, found, accept=args.accept)
+    return int(failed)
+
+
+def report(
+    name: str, recorded: dict[str, str], found: dict[str, str], *, accept: bool = False
+) -> bool:
+    """Prints what is not known yet, or no longer true; whether there is any."""
+    differing = {
+        case: outcome
+        for case, outcome in recorded.items()
+        if case in found and not outcomes.agree(outcome, found[case])
+    }
+    known_file = f"{name}_known_differences.json"
+    if accept:
+        kinds: dict[str, list[str]] = {}
+        for case, outcome in differing.items():
+            kind = _KINDS[outcome.startswith("!"), found[case].startswith("!")]
+            kinds.setdefault(kind, []).append(case)
+        recording.save(known_file, kinds)
+    known = recording.by_case(recording.load(known_file))
+    new = [case for case in differing if case not in known]
+    gone = [case for case in known if case in found and case not in differing]
+    for case in new:
+        print(f"{case}\n    pyflink:  {recorded[case][:300]}\n    penstock: {found[case][:300]}")
+    for case in gone:
+        print(f"{case}\n    agrees now: take it out of {known_file}")
+    print(f"{len(found)} {name}, {len(differing)} differ, {len(new)} of them unknown")
+    return bool(new or gone)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
