@@ -1,7 +1,8 @@
 """A peer in a process of its own, to be stopped and killed: writes or reads without end.
 
-Usage: ``peer_process.py RUNTIME SAME_HOST produce`` or ``… consume HOST PORT``.  It prints a line
-of JSON when it is under way: its address, or that each channel has delivered.
+Usage: ``peer_process.py RUNTIME SAME_HOST produce``, ``… offer CHANNELS`` (without writing) or
+``… consume HOST PORT``.  It prints a line of JSON when it is under way: its address, or that each
+channel has delivered.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ def produce(plane: Plane) -> None:
     print(json.dumps(environment.address), flush=True)
     while True:
         writing.write(*(bytes([channel]) * VALUE_BYTES for channel in range(CHANNELS)))
+
+
+def offer(plane: Plane, channels: int) -> None:
+    environment = plane.environment()
+    _partition = environment.create_result_partition(partition_id(), channels)
+    print(json.dumps(environment.address), flush=True)
+    sys.stdin.read()
 
 
 def consume(plane: Plane, address: tuple[str, int]) -> None:
@@ -46,6 +54,8 @@ def main(arguments: list[str]) -> None:
     plane.same_host_path = arguments[1] == "same-host"
     if arguments[2] == "produce":
         produce(plane)
+    elif arguments[2] == "offer":
+        offer(plane, int(arguments[3]))
     else:
         consume(plane, (arguments[3], int(arguments[4])))
 

@@ -10,11 +10,12 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from penstock.errors import CancelTaskError, PartitionConnectionError
+from penstock.network.pure import wire
 
 from contract.peer_process import CHANNELS, VALUE_BYTES
 from contract.plane import (
@@ -24,6 +25,7 @@ from contract.plane import (
     eventually,
     partition_id,
 )
+from contract.raw_peer import RECEIVER, RawConsumer
 
 SCRIPT = Path(__file__).with_name("peer_process.py")
 pytestmark = pytest.mark.usefixtures("no_memory_stays")
@@ -44,6 +46,7 @@ def peer(runtime, link, *arguments):
     command = [sys.executable, str(SCRIPT), runtime, link, *arguments]
     with subprocess.Popen(
         command,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": path, "PENSTOCK_RUNTIME": runtime},
@@ -151,3 +154,24 @@ def test_silent_consumer(plane, other_plane, link):
             writer.result()
         process.kill()
         assert_all_returned(producer)
+
+
+def test_many_consumers_at_once(plane, link):
+    """A producer hears all of its consumers when more have something to say than it hears at once.
+
+    It is stopped meanwhile, so that it finds all of that together.
+    """
+    consumers = 100
+    with ExitStack() as stack:
+        offered = peer(plane.kind, link, "offer", str(consumers))
+        process, said = stack.enter_context(offered)
+        address = tuple(json.loads(said.readline()))
+        peers = [stack.enter_context(RawConsumer(address)) for _ in range(consumers)]
+        for number, consumer in enumerate(peers):
+            consumer.request(partition_id(), subpartition=number)
+        for signal_number in (signal.SIGSTOP, signal.SIGCONT):
+            process.send_signal(signal_number)
+            for consumer in peers:
+                consumer.send(wire.AddCredit(1, RECEIVER))
+        RawConsumer(address).socket.close()
+        process.communicate(b"")

@@ -83,19 +83,25 @@ impl Backstop {
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.set.wait(&mut ready, Some(Duration::ZERO));
-            let more = ready.len() == MAX_READY;
+            let full = ready.len() == MAX_READY;
+            // Those that get a turn are reported until they have had it, behind all others: when
+            // none is new, none is left.
+            let mut new = false;
             for token in ready.drain(..) {
                 let Some(connection) = connections.get(&token) else {
                     continue;
                 };
                 let mut connection = connection.lock();
                 match &connection.side {
-                    Side::Client(channels) if !channels.is_empty() => self.watch(&mut connection),
-                    _ => give_turn(&mut connection, scheduled),
+                    Side::Client(channels) if !channels.is_empty() => {
+                        self.watch(&mut connection);
+                        new = true;
+                    }
+                    _ => new |= give_turn(&mut connection, scheduled),
                 }
             }
             self.ready = ready;
-            if !more {
+            if !(full && new) {
                 return;
             }
         }
@@ -119,7 +125,9 @@ impl Backstop {
     /// Has what comes for a channel that is gone taken at once: its reader will not come.
     pub(super) fn on_left(connection: &mut Connection, scheduled: &mut VecDeque<usize>) {
         match connection.lookout {
-            Lookout::Poll => schedule(scheduled, connection),
+            Lookout::Poll => {
+                schedule(scheduled, connection);
+            }
             lookout => {
                 if matches!(lookout, Lookout::Ticks { .. }) {
                     connection.lookout = Lookout::Turn;
@@ -231,9 +239,10 @@ impl Backstop {
     }
 }
 
-/// Has the I/O thread read all there is, and see whether that was the end.
-fn give_turn(connection: &mut Connection, scheduled: &mut VecDeque<usize>) {
+/// Has the I/O thread read all there is, and see whether that was the end; false when it was about
+/// to anyway.
+fn give_turn(connection: &mut Connection, scheduled: &mut VecDeque<usize>) -> bool {
     connection.readable = true;
     connection.ending = true;
-    schedule(scheduled, connection);
+    schedule(scheduled, connection)
 }

@@ -417,9 +417,11 @@ impl IoThread {
     }
 }
 
-/// Puts a connection in the list of those that deserve a turn, if it is not there.
-pub(super) fn schedule(scheduled: &mut VecDeque<usize>, connection: &mut Connection) {
-    if !std::mem::replace(&mut connection.scheduled, true) {
+/// Puts a connection in the list of those that deserve a turn; false if it was there.
+pub(super) fn schedule(scheduled: &mut VecDeque<usize>, connection: &mut Connection) -> bool {
+    let new = !std::mem::replace(&mut connection.scheduled, true);
+    if new {
         scheduled.push_back(connection.token);
     }
+    new
 }
