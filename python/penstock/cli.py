@@ -15,9 +15,12 @@ from pathlib import Path
 import click
 
 from penstock import __version__
+from penstock.common.configuration import Configuration
 from penstock.common.options.check import check_options
+from penstock.common.options.cluster import TARGET
 from penstock.common.options.pipeline import PARALLELISM
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
+from penstock.datastream.process_configuration import options_of_variable
 from penstock.errors import ConfigurationError
 
 
@@ -40,9 +43,10 @@ def _parse_option(text: str) -> tuple[str, str]:
 @click.option(
     "--target",
     type=click.Choice(["spark", "local", "in-process"]),
-    default="spark",
-    show_default=True,
-    help="Where the TaskExecutors run.",
+    help=(
+        f"Where the TaskExecutors run; else what {TARGET.key} or {TARGET_VARIABLE} says, else "
+        "spark."
+    ),
 )
 @click.option("--master", metavar="URL", help="Spark master; else Spark's configuration, local[*].")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
@@ -52,7 +56,7 @@ def _parse_option(text: str) -> tuple[str, str]:
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
-    target: str,
+    target: str | None,
     master: str | None,
     parallelism: int | None,
     options: tuple[str, ...],
@@ -64,18 +68,24 @@ def run(
     """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM."""
     if not module and not Path(program).is_file():
         raise click.BadParameter(f"there is no file {program!r}", param_hint="PROGRAM")
-    if master is not None and target != "spark":
-        raise click.UsageError(f"--master is for --target spark; the target is {target}")
-    configuration = dict(_parse_option(option) for option in options)
+    given = dict(_parse_option(option) for option in options)
+    if target is not None and given.setdefault(TARGET.key, target) != target:
+        raise click.UsageError(f"--target {target} and -D {TARGET.key}={given[TARGET.key]}")
+    try:
+        configuration = {**options_of_variable(), **given}
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+    chosen = configuration.get(TARGET.key) or os.environ.setdefault(TARGET_VARIABLE, "spark")
+    if master is not None and chosen != "spark":
+        raise click.UsageError(f"--master is for target spark; the target is {chosen}")
     if parallelism is not None:
         configuration[PARALLELISM.key] = str(parallelism)
     if master is not None:
         configuration["spark.master"] = master
     try:
-        check_options(configuration)
+        check_options(Configuration.from_dict(configuration).to_dict())
     except ConfigurationError as error:
-        raise click.UsageError(f"-D {error}") from None
-    os.environ[TARGET_VARIABLE] = target
+        raise click.UsageError(str(error)) from None
     os.environ[CONFIGURATION_VARIABLE] = json.dumps(configuration)
     if as_pyflink:
         from penstock.pyflink_alias import install

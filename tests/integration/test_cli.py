@@ -59,7 +59,9 @@ def test_an_unmodified_pyflink_program_runs(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["-D", "no-equals-sign"], "not of the form key=value"),
-        (["--target", "local", "--master", "local[2]"], "--master is for --target spark"),
+        (["--target", "local", "--master", "local[2]"], "--master is for target spark"),
+        (["-D", "execution.target=local", "--master", "local[2]"], "--master is for target spark"),
+        (["--target", "spark", "-D", "execution.target=local"], "--target spark and -D execution"),
         (["--target", "elsewhere"], "elsewhere"),
         (["-p", "0"], "0"),
     ],
@@ -86,3 +88,35 @@ def test_a_wrong_option_is_named_before_the_program_runs(
     assert outcome.code == 2
     assert message in outcome.err
     assert "Traceback" not in outcome.err
+
+
+def test_options_are_added_to_those_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the command line win; the others stay."""
+    monkeypatch.setenv(
+        "PENSTOCK_CONFIGURATION",
+        '{"pipeline.max-parallelism": 7, "parallelism.default": 3, "execution.target": "spark"}',
+    )
+    outcome = penstock_run(
+        tmp_path,
+        """
+        from penstock.datastream import StreamExecutionEnvironment
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        target = env.get_configuration().get_string("execution.target", None)
+        print(env.get_max_parallelism(), env.get_parallelism(), target)
+        """,
+        *("--target", "local", "-p", "2"),
+    )
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "7 2 local\n"
+
+
+def test_a_malformed_process_configuration_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_CONFIGURATION", "[]")
+    outcome = penstock_run(tmp_path, "raise SystemExit('not reached')")
+    assert outcome.code == 2
+    assert "PENSTOCK_CONFIGURATION must be a JSON object" in outcome.err

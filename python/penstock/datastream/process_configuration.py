@@ -39,7 +39,7 @@ def process_configuration() -> Configuration:
         for key in _OF_FLINKS_OWN_PROCESSES:
             values.pop(key, None)
     values |= _from_folder(FOLDER_VARIABLE)
-    values |= _from_variable()
+    values |= options_of_variable()
     return Configuration.from_dict(values)
 
 
@@ -55,7 +55,12 @@ def _from_folder(variable: str) -> dict[str, str]:
     return read_configuration_file(path)
 
 
-def _from_variable() -> dict[str, Any]:
+def options_of_variable() -> dict[str, Any]:
+    """The options in PENSTOCK_CONFIGURATION.
+
+    Raises:
+        ConfigurationError: It is no JSON object of plain values.
+    """
     text = os.environ.get(CONFIGURATION_VARIABLE)
     if not text:
         return {}
