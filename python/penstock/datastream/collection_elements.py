@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.collection_conversion import Misfit, conversion_to
+from penstock.datastream.data_frames import elements_of
 from penstock.errors import InvalidProgramError, SerializationError
-from penstock.user_location import user_location
+from penstock.user_location import user_location, without_own_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +41,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
     """
     from penstock.network.codec import codec_for
 
+    collection = elements_of(collection, declared)
     if not hasattr(collection, "__iter__"):
         raise InvalidProgramError(f"from_collection takes a list of elements, got {collection!r}")
     values = list(collection)
@@ -60,7 +62,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
         raise SerializationError(
             f"from_collection: element {len(elements)}: {error}; mend it or the type\n"
             f"  at {user_location()}"
-        ) from error
+        ) from without_own_frames(error)
     return elements
 
 

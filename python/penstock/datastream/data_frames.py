@@ -1,0 +1,113 @@
+"""Tables of other libraries as the rows that `from_collection` takes.
+
+Nothing is imported here: who has such a table has its library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
+from penstock.common.types import Row
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+#: What has no elements yet, and how it gets them.
+_NOT_HERE: Final = {
+    ("polars", "LazyFrame"): "call collect() on it",
+    ("pyspark", "DataFrame"): "call collect() on it, or toPandas()",
+    ("dask", "DataFrame"): "call compute() on it",
+}
+
+
+def elements_of(collection: Any, declared: TypeInformation | None) -> Any:
+    """The elements of a collection: of a table its rows, of anything else what it is.
+
+    A row is a `Row` with the names of the columns, or a tuple if TUPLE is declared.  Tables are the
+    DataFrame of pandas (without its index) and of Polars, the Table and RecordBatch of Arrow, and
+    the rows that a DataFrame of Spark gives by ``collect()``.
+
+    Raises:
+        InvalidProgramError: The table is not in this process, or its columns have no names of
+            their own.
+    """
+    kinds = _kinds(collection)
+    for kind, instead in _NOT_HERE.items():
+        if kind in kinds:
+            raise InvalidProgramError(
+                f"from_collection: the rows of a {kind[0]} {kind[1]} are not here: {instead}"
+            )
+    if ("pandas", "DataFrame") in kinds:
+        columns = [_plain(collection.iloc[:, i]) for i in range(len(collection.columns))]
+        return _rows(map(str, collection.columns), zip(*columns, strict=True), declared)
+    if ("pandas", "Series") in kinds:
+        return _plain(collection)
+    if ("polars", "DataFrame") in kinds:
+        return _rows(collection.columns, collection.iter_rows(), declared)
+    if ("pyarrow", "Table") in kinds or ("pyarrow", "RecordBatch") in kinds:
+        columns = [column.to_pylist() for column in collection.columns]
+        return _rows(collection.schema.names, zip(*columns, strict=True), declared)
+    if ("pyarrow", "Array") in kinds or ("pyarrow", "ChunkedArray") in kinds:
+        return collection.to_pylist()
+    if isinstance(collection, Sequence) and len(collection) > 0 and _is_sparks(collection[0]):
+        return [_own_row(row, declared) for row in collection]
+    return collection
+
+
+def _kinds(value: Any) -> set[tuple[str, str]]:
+    """The classes of a value, by the package and the name."""
+    return {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(value).__mro__}
+
+
+def _rows(
+    names: Iterable[str], rows: Iterable[Iterable[Any]], declared: TypeInformation | None
+) -> Iterator[Any]:
+    fields = list(names)
+    if len(set(fields)) < len(fields):
+        raise InvalidProgramError(f"from_collection: columns share a name: {', '.join(fields)}")
+    return (_row(fields, values, declared) for values in rows)
+
+
+def _row(names: list[str], values: Iterable[Any], declared: TypeInformation | None) -> Any:
+    if isinstance(declared, TupleTypeInfo) and not isinstance(declared, RowTypeInfo):
+        return tuple(values)
+    row = Row(*values)
+    row.set_field_names(names)
+    return row
+
+
+def _plain(column: Any) -> list[Any]:
+    """The values of a pandas column as Python's own; what is missing is None, NaN stays one."""
+    pandas = sys.modules["pandas"]
+
+    def plain(value: Any) -> Any:
+        if value is pandas.NaT or value is pandas.NA:
+            return None
+        if isinstance(value, pandas.Timestamp):
+            return value.to_pydatetime(warn=False)
+        if isinstance(value, pandas.Timedelta):
+            return value.to_pytimedelta()
+        return value
+
+    values = [plain(value) for value in column.tolist()]
+    if column.dtype.kind == "f":
+        return values
+    return [
+        None if missing else value
+        for value, missing in zip(values, column.isna().tolist(), strict=True)
+    ]
+
+
+def _is_sparks(row: Any) -> bool:
+    return isinstance(row, tuple) and ("pyspark", "Row") in _kinds(row)
+
+
+def _own_row(row: Any, declared: TypeInformation | None) -> Any:
+    """A row of Spark's, rows in it included."""
+    values = [_own_row(value, None) if _is_sparks(value) else value for value in row]
+    names = getattr(row, "__fields__", None)
+    return tuple(values) if names is None else _row(list(names), values, declared)
