@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from itertools import chain
 from operator import length_hint
 from pathlib import Path
@@ -38,11 +39,13 @@ class FileSplit(NamedTuple):
 def find_files(paths: Iterable[str], *, must_exist: bool = True) -> list[tuple[str, int]]:
     """The files below several paths, with their sizes in bytes, in an order that all agree on.
 
-    Folders are searched recursively.  Names that start with a dot or an underscore are left out,
-    except where the user named them.
+    Folders are searched recursively.  A path that does not exist may be a pattern: ``*`` and ``?``
+    stand for any characters of a name or one of them, ``[ab]`` for one of several, ``**`` for any
+    folders.  Names that start with a dot or an underscore are left out, except where the user
+    named them.
 
     Raises:
-        FileNotFoundError: A path does not exist.
+        FileNotFoundError: A path does not exist, or a pattern fits nothing.
     """
     found: list[tuple[str, int]] = []
     for name in paths:
@@ -51,10 +54,29 @@ def find_files(paths: Iterable[str], *, must_exist: bool = True) -> list[tuple[s
             found.append((name, path.stat().st_size))
         elif path.is_dir():
             found.extend(_files_below(path))
+        elif matching := _matching(name):
+            found.extend(find_files(matching))
         elif must_exist:
-            msg = f"the file source cannot read {name!r}: no such file or folder"
+            what = "no file or folder fits" if glob.has_magic(name) else "no such file or folder"
+            msg = f"the file source cannot read {name!r}: {what}"
             raise FileNotFoundError(msg)
     return found
+
+
+def _matching(pattern: str) -> list[str]:
+    """The files and folders that a pattern fits, none of them below another one."""
+    if not glob.has_magic(pattern):
+        return []
+    wants_hidden = Path(pattern).name.startswith("_")
+    found = [
+        path
+        for path in sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (Path.glob gives hidden names)
+        if wants_hidden or not Path(path).name.startswith("_")
+    ]
+    folders = {path.rstrip("/") for path in found if Path(path).is_dir()}
+    return [
+        path for path in found if not any(str(above) in folders for above in Path(path).parents)
+    ]
 
 
 def _files_below(folder: Path) -> Iterator[tuple[str, int]]:
