@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import FrameType
+
+#: Where penstock's frames are: those of compiled modules have the paths of their sources.
+OWN_FILES = (str(Path(__file__).parent) + os.sep, "native/penstock/", "python/penstock/")
 
 #: Code without a file that a reader could open.
 _NO_FILE = ("<string>", "<frozen")
@@ -27,6 +32,26 @@ def user_location() -> str | None:
             return f"{file}:{line}" + (f": {text}" if text else "")
         frame = frame.f_back
     return None
+
+
+def without_own_frames(error: BaseException) -> BaseException:
+    """The exception, without what penstock itself adds to its traceback and to its causes'.
+
+    A value that nests deeply has two frames for each level.
+    """
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        one = pending.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        trace = one.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN_FILES):
+            trace = trace.tb_next
+        one.__traceback__ = trace
+        pending += [one.__cause__, one.__context__]
+    return error
 
 
 def _is_users(frame: FrameType) -> bool:

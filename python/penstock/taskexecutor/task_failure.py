@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import traceback
 from typing import TYPE_CHECKING
 
-import penstock
 from penstock.rpc.messages import TaskFailure
 from penstock.taskexecutor.standard_input import NO_DEBUGGER
+from penstock.user_location import OWN_FILES
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -24,7 +23,11 @@ OPERATOR_ATTRIBUTE = "__penstock_operator__"
 LOCATION_ATTRIBUTE = "__penstock_location__"
 """Set beside it: the line of the user's program that made the operator, or None."""
 
-_PACKAGE_DIRECTORY = penstock.__path__[0] + os.sep
+MAX_OUTER_FRAMES = 5
+MAX_INNER_FRAMES = 15
+"""Of one stack; a value that nests, or a function that calls itself, has hundreds."""
+
+MAX_CHAINED_EXCEPTIONS = 10
 
 
 def describe_failure(error: BaseException, task_name: str, subtask: int) -> TaskFailure:
@@ -45,21 +48,41 @@ def describe_failure(error: BaseException, task_name: str, subtask: int) -> Task
 
 
 def user_traceback(error: BaseException) -> str:
-    """Formats a traceback with the frames of user code only.
+    """Formats a traceback with the frames of user code only, the first and the last of many.
 
     All frames are kept when the error never left penstock itself: then they are what is needed.
     """
     described = traceback.TracebackException.from_exception(error)
+    _cut_chain(described)
     pending: list[traceback.TracebackException | None] = [described]
     while pending:
         one = pending.pop()
         if one is None:
             continue
-        own = [frame for frame in one.stack if not frame.filename.startswith(_PACKAGE_DIRECTORY)]
-        if own:
-            one.stack = traceback.StackSummary.from_list(own)
+        own = [frame for frame in one.stack if not frame.filename.startswith(OWN_FILES)]
+        one.stack = _shortened(own or list(one.stack))
         pending += [one.__cause__, one.__context__]
     return "".join(described.format())
+
+
+def _cut_chain(described: traceback.TracebackException) -> None:
+    """Leaves out the middle of a long chain of causes: the first exceptions and the last one."""
+    chain = [described]
+    while (above := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(above)
+    if len(chain) > MAX_CHAINED_EXCEPTIONS:
+        last_kept = chain[MAX_CHAINED_EXCEPTIONS - 2]
+        last_kept.__cause__, last_kept.__context__ = chain[-1], None
+
+
+def _shortened(frames: list[traceback.FrameSummary]) -> traceback.StackSummary:
+    left_out = len(frames) - MAX_OUTER_FRAMES - MAX_INNER_FRAMES
+    if left_out > 0:
+        gap = traceback.FrameSummary(
+            f"<{left_out} frames are left out here>", 0, "...", lookup_line=False, line=""
+        )
+        frames = [*frames[:MAX_OUTER_FRAMES], gap, *frames[-MAX_INNER_FRAMES:]]
+    return traceback.StackSummary.from_list(frames)
 
 
 def _message(error: BaseException) -> str:
