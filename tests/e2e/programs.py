@@ -2,6 +2,7 @@
 
 import base64
 import collections
+import logging
 import os
 import signal
 import sys
@@ -94,6 +95,18 @@ def raises(env, _):
         env.execute()
     except ZeroDivisionError as error:
         print("caught", error, *error.__notes__, error.__cause__)
+
+
+def exits(env, _):
+    """User code logs and calls sys.exit()."""
+
+    def leave(number):
+        logging.getLogger("leaving").info("on my way out")
+        sys.exit(0)
+
+    env.configure_option("logging.level", "INFO").set_parallelism(1)
+    env.from_collection([1], Types.LONG()).map(leave).name("leaver").print()
+    env.execute()
 
 
 def loses_a_worker(env, folder):

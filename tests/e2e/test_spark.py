@@ -4,7 +4,6 @@ import collections
 import os
 import re
 import signal
-import sys
 import venv
 from pathlib import Path
 
@@ -61,9 +60,14 @@ def test_results_come_back_and_spark_serves_several_jobs() -> None:
     assert outcome.out.splitlines() == ["[1, 4, 9]"] * 2
 
 
-def test_active_session_is_used_and_left_as_it_is() -> None:
+def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
+    """Where nobody names an interpreter it is this one, not the first of the path."""
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
     arguments = [PROGRAMS, "finds_the_session", "unused", ""]
-    outcome = run_program(arguments, PYSPARK_PYTHON=sys.executable)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    outcome = run_program(arguments, PATH=path)
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["True", "3"]
     assert "Spark runs already, without effect: spark.task.cpus\n" in outcome.err
@@ -85,6 +89,16 @@ def test_user_exception_reaches_the_caller() -> None:
     assert "caught integer division or modulo by zero" in outcome.out
     assert "divide" in outcome.out
     assert "1 // (number - 2)" in outcome.out
+
+
+def test_user_code_that_exits_and_what_it_logged() -> None:
+    """sys.exit() fails the job, and Spark's own log does not hide what user code said."""
+    outcome = program("exits", "local[2]")
+    assert outcome.code == 1
+    assert "JobExecutionError: user code raised SystemExit: 0" in outcome.err
+    assert "leaver (1/1): on my way out" in outcome.err
+    assert "NativeCodeLoader" not in outcome.err
+    assert "default log4j profile" not in outcome.err
 
 
 def test_too_few_slots_names_asked_and_given() -> None:

@@ -25,6 +25,10 @@ _EMBEDDED_DEFAULTS = {
 # parallel collector, and leaves the cores to the workers.
 _LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
+# What Spark logs when it starts on one machine means nothing to the job: its warnings are of the
+# machine's name and of Hadoop's native library.
+_QUIET_LOG = Path(__file__).with_name("log4j2.properties")
+
 
 def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", bool]:
     """The process's Spark context, or a new one from the configuration.
@@ -49,6 +53,7 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
     active = SparkContext._active_spark_context
     if active is not None:
         _warn_of_late_options(active, configuration)
+        _choose_interpreter(active)
         return active, False
     # The executors' Python must be this one: the job's code is pickled by it.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -61,13 +66,32 @@ def spark_context(configuration: Mapping[str, str]) -> tuple["SparkContext", boo
             conf.set(key, value)
     conf.setIfMissing("spark.master", "local[*]")
     if is_local(conf.get("spark.master")):
-        conf.setIfMissing("spark.driver.extraJavaOptions", _LOCAL_JVM_OPTIONS)
+        conf.setIfMissing("spark.driver.extraJavaOptions", _local_jvm_options())
         conf.setIfMissing("spark.python.daemon.module", "penstock.spark.python_daemon")
     folder = _set_local_folder(conf)
     context = SparkContext.getOrCreate(conf)
     if folder is not None:
         _remove_with_its_jvm(folder, context)
     return context, True
+
+
+def _local_jvm_options() -> str:
+    """The options of a JVM in local mode; it logs less, unless Spark's log is set up."""
+    homes = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME", "") + "/conf"]
+    if any(home and Path(home, "log4j2.properties").is_file() for home in homes):
+        return _LOCAL_JVM_OPTIONS
+    return f"{_LOCAL_JVM_OPTIONS} -Dlog4j2.configurationFile={_QUIET_LOG.as_uri()}"
+
+
+def _choose_interpreter(context: "SparkContext") -> None:
+    """Has a Spark on this machine run this interpreter, unless the program has named another.
+
+    By itself it runs the first ``python3`` of the path, which outside of an activated virtual
+    environment is another one, without penstock.
+    """
+    named = "PYSPARK_PYTHON" in os.environ or context.getConf().contains("spark.pyspark.python")
+    if not named and is_local(context.getConf().get("spark.master")):
+        context.pythonExec = sys.executable
 
 
 def _set_local_folder(conf: "SparkConf") -> Path | None:
