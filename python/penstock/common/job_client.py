@@ -23,6 +23,7 @@ class JobHandle(Protocol):
     """What an execution target gives for a job that it took."""
 
     job_id: bytes
+    job_name: str
 
     def status(self) -> Any:
         """The job's state; its name is that of a JobStatus."""
@@ -68,6 +69,10 @@ class JobClient:
     def __init__(self, handle: JobHandle) -> None:
         """Wraps the execution target's handle."""
         self._handle = handle
+
+    def __repr__(self) -> str:
+        status = self._handle.status().name
+        return f"<JobClient of job {self._handle.job_name!r} ({self.get_job_id()}): {status}>"
 
     @property
     def handle(self) -> JobHandle:

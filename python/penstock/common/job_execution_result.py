@@ -45,6 +45,9 @@ class JobExecutionResult:
         """The results of all accumulators."""
         return dict(self._accumulators)
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         lines = [
             "Program execution finished",

@@ -21,6 +21,7 @@ from penstock.datastream.file_path import normalized_path
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.functions.source_sink import ParallelSourceFunction, SourceFunction
 from penstock.datastream.job_building import JobBuilder
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.process_configuration import process_configuration
 from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
@@ -52,7 +53,7 @@ _default_local_parallelism: int | None = None
 
 
 @checks_arguments
-class StreamExecutionEnvironment:
+class StreamExecutionEnvironment(MissingMethods):
     """Where a program begins: sources, settings, and the execution of what was built."""
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -343,7 +344,7 @@ class StreamExecutionEnvironment:
 
         Args:
             collection: The elements; they are encoded here, so a value that does not fit its
-                type fails in this call.
+                type fails in this call.  Of a table of pandas, Polars or Arrow the rows.
             type_info: The type of the elements; any Python value when None.
 
         Raises:
@@ -507,7 +508,12 @@ class StreamExecutionEnvironment:
         )
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream[str]:
-        """The lines of a file or of all files in a folder (gone from PyFlink 2, kept here)."""
+        """The lines of a file or of all files in a folder (gone from PyFlink 2, kept here).
+
+        Args:
+            file_path: Also a pattern, as ``/logs/**/*.txt``.
+            charset_name: How the files are encoded.
+        """
         from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 
         text = StreamFormat.text_line_format(charset_name)
@@ -549,6 +555,9 @@ class StreamExecutionEnvironment:
     def explain(self) -> str:
         """What was built since the last execution, as text for people (beyond PyFlink)."""
         return self._job.explanation(self.get_parallelism(), self.get_buffer_timeout())
+
+    def __repr__(self) -> str:
+        return f"<StreamExecutionEnvironment of parallelism {self.get_parallelism()}>"
 
     def _repr_svg_(self) -> str | None:
         """What a notebook shows: a picture of what was built since the last execution."""

@@ -12,6 +12,7 @@ from penstock.datastream.functions import (
     KeyedBroadcastProcessFunction,
 )
 from penstock.datastream.functions.function import check_function
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import (
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.datastream.state import MapStateDescriptor
 
 
-class BroadcastStream:
+class BroadcastStream(MissingMethods):
     """A stream of which every subtask gets every element, with the states it fills."""
 
     def __init__(
@@ -35,8 +36,11 @@ class BroadcastStream:
         self.input_stream = input_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
 
+    def __repr__(self) -> str:
+        return f"<BroadcastStream of {self.input_stream!r}>"
 
-class BroadcastConnectedStream:
+
+class BroadcastConnectedStream(MissingMethods):
     """A stream beside a broadcast one."""
 
     def __init__(
@@ -49,6 +53,10 @@ class BroadcastConnectedStream:
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
+
+    def __repr__(self) -> str:
+        parts = f"{self.non_broadcast_stream!r} and {self.broadcast_stream!r}"
+        return f"<BroadcastConnectedStream of {parts}>"
 
     def process(
         self,

@@ -35,6 +35,9 @@ class CloseableIterator(Generic[T]):
         self._ended = False
         self._closed = False
 
+    def __repr__(self) -> str:
+        return f"<CloseableIterator of the results of job {self._client.handle.job_name!r}>"
+
     def __enter__(self) -> CloseableIterator[T]:
         return self
 

@@ -14,6 +14,7 @@ from penstock.datastream.functions import (
     KeySelector,
 )
 from penstock.datastream.functions.function import check_function
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
@@ -25,8 +26,11 @@ if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-class ConnectedStreams:
+class ConnectedStreams(MissingMethods):
     """Two streams of any types, with or without keys."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.stream1!r} and {self.stream2!r}>"
 
     def __init__(self, stream1: DataStream[Any], stream2: DataStream[Any]) -> None:
         """Connects two streams; use `DataStream.connect`."""

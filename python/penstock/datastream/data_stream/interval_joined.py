@@ -9,6 +9,7 @@ from penstock.datastream.data_stream.connected import add_two_input, common_key_
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions import ProcessJoinFunction
 from penstock.datastream.functions.function import check_function
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
 
 
-class IntervalJoin:
+class IntervalJoin(MissingMethods):
     """Two keyed streams; say the interval with `between`."""
 
     def __init__(self, left: KeyedStream[Any], right: KeyedStream[Any]) -> None:
@@ -42,7 +43,7 @@ class IntervalJoin:
         )
 
 
-class IntervalJoined:
+class IntervalJoined(MissingMethods):
     """Two keyed streams with an interval of event time."""
 
     def __init__(

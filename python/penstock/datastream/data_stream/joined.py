@@ -18,6 +18,7 @@ from penstock.datastream.functions import (
     WindowFunction,
 )
 from penstock.datastream.functions.function import check_function
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 LEFT, RIGHT = 0, 1
 
 
-class _TwoKeyedStreams:
+class _TwoKeyedStreams(MissingMethods):
     """Two streams on the way to a common key: ``where`` and ``equal_to`` name it."""
 
     def __init__(self, first: DataStream[Any], second: DataStream[Any]) -> None:
@@ -70,7 +71,7 @@ class _TwoKeyedStreams:
         return left.union(right)
 
 
-class _WithWindow:
+class _WithWindow(MissingMethods):
     """Two streams in common windows: triggers, evictors and lateness may be set."""
 
     def __init__(

@@ -12,6 +12,7 @@ from penstock.datastream.functions.multiple_input import (
     KeyedMultipleInputProcessFunction,
     MultipleInputProcessFunction,
 )
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.graph.operators import OperatorDescriptor
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class MultipleConnectedStreams:
+class MultipleConnectedStreams(MissingMethods):
     """Several streams of any types, with or without keys (beyond PyFlink)."""
 
     def __init__(self, *streams: DataStream[Any]) -> None:

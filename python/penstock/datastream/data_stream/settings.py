@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.typeinfo import TypeInformation, Types, with_field_names
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import (
     ChainingStrategy,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-class StreamSettings:
+class StreamSettings(MissingMethods):
     """Name, state id, parallelism, chaining and slots of the operator behind a stream."""
 
     def __init__(
@@ -38,6 +39,9 @@ class StreamSettings:
         self._environment = environment
         self._transformation = transformation
         self._non_parallel = non_parallel
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._transformation.name!r} of {self.get_type()}>"
 
     @property
     def transformation(self) -> Transformation:

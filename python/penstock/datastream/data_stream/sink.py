@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.common.argument_kinds import checks_arguments
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.graph.transformations import ChainingStrategy, SinkTransformation
 
 if TYPE_CHECKING:
@@ -13,8 +14,11 @@ if TYPE_CHECKING:
 
 
 @checks_arguments
-class DataStreamSink:
+class DataStreamSink(MissingMethods):
     """The end of a stream."""
+
+    def __repr__(self) -> str:
+        return f"<DataStreamSink {self._transformation.name!r}>"
 
     def __init__(
         self, environment: StreamExecutionEnvironment, transformation: SinkTransformation

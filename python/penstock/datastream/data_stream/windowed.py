@@ -15,6 +15,7 @@ from penstock.datastream.functions import (
     WindowFunction,
 )
 from penstock.datastream.functions.function import check_function
+from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.datastream.state import (
@@ -40,7 +41,7 @@ T = TypeVar("T")
 WINDOW_STATE_NAME = "window-contents"
 
 
-class _AnyWindowedStream(Generic[T]):
+class _AnyWindowedStream(MissingMethods, Generic[T]):
     """What windows per key and windows over all elements share.
 
     Subclasses say which window functions they take and how parallel the operator is.
@@ -49,6 +50,9 @@ class _AnyWindowedStream(Generic[T]):
     _window_function: type
     _process_function: type
     _all_windows: bool
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._keyed_stream.get_type()} in {self._assigner!r}>"
 
     def __init__(
         self, keyed_stream: KeyedStream[T], window_assigner: WindowAssigner[Any, Any]
