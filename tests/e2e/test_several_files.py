@@ -189,6 +189,7 @@ def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
         from penstock.errors import NoResourceAvailableError
 
         folder = Path(sys.argv[1])
+        files = [str(folder / "requirements.txt"), str(folder / "packages")]
 
         def run(**calls):
             env = StreamExecutionEnvironment.get_execution_environment()
@@ -199,7 +200,7 @@ def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
 
         for calls in (
             {"set_python_executable": ["/nowhere/python"]},
-            {"set_python_requirements": [folder / "requirements.txt", folder / "packages"]},
+            {"set_python_requirements": files},
         ):
             try:
                 run(**calls)
