@@ -56,6 +56,22 @@ class CancelTaskError(PenstockError):
     """Raised inside a task to unwind it quietly: its network resources were closed."""
 
 
+class CheckpointError(PenstockError):
+    """A checkpoint or savepoint that was asked for was not taken; says why."""
+
+
+class CheckpointFailedJobError(JobExecutionError):
+    """The job failed because its checkpoints, or its last savepoint, did."""
+
+
+class CheckpointStorageError(PenstockError, OSError):
+    """A checkpoint's file or directory cannot be written, read or deleted; names it."""
+
+
+class CorruptCheckpointError(CheckpointStorageError):
+    """A file of a checkpoint is not what was written; names it and what is wrong with it."""
+
+
 class NetworkError(PenstockError):
     """Base of the data plane's errors."""
 

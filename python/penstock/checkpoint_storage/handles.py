@@ -31,16 +31,15 @@ class FileHandle(msgspec.Struct, frozen=True, tag="file"):
     """A stream in a file of its own.
 
     Attributes:
-        path: Absolute path or URL; relative to the checkpoint's directory if ``is_relative``.
+        path: Absolute path or URL.  In metadata, files of the checkpoint's own directory are
+            named relative to it, so that the directory can be moved.
         size: Bytes of the file.
         checksum: CRC-32 of all its bytes, as ``zlib.crc32`` computes it.
-        is_relative: Whether the file moves with the checkpoint's directory.
     """
 
     path: str
     size: int
     checksum: int
-    is_relative: bool = False
 
 
 StreamHandle = ByteStreamHandle | FileHandle

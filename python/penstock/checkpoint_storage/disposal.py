@@ -1,0 +1,58 @@
+"""Deletes the files that handles name; handles without files have nothing to be deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.checkpoint_storage.file_systems import file_system_of
+from penstock.checkpoint_storage.handles import FileHandle, IncrementalKeyGroupsHandle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+    from penstock.checkpoint_storage.handles import (
+        OperatorSubtaskState,
+        StreamHandle,
+        TaskStateSnapshot,
+    )
+
+
+def discard_task_state(state: TaskStateSnapshot) -> None:
+    """Deletes the files of one subtask's report, shared ones aside.
+
+    Raises:
+        OSError: A file cannot be deleted.
+    """
+    for operator in state.operators.values():
+        _discard(operator)
+
+
+def discard_checkpoint_state(metadata: CheckpointMetadata) -> None:
+    """Deletes the files of a checkpoint, shared ones aside.
+
+    Raises:
+        OSError: A file cannot be deleted.
+    """
+    for operator in metadata.operators.values():
+        for subtask in operator.subtasks.values():
+            _discard(subtask)
+
+
+def _discard(state: OperatorSubtaskState) -> None:
+    for stream in _exclusive_streams(state):
+        if isinstance(stream, FileHandle):
+            file_system_of(stream.path).delete_file(stream.path)
+
+
+def _exclusive_streams(state: OperatorSubtaskState) -> Iterator[StreamHandle]:
+    for keyed in (*state.managed_keyed, *state.raw_keyed):
+        if isinstance(keyed, IncrementalKeyGroupsHandle):
+            yield keyed.meta
+            yield from keyed.private.values()
+        else:
+            yield keyed.stream
+    for operator in (*state.managed_operator, *state.raw_operator):
+        yield operator.stream
+    for channel in (*state.input_channels, *state.result_subpartitions):
+        yield channel.stream

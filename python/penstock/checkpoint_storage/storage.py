@@ -1,0 +1,203 @@
+"""Where the checkpoints of a job lie (SEMANTICS F8).
+
+```
+<checkpoint directory>/<job id, hex>/chk-<n>/_metadata, <files>     one checkpoint
+<checkpoint directory>/<job id, hex>/shared/<files>                 used by several of them
+<checkpoint directory>/<job id, hex>/taskowned/<files>              never deleted from here
+<target>/savepoint-<6 of the job id>-<12 random>/_metadata, <files> one savepoint
+```
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from penstock.checkpoint_storage.file_systems import file_system_of
+from penstock.checkpoint_storage.metadata_serializer import (
+    deserialize_metadata,
+    serialize_metadata,
+)
+from penstock.common.options import checkpointing
+from penstock.errors import CheckpointStorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+
+METADATA_FILE: Final = "_metadata"
+
+#: What pointers to checkpoints begin with that the driver keeps.
+_DRIVER: Final = "driver:"
+
+#: Names that are tried for the directory of a savepoint.
+_SAVEPOINT_NAMES: Final = 10
+
+
+def configured_directory(configuration: Mapping[str, str]) -> str | None:
+    """The directory of all jobs' checkpoints; None when the driver keeps them."""
+    is_chosen = checkpointing.STORAGE.is_set(configuration)
+    if is_chosen and checkpointing.STORAGE.read(configuration) == "jobmanager":
+        return None
+    return checkpointing.FOLDER.read(configuration)
+
+
+def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> str:
+    """The directory of one checkpoint."""
+    return f"{directory.rstrip('/')}/{job_id.hex()}/chk-{checkpoint_id}"
+
+
+class CheckpointStorage:
+    """Keeps the checkpoints of one job; savepoints go where each of them says.
+
+    Here the driver keeps the state of checkpoints itself, and nothing outlives it.
+    """
+
+    def __init__(self, job_id: bytes) -> None:
+        """Keeps the checkpoints of the job with this id, of 16 bytes."""
+        self._job_id = job_id
+
+    def create_checkpoint(self, checkpoint_id: int) -> str:
+        """Makes the directory of a checkpoint and returns it.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        return f"{_DRIVER}{checkpoint_id}"
+
+    def create_savepoint(self, target: str) -> str:
+        """Makes a new directory for a savepoint below ``target`` and returns it.
+
+        Raises:
+            CheckpointStorageError: It cannot be made.
+        """
+        fs, below = file_system_of(target), target.rstrip("/")
+        for _ in range(_SAVEPOINT_NAMES):
+            name = f"savepoint-{self._job_id.hex()[:6]}-{secrets.token_hex(6)}"
+            location = f"{below}/{name}"
+            if not fs.exists(location):
+                fs.make_directory(location)
+                return location
+        raise CheckpointStorageError(f"no name for a savepoint below {target} is free")
+
+    def publish(self, location: str, metadata: CheckpointMetadata) -> str:
+        """Keeps the metadata of a complete checkpoint; returns what finds it again.
+
+        Raises:
+            OSError: It cannot be written; nothing is left of it then.
+        """
+        return location if location.startswith(_DRIVER) else publish_metadata(location, metadata)
+
+    def discard(self, pointer: str) -> None:
+        """Deletes a checkpoint.
+
+        Raises:
+            OSError: It cannot be deleted.
+        """
+        if not pointer.startswith(_DRIVER):
+            discard_location(pointer)
+
+    def close(self) -> None:
+        """The job has ended: what is empty is deleted.
+
+        Raises:
+            OSError: It cannot be deleted.
+        """
+
+    def __str__(self) -> str:
+        return "the driver's memory"
+
+
+class FileSystemCheckpointStorage(CheckpointStorage):
+    """Keeps them below a directory that all workers reach."""
+
+    def __init__(self, directory: str, job_id: bytes) -> None:
+        """Names the directories; none of them is made.
+
+        Args:
+            directory: `execution.checkpointing.dir`: a path or URL that all workers reach.
+            job_id: 16 bytes.
+
+        Raises:
+            ConfigurationError: The scheme of the URL is not known here.
+        """
+        super().__init__(job_id)
+        self._directory = directory.rstrip("/")
+        self._fs = file_system_of(directory)
+
+    @property
+    def job_directory(self) -> str:
+        """The directory of the job."""
+        return f"{self._directory}/{self._job_id.hex()}"
+
+    @property
+    def shared_directory(self) -> str:
+        """The directory of the files that several checkpoints use."""
+        return f"{self.job_directory}/shared"
+
+    def create_checkpoint(self, checkpoint_id: int) -> str:
+        """Makes the directory of a checkpoint and returns it.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        location = checkpoint_directory(self._directory, self._job_id, checkpoint_id)
+        # What an earlier run of this number has left is no part of this one.
+        self._fs.delete_directory(location)
+        self._fs.make_directory(location)
+        return location
+
+    def close(self) -> None:
+        """Deletes the directory of the job, unless a checkpoint is retained in it."""
+        self._fs.delete_if_empty(self.job_directory)
+
+    def __str__(self) -> str:
+        return self.job_directory
+
+
+def publish_metadata(location: str, metadata: CheckpointMetadata) -> str:
+    """Writes the metadata of a checkpoint into its directory; returns what finds it again.
+
+    Raises:
+        OSError: It cannot be written; nothing is left of it then.
+    """
+    path = f"{location}/{METADATA_FILE}"
+    file_system_of(location).publish(path, serialize_metadata(metadata, location))
+    return location
+
+
+def load_metadata(pointer: str) -> tuple[CheckpointMetadata, str]:
+    """The checkpoint that a pointer names, and its directory.
+
+    Args:
+        pointer: The directory of a checkpoint, or its metadata file.
+
+    Raises:
+        CheckpointStorageError: There is none, or it cannot be read.
+        CorruptCheckpointError: It is no metadata, or not what was written.
+    """
+    fs = file_system_of(pointer)
+    location = pointer.rstrip("/")
+    if location.rsplit("/", 1)[-1] == METADATA_FILE:
+        location = location.rsplit("/", 1)[0]
+    path = f"{location}/{METADATA_FILE}"
+    try:
+        data = fs.read(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CheckpointStorageError(
+            f"{pointer} is no checkpoint or savepoint: it has no file {METADATA_FILE}; name the "
+            f"directory that holds it (chk-N or savepoint-…), or the file itself"
+        ) from error
+    return deserialize_metadata(data, location), location
+
+
+def discard_location(location: str) -> None:
+    """Deletes the directory of a checkpoint, its metadata first.
+
+    Raises:
+        OSError: It cannot be deleted.
+    """
+    fs = file_system_of(location)
+    fs.delete_file(f"{location}/{METADATA_FILE}")
+    fs.delete_directory(location)

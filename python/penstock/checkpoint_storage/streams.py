@@ -1,0 +1,148 @@
+"""Streams of state: small ones travel in their handle, larger ones become files (F8)."""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from typing import TYPE_CHECKING, BinaryIO
+
+from penstock.checkpoint_storage.file_systems import LocalFileSystem, file_system_of
+from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle, StreamHandle
+from penstock.errors import CheckpointStorageError, CorruptCheckpointError
+
+if TYPE_CHECKING:
+    from penstock.checkpoint_storage.file_systems import FileSystem
+
+#: Bytes that gather before they are written to a file.
+WRITE_BUFFER_BYTES = 1 << 20
+
+#: `execution.checkpointing.data-inline-threshold`: streams up to it have no file.
+DEFAULT_INLINE_THRESHOLD_BYTES = 20 * 1024
+
+
+#: The longest stream that the driver keeps, as Flink's JobManager does.
+MAX_DRIVER_STATE_BYTES = 5 << 20
+
+
+class StateOutputStream:
+    """Takes the bytes of one stream, then gives its handle.
+
+    Closed without having been asked for the handle, it deletes what it has written.
+    """
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        inline_threshold_bytes: int = DEFAULT_INLINE_THRESHOLD_BYTES,
+    ) -> None:
+        """Opens a stream; there is no file before the threshold is passed.
+
+        Args:
+            file_system: Where files go.
+            directory: Their directory, which exists.
+            inline_threshold_bytes: Longest stream without a file.
+        """
+        self._fs = file_system
+        self._directory = directory
+        self._threshold = inline_threshold_bytes
+        self._buffer = bytearray()
+        self._name = uuid.uuid4().hex
+        self._file: BinaryIO | None = None
+        self._flushed = 0
+        self._checksum = 0
+        self._is_ended = False
+
+    @property
+    def position(self) -> int:
+        """Bytes written until now."""
+        return self._flushed + len(self._buffer)
+
+    def write(self, data: bytes) -> None:
+        """Takes bytes.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        self._buffer += data
+        limit = max(self._threshold, WRITE_BUFFER_BYTES)
+        if len(self._buffer) > limit:
+            self._flush()
+
+    def handle(self) -> StreamHandle | None:
+        """Ends the stream; None when it is empty.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        if self._file is None and len(self._buffer) <= self._threshold:
+            self._is_ended = True
+            data = bytes(self._buffer)
+            return ByteStreamHandle(self._name, data) if data else None
+        self._flush()
+        assert self._file is not None
+        self._file.close()
+        self._is_ended = True
+        return FileHandle(self._path, self._flushed, self._checksum)
+
+    def close(self) -> None:
+        """Deletes what was written, unless the handle was taken."""
+        if self._is_ended:
+            return
+        self._is_ended = True
+        if self._file is not None:
+            self._file.close()
+            self._fs.delete_file(self._path)
+
+    @property
+    def _path(self) -> str:
+        return f"{self._directory}/{self._name}"
+
+    def _flush(self) -> None:
+        if self._file is None:
+            self._file = self._fs.create(self._path)
+        self._file.write(bytes(self._buffer))
+        self._checksum = zlib.crc32(self._buffer, self._checksum)
+        self._flushed += len(self._buffer)
+        self._buffer.clear()
+
+
+class DriverStateStream(StateOutputStream):
+    """A stream for the driver to keep: it travels in its handle, whatever its size."""
+
+    def __init__(self) -> None:
+        """Opens a stream."""
+        super().__init__(LocalFileSystem(), "", MAX_DRIVER_STATE_BYTES)
+
+    def _flush(self) -> None:
+        raise CheckpointStorageError(
+            f"the state of an operator has more than {MAX_DRIVER_STATE_BYTES} bytes in one "
+            "subtask, too many to be kept by the driver: set execution.checkpointing.dir to a "
+            "directory or URL that all workers reach"
+        )
+
+
+def read_stream(handle: StreamHandle) -> bytes:
+    """The bytes of a stream.
+
+    Raises:
+        CorruptCheckpointError: The file is not what was written.
+        CheckpointStorageError: It cannot be read.
+    """
+    if isinstance(handle, ByteStreamHandle):
+        return handle.data
+    try:
+        data = file_system_of(handle.path).read(handle.path)
+    except FileNotFoundError as error:
+        raise CorruptCheckpointError(f"{handle.path}: the file of a checkpoint is gone") from error
+    except CheckpointStorageError:
+        raise
+    except OSError as error:
+        raise CheckpointStorageError(f"{handle.path} cannot be read: {error}") from error
+    if len(data) != handle.size:
+        raise CorruptCheckpointError(
+            f"{handle.path} has {len(data)} bytes, {handle.size} were written"
+        )
+    if zlib.crc32(data) != handle.checksum:
+        raise CorruptCheckpointError(f"{handle.path}: its content is not what was written")
+    return data

@@ -1,0 +1,157 @@
+"""F8: streams of state and the directories of checkpoints on a local disk."""
+
+import errno
+import os
+
+import pytest
+from penstock.checkpoint_storage import file_systems
+from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+from penstock.checkpoint_storage.file_systems import LocalFileSystem, file_system_of
+from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle
+from penstock.checkpoint_storage.storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    load_metadata,
+)
+from penstock.checkpoint_storage.streams import (
+    MAX_DRIVER_STATE_BYTES,
+    DriverStateStream,
+    StateOutputStream,
+    read_stream,
+)
+from penstock.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    CorruptCheckpointError,
+)
+
+JOB = bytes(range(16))
+URLS = ["{}", "file://{}"]
+
+
+def stream_in(folder, threshold=10):
+    return StateOutputStream(LocalFileSystem(), str(folder), threshold)
+
+
+@pytest.mark.parametrize("size", [1, 9, 10])
+def test_a_small_stream_has_no_file(tmp_path, size):
+    stream = stream_in(tmp_path)
+    stream.write(b"x" * size)
+    handle = stream.handle()
+    assert isinstance(handle, ByteStreamHandle)
+    assert read_stream(handle) == b"x" * size
+    assert not os.listdir(tmp_path)
+
+
+def test_an_empty_stream_has_no_handle(tmp_path):
+    assert stream_in(tmp_path).handle() is None
+
+
+@pytest.mark.parametrize("size", [11, 3_000_000])
+def test_a_large_stream_is_a_file(tmp_path, size):
+    stream = stream_in(tmp_path)
+    data = os.urandom(size)
+    for start in range(0, size, 700_000):
+        stream.write(data[start : start + 700_000])
+    assert stream.position == size
+    handle = stream.handle()
+    stream.close()
+    assert isinstance(handle, FileHandle)
+    assert handle.size == size
+    assert read_stream(handle) == data
+
+
+def test_a_stream_that_is_given_up_leaves_nothing(tmp_path):
+    stream = stream_in(tmp_path)
+    stream.write(os.urandom(2_000_000))
+    assert os.listdir(tmp_path)
+    stream.close()
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("harm", ["flipped", "torn", "longer", "gone"])
+def test_a_harmed_file_is_named(tmp_path, harm):
+    stream = stream_in(tmp_path)
+    stream.write(b"state of an operator")
+    handle = stream.handle()
+    path = tmp_path / os.listdir(tmp_path)[0]
+    data = path.read_bytes()
+    if harm == "gone":
+        path.unlink()
+    else:
+        harmed = {"flipped": b"S" + data[1:], "torn": data[:-1], "longer": data + b"!"}[harm]
+        path.write_bytes(harmed)
+    with pytest.raises(CorruptCheckpointError, match=str(path)):
+        read_stream(handle)
+
+
+def test_what_the_driver_keeps_has_a_bound():
+    stream = DriverStateStream()
+    stream.write(b"x" * MAX_DRIVER_STATE_BYTES)
+    assert len(read_stream(stream.handle())) == MAX_DRIVER_STATE_BYTES
+    with pytest.raises(CheckpointStorageError, match=r"set execution\.checkpointing\.dir"):
+        DriverStateStream().write(b"x" * (MAX_DRIVER_STATE_BYTES + 1))
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_checkpoint_comes_and_goes(tmp_path, url):
+    storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB)
+    location = storage.create_checkpoint(3)
+    content = CheckpointMetadata(3, 5, {})
+    pointer = storage.publish(location, content)
+    for named in (pointer, f"{pointer}/", f"{pointer}/_metadata"):
+        assert load_metadata(named)[0] == content
+    assert sorted(os.listdir(tmp_path / JOB.hex() / "chk-3")) == ["_metadata"]
+    storage.close()
+    assert (tmp_path / JOB.hex()).exists(), "a checkpoint is in it"
+    storage.discard(pointer)
+    storage.close()
+    assert not os.listdir(tmp_path)
+
+
+def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(tmp_path):
+    storage = FileSystemCheckpointStorage(str(tmp_path), JOB)
+    location = storage.create_checkpoint(3)
+    with open(f"{location}/left", "wb"):
+        pass
+    assert not os.listdir(storage.create_checkpoint(3))
+
+
+def test_a_savepoint_has_a_directory_of_its_own(tmp_path):
+    storage = CheckpointStorage(JOB)
+    first, second = (storage.create_savepoint(f"{tmp_path}/") for _ in range(2))
+    assert first != second
+    assert os.path.basename(first).startswith("savepoint-000102-")
+
+
+def test_metadata_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A disk that is full in the middle leaves nothing that looks like a checkpoint."""
+    storage = FileSystemCheckpointStorage(str(tmp_path), JOB)
+    location = storage.create_checkpoint(1)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(file_systems.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        storage.publish(location, CheckpointMetadata(1, 1, {}))
+    assert not os.listdir(location)
+
+
+def test_a_wrong_pointer_says_what_to_name(tmp_path):
+    for pointer in (str(tmp_path), f"{tmp_path}/nothing"):
+        with pytest.raises(CheckpointStorageError, match="name the directory that holds it"):
+            load_metadata(pointer)
+
+
+def test_an_unknown_scheme_is_refused():
+    with pytest.raises(ConfigurationError, match="gopher"):
+        file_system_of("gopher://host/checkpoints")
+
+
+def test_the_driver_keeps_checkpoints_without_a_directory():
+    storage = CheckpointStorage(JOB)
+    location = storage.create_checkpoint(4)
+    assert storage.publish(location, CheckpointMetadata(4, 1, {})) == location
+    storage.discard(location)
+    storage.close()
