@@ -269,6 +269,7 @@ class Dispatcher:
         | messages.ReportAccumulators
         | messages.AcknowledgeCheckpoint
         | messages.DeclineCheckpoint
+        | messages.AwaitFinalCheckpoint
         | messages.ToCoordinator,
     ) -> None:
         master = self._jobs.get(message.job_id)
@@ -285,8 +286,15 @@ class Dispatcher:
                 master.task_state_changed(executor.executor_id, message)
             elif isinstance(message, messages.ReportAccumulators):
                 master.accumulators_reported(message)
-            elif isinstance(message, (messages.AcknowledgeCheckpoint, messages.DeclineCheckpoint)):
-                master.checkpoint_answered(message)
+            elif isinstance(
+                message,
+                (
+                    messages.AcknowledgeCheckpoint,
+                    messages.DeclineCheckpoint,
+                    messages.AwaitFinalCheckpoint,
+                ),
+            ):
+                master.checkpoint_message(message)
             else:
                 master.coordinator_message(executor, message)
 

@@ -10,11 +10,18 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.checkpoint_storage.storage import (
+    CheckpointStorage,
+    FileSystemCheckpointStorage,
+    configured_directory,
+)
 from penstock.common.options.cluster import FAILOVER_STRATEGY
 from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster import actions
 from penstock.jobmaster.accumulators import merge_accumulators
+from penstock.jobmaster.checkpointing.service import CheckpointService
+from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
@@ -83,9 +90,24 @@ class JobMaster:
         self._coordinators = SourceCoordinators(
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
+        directory = configured_directory(job_graph.configuration)
+        self._checkpoints = CheckpointService(
+            job_graph,
+            self._scheduler.graph,
+            CheckpointSettings.of(job_graph.configuration, job_graph.checkpoint_interval_ms),
+            CheckpointStorage(job_graph.job_id)
+            if directory is None
+            else FileSystemCheckpointStorage(directory, job_graph.job_id),
+            main_thread,
+            self._coordinators,
+            self._send_to,
+            lambda error: self.fail(error, recoverable=True),
+        )
+        self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
         self._tick_timer: Timer | None = None
         self._required = 0
         self._ended = False
+        self._tasks_changed = False
         self._accumulators: dict[ExecutionAttemptID, dict[str, Any]] = {}
         self._held: list[Callable[[], Iterable[actions.Action]]] = []
         self._held_timer: Timer | None = None
@@ -97,11 +119,11 @@ class JobMaster:
             actions.Deploy: self._deploy,
             actions.CancelTask: self._cancel_task,
             actions.ReleasePartitions: self._release_partitions,
-            actions.TaskStateChanged: self._log_task_state,
+            actions.TaskStateChanged: self._task_state_changed,
             actions.JobStatusChanged: self._job_status_changed,
             actions.ScheduleRestart: self._log_restart,
-            actions.AbortCheckpoints: self._without_checkpoints,
-            actions.RestoreState: self._reset_coordinators,
+            actions.AbortCheckpoints: self._abort_checkpoints,
+            actions.RestoreState: self._restore_state,
         }
 
     # ---- events ------------------------------------------------------------------------------
@@ -216,11 +238,17 @@ class JobMaster:
         if not self._ended:
             self._coordinators.received(executor, message)
 
-    def checkpoint_answered(
-        self, message: messages.AcknowledgeCheckpoint | messages.DeclineCheckpoint
+    def checkpoint_message(
+        self,
+        message: messages.AcknowledgeCheckpoint
+        | messages.DeclineCheckpoint
+        | messages.AwaitFinalCheckpoint,
     ) -> None:
-        """A subtask reported its part of a checkpoint; one of an unknown checkpoint is dropped."""
-        logger.debug("checkpoint %d is not pending: %s", message.checkpoint_id, message)
+        """A subtask reports its part of a checkpoint, or waits for its last one."""
+        if isinstance(message, messages.AwaitFinalCheckpoint):
+            self._checkpoints.final_checkpoint_wanted()
+        else:
+            self._checkpoints.answered(message)
 
     def accumulators(self) -> dict[str, Any]:
         """The accumulators of the latest attempts of all subtasks, merged by name."""
@@ -254,8 +282,11 @@ class JobMaster:
     # ---- actions -----------------------------------------------------------------------------
 
     def _run(self, todo: Iterable[actions.Action]) -> None:
+        self._tasks_changed = False
         for action in todo:
             self._carry_out[type(action)](action)
+        if self._tasks_changed and not self._ended:
+            self._checkpoints.tasks_changed()
         self._schedule_tick()
 
     def _schedule_tick(self) -> None:
@@ -332,6 +363,7 @@ class JobMaster:
                         )
                         for gate in task.gates
                     ),
+                    restored=self._restored.get((task.vertex_id, task.subtask)),
                 )
             )
         )
@@ -345,17 +377,22 @@ class JobMaster:
         """Nothing to send: a pipelined partition is released by its own task, at its end."""
         logger.debug("%d partitions were released by their tasks", len(action.partition_ids))
 
-    def _without_checkpoints(self, action: object) -> None:
-        """Nothing to do while no checkpoint exists: tasks start with empty state."""
-        logger.debug("no checkpoints: %s", type(action).__name__)
+    def _send_to(self, executor_id: str, message: messages.Message) -> None:
+        """Sends a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
+        executor = self._resources.executors.get(executor_id)
+        if executor is not None:
+            executor.connection.send(message)
 
-    def _reset_coordinators(self, action: actions.RestoreState) -> None:
-        if action.is_global:
-            self._coordinators.reset(action.subtasks)
-        else:
-            self._coordinators.subtasks_reset(action.subtasks)
+    def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
+        self._checkpoints.job_failing(str(action.failure))
 
-    def _log_task_state(self, action: actions.TaskStateChanged) -> None:
+    def _restore_state(self, action: actions.RestoreState) -> None:
+        for subtask in action.subtasks:
+            self._restored.pop(subtask, None)
+        self._restored |= self._checkpoints.restored(action.subtasks, is_global=action.is_global)
+
+    def _task_state_changed(self, action: actions.TaskStateChanged) -> None:
+        self._tasks_changed = True
         logger.debug("%s: %s → %s", action.task_name, action.old.value, action.new.value)
 
     def _log_restart(self, action: actions.ScheduleRestart) -> None:
@@ -396,7 +433,7 @@ class JobMaster:
             accumulators = {}
             error = error or without_control_flow(failure)
         self.handle.set_result(action.new, error, accumulators)
-        self._on_ended(self)
+        self._checkpoints.job_ended(action.new, lambda: self._on_ended(self))
 
     def _release_code(self) -> None:
         prefix = f"{self.job_id.hex()}/"

@@ -10,6 +10,7 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.common.options import checkpointing
 from penstock.common.options import restart_strategy as options
 from penstock.common.options.value_types import INFINITE
 from penstock.errors import ConfigurationError
@@ -203,8 +204,8 @@ def restart_strategy_from_configuration(
 ) -> RestartBackoffTimeStrategy:
     """Returns the strategy that the configuration asks for.
 
-    Flink restarts a job with checkpoints by default; without them a restart repeats output, so
-    that is the default only once they are taken.
+    Without one, a job with checkpoints restarts with growing delays; one without them fails, since
+    a restart would repeat all of its output.
 
     Args:
         configuration: Flat keys and values.
@@ -214,6 +215,9 @@ def restart_strategy_from_configuration(
         ConfigurationError: If the type is unknown or a value is malformed.
     """
     kind = options.TYPE.read(configuration)
+    takes_checkpoints = checkpointing.INTERVAL.read(configuration) is not None
+    if takes_checkpoints and not options.TYPE.is_set(configuration):
+        kind = "exponential-delay"
     if kind == "fixed-delay":
         return FixedDelayRestartStrategy(
             options.FIXED_ATTEMPTS.read(configuration), options.FIXED_DELAY.read(configuration)

@@ -268,6 +268,13 @@ class LogRecords(Message, frozen=True):
     dropped: int
 
 
+class AwaitFinalCheckpoint(Message, frozen=True):
+    """A subtask has come to its end and waits for a checkpoint that holds its last state."""
+
+    job_id: bytes
+    attempt_id: bytes
+
+
 class FatalError(Message, frozen=True):
     """The TaskExecutor cannot go on and ends after this message."""
 
@@ -464,6 +471,7 @@ ForMainThread = (
     | AcknowledgeCheckpointEvent
     | AcknowledgeCheckpoint
     | DeclineCheckpoint
+    | AwaitFinalCheckpoint
     | ReportedWatermark
     | SourceEvent
     | FatalError
@@ -491,6 +499,7 @@ ToTaskExecutor = (
 ToCoordinator = (
     ReaderRegistration | RequestSplit | AcknowledgeCheckpointEvent | ReportedWatermark | SourceEvent
 )
+ForCheckpoints = TriggerCheckpoint | NotifyCheckpointComplete | NotifyCheckpointAborted
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
 FromCollector = CollectHello | CollectBatch | CollectFinished
 FromBlobServer = BlobChunk | BlobRefused

@@ -214,16 +214,20 @@ def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, 
     ]
 
 
-def test_checkpoints_that_are_not_taken_are_said_so_once(no_cluster, caplog):
+def test_what_checkpoints_do_not_do_yet_is_said_once(no_cluster, caplog):
     options = {
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.mode": "EXACTLY_ONCE",
         "execution.checkpointing.min-pause": "1 s",
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.snapshot-compression": "true",
         "state.backend.changelog.enabled": "true",
     }
     assert warnings_of(caplog, options) == [
-        "penstock takes no checkpoints yet; without effect: execution.checkpointing.interval, "
-        "execution.checkpointing.min-pause, state.backend.changelog.enabled"
+        "every checkpoint holds all state, uncompressed; without effect: "
+        "execution.checkpointing.incremental, execution.checkpointing.snapshot-compression",
+        "changes of state are not written continuously; without effect: "
+        "state.backend.changelog.enabled",
     ]
 
 
@@ -237,7 +241,7 @@ def test_files_that_would_end_with_checkpoints_are_said_to_end_with_the_job(
     with caplog.at_level(logging.WARNING), pytest.raises(AssertionError, match="a target was"):
         env.execute()
     assert [record.getMessage() for record in caplog.records] == [
-        "penstock takes no checkpoints yet; without effect: on_checkpoint_rolling_policy of "
+        "file sinks do not commit with checkpoints yet; without effect: on_checkpoint_rolling_policy of "
         "'files', whose files end with the job"
     ]
 

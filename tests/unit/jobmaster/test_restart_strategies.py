@@ -145,13 +145,17 @@ def configured(**keys):
     return restart_strategy_from_configuration(flat)
 
 
-@pytest.mark.parametrize(
-    "configuration", [{}, {"execution.checkpointing.interval": "1 s"}], ids=["plain", "interval"]
-)
-def test_nothing_is_restarted_by_default(configuration):
-    """A restart repeats output as long as no checkpoints are taken, whatever is asked for."""
-    strategy = restart_strategy_from_configuration(configuration)
-    assert isinstance(strategy, NoRestartStrategy)
+def test_nothing_is_restarted_by_default():
+    """Without checkpoints a restart would repeat all output."""
+    assert isinstance(restart_strategy_from_configuration({}), NoRestartStrategy)
+
+
+def test_jobs_with_checkpoints_restart_by_default():
+    interval = {"execution.checkpointing.interval": "1 s"}
+    strategy = restart_strategy_from_configuration(interval)
+    assert isinstance(strategy, ExponentialDelayRestartStrategy)
+    none = restart_strategy_from_configuration(interval | {"restart-strategy.type": "none"})
+    assert isinstance(none, NoRestartStrategy)
 
 
 @pytest.mark.parametrize("name", ["none", "off", "disable", "None"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options import cluster, network, restart_strategy
-from penstock.common.options.checkpointing import NO_CHECKPOINTS
+from penstock.common.options import checkpointing, cluster, network, restart_strategy
 from penstock.common.options.flink_keys import REFUSED, is_flink_key
 from penstock.common.options.registry import nearest_key, options_by_key
 from penstock.errors import ConfigurationError
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.common.options.option import Option
 
 logger = logging.getLogger(__name__)
+
+_SINKS_DO_NOT_COMMIT: Final = "file sinks do not commit with checkpoints yet"
 
 SPARK_PREFIX: Final = "spark."
 """What the keys begin with that are Spark's."""
@@ -42,6 +43,7 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_heartbeats(configuration)
     _check_backoff(configuration)
     _check_debloating(configuration)
+    _check_checkpoint_storage(configuration)
 
 
 def warn_of_idle_options(
@@ -52,12 +54,13 @@ def warn_of_idle_options(
     Args:
         configuration: What is set; checked already.
         target: Where the job runs.
-        awaiting_checkpoints: Settings of operators that have no effect without checkpoints.
+        awaiting_checkpoints: Settings of sinks that have no effect while they do not
+            commit with checkpoints.
     """
     options = options_by_key()
     awaiting: dict[str, list[str]] = {}
     if others := list(awaiting_checkpoints):
-        awaiting[NO_CHECKPOINTS] = others
+        awaiting[_SINKS_DO_NOT_COMMIT] = others
     for key in sorted(configuration):
         if key in options and options[key].awaits and _deviates(options[key], configuration[key]):
             awaiting.setdefault(options[key].awaits, []).append(key)
@@ -83,6 +86,15 @@ def _check_heartbeats(configuration: Mapping[str, str]) -> None:
         raise ConfigurationError(
             f"{cluster.HEARTBEAT_INTERVAL.key} ({interval_ms} ms) must be shorter than "
             f"{cluster.HEARTBEAT_TIMEOUT.key} ({timeout_ms} ms)"
+        )
+
+
+def _check_checkpoint_storage(configuration: Mapping[str, str]) -> None:
+    storage, folder = checkpointing.STORAGE, checkpointing.FOLDER
+    if storage.read(configuration) == "filesystem" and folder.read(configuration) is None:
+        raise ConfigurationError(
+            f"{storage.key} is filesystem: set {folder.key} to a directory or URL that all "
+            "workers reach"
         )
 
 

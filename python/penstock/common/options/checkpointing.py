@@ -1,5 +1,7 @@
 """Options of checkpoints and savepoints."""
 
+from __future__ import annotations
+
 from typing import Any, Final
 
 from penstock.common.options.option import Option
@@ -8,15 +10,22 @@ from penstock.common.options.value_types import (
     ChoiceType,
     DurationType,
     IntegerType,
+    MemorySizeType,
     TextType,
     ValueType,
 )
 
-NO_CHECKPOINTS: Final = "penstock takes no checkpoints yet"
+_ALIGNED: Final = "barriers wait for the data before them"
+_WHOLE: Final = "every checkpoint holds all state, uncompressed"
 
 
 def _checkpointing(
-    name: str, value_type: ValueType[Any], default: Any, meaning: str, *alternate_keys: str
+    name: str,
+    value_type: ValueType[Any],
+    default: Any,
+    meaning: str,
+    *alternate_keys: str,
+    awaits: str = "",
 ) -> Option[Any]:
     return Option(
         f"execution.checkpointing.{name}",
@@ -24,7 +33,7 @@ def _checkpointing(
         default,
         meaning,
         alternate_keys=alternate_keys,
-        awaits=NO_CHECKPOINTS,
+        awaits=awaits,
     )
 
 
@@ -64,12 +73,14 @@ UNALIGNED: Final[Option[bool]] = _checkpointing(
     False,
     "whether checkpoints overtake data that waits in buffers",
     "execution.checkpointing.unaligned",
+    awaits=_ALIGNED,
 )
 FORCE_UNALIGNED: Final[Option[bool]] = _checkpointing(
     "unaligned.forced",
     BooleanType(),
     False,
     "allow unaligned checkpoints where they are not known to be safe",
+    awaits=_ALIGNED,
 )
 ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
     "aligned-checkpoint-timeout",
@@ -77,6 +88,7 @@ ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
     0,
     "after how long of waiting a checkpoint overtakes data; 0 for at once",
     "execution.checkpointing.alignment-timeout",
+    awaits=_ALIGNED,
 )
 STORAGE: Final[Option[str]] = _checkpointing(
     "storage",
@@ -106,9 +118,28 @@ INCREMENTAL: Final[Option[bool]] = _checkpointing(
     False,
     "whether checkpoints hold only what changed, where the state backend can",
     "state.backend.incremental",
+    awaits=_WHOLE,
 )
 SNAPSHOT_COMPRESSION: Final[Option[bool]] = _checkpointing(
-    "snapshot-compression", BooleanType(), False, "whether snapshots of keyed state are compressed"
+    "snapshot-compression",
+    BooleanType(),
+    False,
+    "whether snapshots of keyed state are compressed",
+    awaits=_WHOLE,
+)
+AFTER_TASKS_FINISH: Final[Option[bool]] = _checkpointing(
+    "checkpoints-after-tasks-finish",
+    BooleanType(),
+    True,
+    "whether checkpoints are taken when some tasks have finished; tasks then end with one",
+    "execution.checkpointing.checkpoints-after-tasks-finish.enabled",
+)
+INLINE_THRESHOLD: Final[Option[int]] = _checkpointing(
+    "data-inline-threshold",
+    MemorySizeType(),
+    20 * 1024,
+    "bytes of the longest stream of state that has no file of its own",
+    "state.storage.fs.memory-threshold",
 )
 SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
     "savepoint-dir",

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from penstock.common.options.checkpointing import NO_CHECKPOINTS
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import BooleanType, ChoiceType
 
@@ -25,5 +24,5 @@ CHANGELOG: Final = Option(
     False,
     "write changes of state continuously",
     alternate_keys=("state.backend.changelog.enabled",),
-    awaits=NO_CHECKPOINTS,
+    awaits="changes of state are not written continuously",
 )

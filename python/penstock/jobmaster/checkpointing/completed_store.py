@@ -1,0 +1,98 @@
+"""The completed checkpoints that a job keeps (SEMANTICS F11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+    from penstock.jobmaster.checkpointing.properties import CheckpointProperties
+    from penstock.jobmaster.states import JobStatus
+
+
+@dataclass(frozen=True)
+class CompletedCheckpoint:
+    """A checkpoint that can be restored.
+
+    Attributes:
+        metadata: Its content.
+        properties: What it was taken as.
+        pointer: Path or URL that finds it again.
+        completed_ms: When it was complete, wall clock.
+        is_restored: Whether the job started from it, so that its files may be another's.
+    """
+
+    metadata: CheckpointMetadata
+    properties: CheckpointProperties
+    pointer: str
+    completed_ms: int
+    is_restored: bool = False
+
+    @property
+    def checkpoint_id(self) -> int:
+        """Its number."""
+        return self.metadata.checkpoint_id
+
+    def is_discarded_at(self, status: JobStatus) -> bool:
+        """Whether it is deleted when the job ends so."""
+        return {
+            "FINISHED": self.properties.discard_finished,
+            "CANCELED": self.properties.discard_cancelled,
+            "FAILED": self.properties.discard_failed,
+            "SUSPENDED": self.properties.discard_suspended,
+        }[status.name]
+
+
+class CompletedCheckpointStore:
+    """Keeps the newest ones, in the order in which they were completed."""
+
+    def __init__(self, num_retained: int) -> None:
+        """Creates an empty store.
+
+        Raises:
+            ValueError: None would be kept.
+        """
+        if num_retained < 1:
+            raise ValueError(f"at least one checkpoint must be retained, not {num_retained}")
+        self._num_retained = num_retained
+        self._checkpoints: list[CompletedCheckpoint] = []
+
+    def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
+        """Adds one; returns those that it subsumes and that are to be deleted.
+
+        The latest one that is no savepoint stays in any case.
+        """
+        self._checkpoints.append(checkpoint)
+        subsumed: list[CompletedCheckpoint] = []
+        while len(self._checkpoints) > self._num_retained:
+            oldest = self._oldest_subsumable()
+            if oldest is None:
+                break
+            self._checkpoints.remove(oldest)
+            if oldest.properties.discard_subsumed and not oldest.is_restored:
+                subsumed.append(oldest)
+        return subsumed
+
+    @property
+    def latest(self) -> CompletedCheckpoint | None:
+        """The one to restore from."""
+        return self._checkpoints[-1] if self._checkpoints else None
+
+    @property
+    def all(self) -> tuple[CompletedCheckpoint, ...]:
+        """Those that are kept, oldest first."""
+        return tuple(self._checkpoints)
+
+    def end(self, status: JobStatus) -> list[CompletedCheckpoint]:
+        """The job has ended; returns those that are to be deleted."""
+        ended, self._checkpoints = self._checkpoints, []
+        return [c for c in ended if c.is_discarded_at(status) and not c.is_restored]
+
+    def _oldest_subsumable(self) -> CompletedCheckpoint | None:
+        plain = [c for c in self._checkpoints if not c.properties.is_savepoint]
+        kept = plain[-1] if plain else None
+        for checkpoint in self._checkpoints[:-1]:
+            if checkpoint.properties.is_savepoint or checkpoint is not kept:
+                return checkpoint
+        return None

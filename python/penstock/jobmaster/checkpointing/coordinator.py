@@ -1,0 +1,456 @@
+"""CheckpointCoordinator: when checkpoints begin, who has reported, when they are complete (F1-F3).
+
+It opens no file, reads no clock and starts no thread: events and the time in, actions out.
+`actions` lists what it asks for and which event answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.jobmaster.checkpointing import actions as a
+from penstock.jobmaster.checkpointing.completed_store import (
+    CompletedCheckpoint,
+    CompletedCheckpointStore,
+)
+from penstock.jobmaster.checkpointing.failure_manager import CheckpointFailureManager
+from penstock.jobmaster.checkpointing.pending_checkpoint import (
+    Acknowledgement,
+    PendingCheckpoint,
+    Stage,
+    UnionStateOfFinishedError,
+)
+from penstock.jobmaster.checkpointing.plan import NotPossibleError, plan_checkpoint
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties
+from penstock.jobmaster.checkpointing.request_decider import (
+    CheckpointRequest,
+    CheckpointRequestDecider,
+)
+from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
+from penstock.jobmaster.states import ExecutionState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.checkpoint_storage.handles import CheckpointMetrics, TaskStateSnapshot
+    from penstock.graph.ids import ExecutionAttemptID
+    from penstock.jobmaster.checkpointing.plan import Participant
+    from penstock.jobmaster.checkpointing.settings import CheckpointSettings
+    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.states import JobStatus
+
+
+#: Tasks that end within this time are in one last checkpoint.
+HURRIED_DELAY_MS: Final = 10
+
+
+class CheckpointCoordinator:
+    """Takes the checkpoints of one job.
+
+    Attributes:
+        settings: How they are taken.
+        store: The completed ones.
+        statistics: Figures of each, for people.
+    """
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        settings: CheckpointSettings,
+        wall_offset_ms: int,
+        rng: random.Random | None = None,
+        first_id: int = 1,
+    ) -> None:
+        """Creates a coordinator that rests until `tasks_changed` finds all tasks running.
+
+        Args:
+            graph: The job's subtasks.
+            settings: How checkpoints are taken.
+            wall_offset_ms: The wall clock minus the clock of the events.
+            rng: Chooses the time of the first checkpoint.
+            first_id: The first checkpoint's number.
+        """
+        self.settings = settings
+        self.store = CompletedCheckpointStore(settings.num_retained)
+        self.statistics = CheckpointStatistics()
+        self._graph = graph
+        self._wall_offset_ms = wall_offset_ms
+        self._rng = rng or random.Random()
+        self._next_id = first_id
+        self._numbers = itertools.count(1)
+        self._decider = CheckpointRequestDecider(settings.max_concurrent, settings.min_pause_ms)
+        self._failures = CheckpointFailureManager(settings.tolerable_failures)
+        self._pending: dict[int, PendingCheckpoint] = {}
+        self._cleaning = 0
+        self._next_periodic_ms: int | None = None
+        self._last_completion_ms: int | None = None
+        self._latest_completed_id = -1
+        #: The first checkpoint that holds the end of all tasks that wait for one.
+        self._wanted_id: int | None = None
+        self._is_shut_down = False
+        self._out: list[a.CheckpointAction] = []
+
+    @property
+    def pending(self) -> tuple[PendingCheckpoint, ...]:
+        """Checkpoints under way, oldest first."""
+        return tuple(self._pending.values())
+
+    @property
+    def next_id(self) -> int:
+        """The number of the next checkpoint."""
+        return self._next_id
+
+    # Requests -------------------------------------------------------------------------------
+
+    def request(
+        self, properties: CheckpointProperties, now_ms: int
+    ) -> tuple[int, list[a.CheckpointAction]]:
+        """Asks for a checkpoint or savepoint.
+
+        Returns:
+            The request's number, which `RequestCompleted` or `RequestFailed` will name, and what
+            is to be done.
+        """
+        request = CheckpointRequest(next(self._numbers), now_ms, properties)
+        self._add(request)
+        return request.number, self._settle(now_ms)
+
+    def tasks_changed(self, now_ms: int) -> list[a.CheckpointAction]:
+        """States of tasks have changed; periodic checkpoints begin once all of them run.
+
+        A task may have ended before it heard of a checkpoint that was planned with it.
+        """
+        for pending in self.pending:
+            for task in pending.awaited:
+                if self._graph.subtask(task.subtask).state is ExecutionState.FINISHED:
+                    detail = f"{self._graph.subtask(task.subtask).task_name} has finished"
+                    self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms)
+                    break
+        interval_ms = self.settings.interval_ms
+        if interval_ms is not None and not self._is_shut_down:
+            running = all(
+                s.state in (ExecutionState.RUNNING, ExecutionState.FINISHED)
+                for s in self._graph.subtasks()
+            )
+            over = self._graph.all_in(ExecutionState.FINISHED)
+            if not running or over:
+                self._next_periodic_ms = None
+            elif self._next_periodic_ms is None:
+                least = min(self.settings.min_pause_ms, interval_ms)
+                self._next_periodic_ms = now_ms + self._rng.randint(least, interval_ms)
+        return self._settle(now_ms)
+
+    def hurry(self, now_ms: int) -> list[a.CheckpointAction]:
+        """A task has come to its end and waits for a checkpoint: the next one begins soon."""
+        self._wanted_id = self._next_id
+        return self._settle(now_ms)
+
+    def tick(self, now_ms: int) -> list[a.CheckpointAction]:
+        """Does what the time has come for: periodic requests, checkpoints given up."""
+        for pending in self.pending:
+            if now_ms >= pending.started_ms + self.settings.timeout_ms:
+                detail = (
+                    f"{pending.num_acknowledged} of {len(pending.plan.wait_for)} tasks reported "
+                    f"within {self.settings.timeout_ms / 1000:g} s; {pending.stage.value}"
+                )
+                self._abort(pending, Reason.EXPIRED, detail, now_ms)
+        if self._next_periodic_ms is not None and now_ms >= self._next_periodic_ms:
+            interval_ms = max(self.settings.interval_ms or 0, self.settings.min_pause_ms)
+            self._next_periodic_ms = now_ms + interval_ms
+            # One that still waits stands for all that would have followed it.
+            if not self._decider.has_periodic:
+                properties = CheckpointProperties.checkpoint(self.settings.retention)
+                self._add(CheckpointRequest(next(self._numbers), now_ms, properties, True))
+        return self._settle(now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` is wanted at the latest."""
+        times = [pending.started_ms + self.settings.timeout_ms for pending in self.pending]
+        if self._next_periodic_ms is not None:
+            times.append(self._next_periodic_ms)
+        return min(times, default=None)
+
+    # Answers of storage and coordinators ----------------------------------------------------
+
+    def location_created(
+        self, checkpoint_id: int, location: str, now_ms: int
+    ) -> list[a.CheckpointAction]:
+        """The directory of a checkpoint is there."""
+        pending = self._pending.get(checkpoint_id)
+        if pending is None:
+            self._out.append(a.DiscardPending(checkpoint_id, location, ()))
+        else:
+            pending.location = location
+            pending.stage = Stage.COORDINATORS
+            self._out.append(a.SnapshotCoordinators(checkpoint_id))
+        return self._settle(now_ms)
+
+    def coordinators_snapshotted(
+        self, checkpoint_id: int, states: Mapping[bytes, bytes], now_ms: int
+    ) -> list[a.CheckpointAction]:
+        """The operators' coordinators have given their states: now the tasks begin."""
+        pending = self._pending.get(checkpoint_id)
+        if pending is not None:
+            pending.coordinators = dict(states)
+            pending.stage = Stage.TASKS
+            properties = pending.request.properties
+            alignment, timeout_ms = self.settings.alignment(properties.kind)
+            assert pending.location is not None
+            self._out.append(
+                a.TriggerTasks(
+                    checkpoint_id,
+                    pending.timestamp_ms,
+                    properties,
+                    alignment,
+                    timeout_ms,
+                    pending.location,
+                    pending.plan.trigger,
+                )
+            )
+            self._complete_if_acknowledged(pending, now_ms)
+        return self._settle(now_ms)
+
+    def coordinators_failed(
+        self, checkpoint_id: int, detail: str, now_ms: int
+    ) -> list[a.CheckpointAction]:
+        """A coordinator could not give its state."""
+        return self._failed(checkpoint_id, Reason.TRIGGER_FAILURE, detail, now_ms)
+
+    def storage_failed(
+        self, checkpoint_id: int, detail: str, now_ms: int
+    ) -> list[a.CheckpointAction]:
+        """The directory could not be made, or the metadata not be written."""
+        pending = self._pending.get(checkpoint_id)
+        finalizing = pending is not None and pending.stage is Stage.METADATA
+        reason = Reason.FINALIZE_FAILURE if finalizing else Reason.IO_EXCEPTION
+        return self._failed(checkpoint_id, reason, detail, now_ms)
+
+    def metadata_stored(
+        self, checkpoint_id: int, pointer: str, now_ms: int
+    ) -> list[a.CheckpointAction]:
+        """A checkpoint is complete and durable."""
+        pending = self._pending.pop(checkpoint_id, None)
+        if pending is not None:
+            self._completed(pending, pointer, now_ms)
+        return self._settle(now_ms)
+
+    def discarded(self, now_ms: int) -> list[a.CheckpointAction]:
+        """A completed checkpoint was deleted."""
+        self._cleaning -= 1
+        return self._settle(now_ms)
+
+    # Answers of tasks -----------------------------------------------------------------------
+
+    def acknowledged(
+        self,
+        attempt_id: ExecutionAttemptID,
+        checkpoint_id: int,
+        state: TaskStateSnapshot | None,
+        metrics: CheckpointMetrics,
+        now_ms: int,
+    ) -> list[a.CheckpointAction]:
+        """A task has written its state; a report that nobody waits for is deleted again."""
+        pending = self._pending.get(checkpoint_id)
+        outcome = Acknowledgement.UNKNOWN
+        if pending is not None and pending.stage is Stage.TASKS:
+            outcome = pending.acknowledge(attempt_id, state, metrics)
+            self.statistics.acknowledged(pending, attempt_id, metrics, self._wall(now_ms))
+            self._complete_if_acknowledged(pending, now_ms)
+        if outcome is Acknowledgement.UNKNOWN and state is not None:
+            self._out.append(a.DiscardState(checkpoint_id, state))
+        return self._settle(now_ms)
+
+    def declined(
+        self,
+        attempt_id: ExecutionAttemptID,
+        checkpoint_id: int,
+        reason: Reason,
+        detail: str,
+        now_ms: int,
+    ) -> list[a.CheckpointAction]:
+        """A task takes no part; that of an unknown checkpoint or attempt is ignored."""
+        pending = self._pending.get(checkpoint_id)
+        if pending is not None and pending.takes_part(attempt_id):
+            return self._failed(checkpoint_id, reason, detail, now_ms)
+        return self._settle(now_ms)
+
+    # The job --------------------------------------------------------------------------------
+
+    def job_failing(self, detail: str, now_ms: int) -> list[a.CheckpointAction]:
+        """Tasks are about to be restarted: what is under way cannot be completed."""
+        self._next_periodic_ms = self._wanted_id = None
+        self._abort_all(Reason.JOB_FAILOVER_REGION, detail, now_ms)
+        for request in self._decider.drain():
+            self._refuse(request, Reason.JOB_FAILOVER_REGION, detail)
+        return self._settle(now_ms)
+
+    def job_ended(self, status: JobStatus, now_ms: int) -> list[a.CheckpointAction]:
+        """The job has reached a terminal status: nothing follows."""
+        self._is_shut_down = True
+        self._next_periodic_ms = None
+        self._abort_all(Reason.COORDINATOR_SHUTDOWN, f"the job is {status.name}", now_ms)
+        for request in self._decider.drain():
+            self._refuse(request, Reason.COORDINATOR_SHUTDOWN, f"the job is {status.name}")
+        for checkpoint in self.store.end(status):
+            self._discard(checkpoint)
+        return self._settle(now_ms)
+
+    def start_from(self, checkpoint: CompletedCheckpoint, now_ms: int) -> None:
+        """The job starts from a checkpoint or savepoint of another run."""
+        self.store.add(checkpoint)
+        self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
+        self._latest_completed_id = checkpoint.checkpoint_id
+        self.statistics.restored(checkpoint, self._wall(now_ms))
+
+    # Inside ---------------------------------------------------------------------------------
+
+    def _wall(self, now_ms: int) -> int:
+        return now_ms + self._wall_offset_ms
+
+    def _add(self, request: CheckpointRequest) -> None:
+        if self._is_shut_down:
+            self._refuse(request, Reason.COORDINATOR_SHUTDOWN, "the job has ended")
+            return
+        dropped = self._decider.add(request)
+        if dropped is not None:
+            self._refuse(dropped, Reason.TOO_MANY_CHECKPOINT_REQUESTS, "try again later")
+
+    def _settle(self, now_ms: int) -> list[a.CheckpointAction]:
+        """Starts what may start, and returns everything that is to be done."""
+        while not any(p.stage in (Stage.LOCATION, Stage.COORDINATORS) for p in self.pending):
+            decision = self._decider.choose(
+                pending=len(self._pending),
+                cleaning=self._cleaning,
+                last_completion_ms=self._last_completion_ms,
+                now_ms=now_ms,
+            )
+            for request, reason in decision.refused:
+                self._refuse(request, reason, "")
+            if decision.retry_at_ms is not None and self._next_periodic_ms is not None:
+                self._next_periodic_ms = decision.retry_at_ms
+            if decision.start is not None:
+                self._begin(decision.start, now_ms)
+            elif not decision.refused:
+                break
+        self._hurry(now_ms)
+        out, self._out = self._out, []
+        return out
+
+    def _hurry(self, now_ms: int) -> None:
+        """Brings the next checkpoint forward while tasks wait for one to end with."""
+        if self._wanted_id is None or self._next_periodic_ms is None:
+            return
+        if not any(pending.checkpoint_id >= self._wanted_id for pending in self.pending):
+            soon_ms = now_ms + HURRIED_DELAY_MS
+            if self._last_completion_ms is not None:
+                soon_ms = max(soon_ms, self._last_completion_ms + self.settings.min_pause_ms)
+            self._next_periodic_ms = min(self._next_periodic_ms, soon_ms)
+
+    def _begin(self, request: CheckpointRequest, now_ms: int) -> None:
+        try:
+            plan = plan_checkpoint(self._graph, after_tasks_finish=self.settings.after_tasks_finish)
+            if request.properties.is_savepoint and plan.finished and not plan.wait_for:
+                raise NotPossibleError(
+                    Reason.NOT_ALL_REQUIRED_TASKS_RUNNING, "every task has finished"
+                )
+        except NotPossibleError as error:
+            self._refuse(request, error.reason, str(error))
+            return
+        pending = PendingCheckpoint(
+            self._next_id, request, plan, self._wall(now_ms), started_ms=now_ms
+        )
+        self._next_id += 1
+        self._pending[pending.checkpoint_id] = pending
+        self.statistics.started(pending, self._graph)
+        self._out.append(a.CreateLocation(pending.checkpoint_id, request.properties))
+
+    def _complete_if_acknowledged(self, pending: PendingCheckpoint, now_ms: int) -> None:
+        if not pending.is_acknowledged or pending.stage is not Stage.TASKS:
+            return
+        try:
+            metadata = pending.metadata(self._graph)
+        except UnionStateOfFinishedError as error:
+            self._abort(pending, Reason.FINALIZE_FAILURE, str(error), now_ms)
+            return
+        pending.stage = Stage.METADATA
+        assert pending.location is not None
+        pending.written = metadata
+        self._out.append(a.StoreMetadata(metadata, pending.location))
+
+    def _completed(self, pending: PendingCheckpoint, pointer: str, now_ms: int) -> None:
+        properties = pending.request.properties
+        assert pending.written is not None
+        checkpoint = CompletedCheckpoint(pending.written, properties, pointer, self._wall(now_ms))
+        if not properties.is_savepoint:
+            for subsumed in self.store.add(checkpoint):
+                self.statistics.discarded(subsumed.checkpoint_id)
+                self._discard(subsumed)
+        self._failures.succeeded(checkpoint.checkpoint_id)
+        self._last_completion_ms = now_ms
+        if self._wanted_id is not None and checkpoint.checkpoint_id >= self._wanted_id:
+            self._wanted_id = None
+        self.statistics.completed(pending, checkpoint, self._wall(now_ms))
+        self._out.append(a.RequestCompleted(pending.request.number, checkpoint))
+        # What the sinks hold back for a plain savepoint must not be committed because of it.
+        if not properties.is_savepoint or properties.is_synchronous:
+            self._latest_completed_id = max(self._latest_completed_id, checkpoint.checkpoint_id)
+            self._out.append(a.NotifyComplete(checkpoint.checkpoint_id, pending.plan.wait_for))
+            for older in self.pending:
+                if (
+                    older.checkpoint_id < checkpoint.checkpoint_id
+                    and not older.request.properties.is_savepoint
+                ):
+                    by = f"by {checkpoint.checkpoint_id}"
+                    self._abort(older, Reason.SUBSUMED, by, now_ms)
+
+    def _failed(
+        self, checkpoint_id: int, reason: Reason, detail: str, now_ms: int
+    ) -> list[a.CheckpointAction]:
+        pending = self._pending.get(checkpoint_id)
+        if pending is not None:
+            self._abort(pending, reason, detail, now_ms)
+        return self._settle(now_ms)
+
+    def _abort_all(self, reason: Reason, detail: str, now_ms: int) -> None:
+        for pending in self.pending:
+            self._abort(pending, reason, detail, now_ms)
+
+    def _abort(self, pending: PendingCheckpoint, reason: Reason, detail: str, now_ms: int) -> None:
+        del self._pending[pending.checkpoint_id]
+        self.statistics.failed(pending, reason, detail, self._wall(now_ms))
+        told: tuple[Participant, ...] = pending.plan.wait_for
+        self._out.append(a.NotifyAborted(pending.checkpoint_id, told, self._latest_completed_id))
+        if pending.stage is not Stage.LOCATION:
+            self._out.append(
+                a.DiscardPending(pending.checkpoint_id, pending.location, pending.states)
+            )
+        self._refuse(pending.request, reason, detail)
+        if self._failures.failed(pending.checkpoint_id, reason):
+            self._out.append(
+                a.FailJob(
+                    "Exceeded checkpoint tolerable failure threshold: checkpoint "
+                    f"{pending.checkpoint_id} failed, {reason.value}: {detail}"
+                )
+            )
+        elif pending.request.properties.is_synchronous and reason not in _OF_THE_JOB:
+            self._out.append(
+                a.FailJob(
+                    f"the job cannot be stopped with savepoint {pending.checkpoint_id}: "
+                    f"{reason.value}: {detail}"
+                )
+            )
+
+    def _refuse(self, request: CheckpointRequest, reason: Reason, detail: str) -> None:
+        self._out.append(a.RequestFailed(request.number, reason, detail))
+
+    def _discard(self, checkpoint: CompletedCheckpoint) -> None:
+        self._cleaning += 1
+        self._out.append(a.DiscardCheckpoint(checkpoint))
+
+
+_OF_THE_JOB: Final = frozenset(
+    {Reason.JOB_FAILOVER_REGION, Reason.JOB_FAILURE, Reason.COORDINATOR_SHUTDOWN, Reason.SUSPEND}
+)

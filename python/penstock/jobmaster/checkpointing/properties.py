@@ -1,0 +1,73 @@
+"""What a checkpoint is for, which decides how it is taken and when it is deleted (F11)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from penstock.network.events import SavepointFormat, SnapshotKind
+
+
+class Retention(enum.Enum):
+    """What becomes of completed checkpoints when the job ends."""
+
+    NO_EXTERNALIZED_CHECKPOINTS = "NO_EXTERNALIZED_CHECKPOINTS"
+    DELETE_ON_CANCELLATION = "DELETE_ON_CANCELLATION"
+    RETAIN_ON_CANCELLATION = "RETAIN_ON_CANCELLATION"
+
+
+@dataclass(frozen=True)
+class CheckpointProperties:
+    """Properties of one checkpoint.
+
+    Attributes:
+        kind: Checkpoint or savepoint, and whether the job stops with it.
+        forced: Taken though others are under way.
+        savepoint_format: How a savepoint is written.
+        target: Directory of a savepoint; None for that of the job.
+        discard_subsumed: Deleted once enough later ones are complete.
+        discard_finished: Deleted when the job finishes.
+        discard_cancelled: Deleted when the job is cancelled.
+        discard_failed: Deleted when the job fails.
+        discard_suspended: Deleted when the job is suspended.
+    """
+
+    kind: SnapshotKind
+    forced: bool = False
+    savepoint_format: SavepointFormat = SavepointFormat.CANONICAL
+    target: str | None = None
+    discard_subsumed: bool = True
+    discard_finished: bool = True
+    discard_cancelled: bool = True
+    discard_failed: bool = True
+    discard_suspended: bool = True
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether the user owns it."""
+        return self.kind.is_savepoint
+
+    @property
+    def is_synchronous(self) -> bool:
+        """Whether the tasks wait for its completion and end then."""
+        return self.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)
+
+    @classmethod
+    def checkpoint(
+        cls, retention: Retention, *, full: bool = False, forced: bool = False
+    ) -> CheckpointProperties:
+        """Those of a checkpoint of a job whose completed ones are retained so."""
+        return cls(
+            SnapshotKind.FULL_CHECKPOINT if full else SnapshotKind.CHECKPOINT,
+            forced=forced,
+            discard_cancelled=retention is not Retention.RETAIN_ON_CANCELLATION,
+            discard_failed=retention is Retention.NO_EXTERNALIZED_CHECKPOINTS,
+            discard_suspended=retention is not Retention.RETAIN_ON_CANCELLATION,
+        )
+
+    @classmethod
+    def savepoint(
+        cls, kind: SnapshotKind, savepoint_format: SavepointFormat, target: str | None
+    ) -> CheckpointProperties:
+        """Those of a savepoint: nobody but the user deletes it."""
+        return cls(kind, True, savepoint_format, target, False, False, False, False, False)

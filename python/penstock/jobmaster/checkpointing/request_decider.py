@@ -1,0 +1,116 @@
+"""Which of the requests for checkpoints is served next, and which must wait or fail (F2)."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+
+if TYPE_CHECKING:
+    from penstock.jobmaster.checkpointing.properties import CheckpointProperties
+
+#: Requests that wait at most.
+MAX_QUEUED_REQUESTS: Final = 1000
+
+
+@dataclass(frozen=True)
+class CheckpointRequest:
+    """A wish for a checkpoint.
+
+    Attributes:
+        number: Distinguishes requests; later ones have higher numbers.
+        at_ms: When it was made.
+        properties: What is asked for.
+        is_periodic: Whether the coordinator itself asks, because the interval is over.
+    """
+
+    number: int
+    at_ms: int
+    properties: CheckpointProperties
+    is_periodic: bool = False
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, int, int]:
+        """Lower is served first: savepoints, forced ones, the user's, the older."""
+        properties = self.properties
+        return (
+            not properties.is_savepoint,
+            not properties.forced,
+            self.is_periodic,
+            self.at_ms,
+            self.number,
+        )
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do now.
+
+    Attributes:
+        start: The request to serve, if any.
+        refused: Requests that have failed, and why.
+        retry_at_ms: When a periodic request, refused because of the pause, may be made again.
+    """
+
+    start: CheckpointRequest | None = None
+    refused: tuple[tuple[CheckpointRequest, CheckpointFailureReason], ...] = ()
+    retry_at_ms: int | None = None
+
+
+@dataclass
+class CheckpointRequestDecider:
+    """Queues requests and picks the next one.
+
+    Attributes:
+        max_concurrent: Checkpoints under way at a time; forced requests do not ask.
+        min_pause_ms: Pause between the completion of one and a periodic request's start.
+    """
+
+    max_concurrent: int
+    min_pause_ms: int
+    _queue: list[CheckpointRequest] = field(default_factory=list)
+
+    def add(self, request: CheckpointRequest) -> CheckpointRequest | None:
+        """Queues a request; returns the one that is dropped because the queue is full, if any."""
+        bisect.insort(self._queue, request, key=lambda queued: queued.rank)
+        return self._queue.pop() if len(self._queue) > MAX_QUEUED_REQUESTS else None
+
+    def choose(
+        self, *, pending: int, cleaning: int, last_completion_ms: int | None, now_ms: int
+    ) -> Decision:
+        """What to start now.
+
+        Args:
+            pending: Checkpoints under way.
+            cleaning: Checkpoints that are being deleted.
+            last_completion_ms: When the last one was complete; None before the first.
+            now_ms: The time.
+        """
+        if not self._queue or cleaning > self.max_concurrent:
+            return Decision()
+        head = self._queue[0]
+        if pending >= self.max_concurrent and not head.properties.forced:
+            return Decision()
+        if head.is_periodic and not head.properties.forced and last_completion_ms is not None:
+            next_ms = last_completion_ms + self.min_pause_ms
+            if now_ms < next_ms:
+                del self._queue[0]
+                reason = CheckpointFailureReason.MINIMUM_TIME_BETWEEN_CHECKPOINTS
+                return Decision(refused=((head, reason),), retry_at_ms=next_ms)
+        del self._queue[0]
+        return Decision(start=head)
+
+    @property
+    def has_periodic(self) -> bool:
+        """Whether a periodic request waits."""
+        return any(request.is_periodic for request in self._queue)
+
+    def drain(self) -> list[CheckpointRequest]:
+        """Takes all requests away."""
+        drained, self._queue = self._queue, []
+        return drained
+
+    def __len__(self) -> int:
+        return len(self._queue)

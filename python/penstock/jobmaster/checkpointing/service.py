@@ -1,0 +1,376 @@
+"""Carries out what the checkpoint coordinator decides: storage, coordinators, messages, timers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.checkpoint_storage.disposal import discard_checkpoint_state, discard_task_state
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+from penstock.errors import CheckpointError, CheckpointFailedJobError
+from penstock.graph.ids import ExecutionAttemptID
+from penstock.jobmaster.checkpointing import actions as a
+from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
+from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
+from penstock.jobmaster.main_thread import MainThread
+from penstock.rpc import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.checkpoint_storage.storage import CheckpointStorage
+    from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
+    from penstock.jobmaster.checkpointing.properties import CheckpointProperties
+    from penstock.jobmaster.checkpointing.settings import CheckpointSettings
+    from penstock.jobmaster.execution_graph import ExecutionGraph
+    from penstock.jobmaster.main_thread import Timer
+    from penstock.jobmaster.source_coordinators import SourceCoordinators
+    from penstock.jobmaster.states import JobStatus
+
+logger = logging.getLogger(__name__)
+
+#: How long the end of a job waits for its files to be deleted.
+CLOSE_TIMEOUT_S: Final = 10.0
+
+
+class CheckpointService:
+    """The checkpoints of one job.  Everything but the storage's I/O runs in the main thread.
+
+    Attributes:
+        coordinator: The state machine, with the completed checkpoints and the statistics.
+    """
+
+    def __init__(
+        self,
+        job: JobGraph,
+        graph: ExecutionGraph,
+        settings: CheckpointSettings,
+        storage: CheckpointStorage,
+        main_thread: MainThread,
+        sources: SourceCoordinators,
+        send: Callable[[str, messages.Message], None],
+        fail_job: Callable[[BaseException], None],
+    ) -> None:
+        """Prepares; nothing happens before `tasks_changed`.
+
+        Args:
+            job: The job.
+            graph: Its subtasks.
+            settings: How checkpoints are taken.
+            storage: Where they lie.
+            main_thread: Runs everything that changes the job's state.
+            sources: The coordinators of the job's sources.
+            send: Sends a message to a TaskExecutor, if it is still there.
+            fail_job: Fails the job, which may restart.
+        """
+        wall_offset_ms = time.time_ns() // 1_000_000 - _now_ms()
+        self.coordinator = CheckpointCoordinator(graph, settings, wall_offset_ms)
+        self._job = job
+        self._storage = storage
+        self._main_thread = main_thread
+        self._sources = sources
+        self._send = send
+        self._fail_job = fail_job
+        self._timer: Timer | None = None
+        self._requests: dict[int, Future[CompletedCheckpoint]] = {}
+        self._io = MainThread(f"checkpoint storage of {job.name}", lambda _: None)
+        self._io.start()
+        self._carry_out: dict[type, Callable[[Any], None]] = {
+            a.CreateLocation: self._create_location,
+            a.SnapshotCoordinators: self._snapshot_coordinators,
+            a.TriggerTasks: self._trigger_tasks,
+            a.StoreMetadata: self._store_metadata,
+            a.NotifyComplete: self._notify_complete,
+            a.NotifyAborted: self._notify_aborted,
+            a.DiscardState: self._discard_state,
+            a.DiscardPending: self._discard_pending,
+            a.DiscardCheckpoint: self._discard_checkpoint,
+            a.RequestCompleted: self._request_completed,
+            a.RequestFailed: self._request_failed,
+            a.FailJob: self._job_failed,
+        }
+
+    # ---- the job ---------------------------------------------------------------------------
+
+    def request(self, properties: CheckpointProperties) -> Future[CompletedCheckpoint]:
+        """Asks for a checkpoint or savepoint."""
+        number, todo = self.coordinator.request(properties, _now_ms())
+        future: Future[CompletedCheckpoint] = Future()
+        self._requests[number] = future
+        self._run(todo)
+        return future
+
+    def tasks_changed(self) -> None:
+        """States of tasks have changed."""
+        self._run(self.coordinator.tasks_changed(_now_ms()))
+
+    def final_checkpoint_wanted(self) -> None:
+        """A task has come to its end and waits for a checkpoint that holds it."""
+        self._run(self.coordinator.hurry(_now_ms()))
+
+    def job_failing(self, detail: str) -> None:
+        """Tasks are about to be restarted."""
+        self._run(self.coordinator.job_failing(detail, _now_ms()))
+
+    def job_ended(self, status: JobStatus, then: Callable[[], None]) -> None:
+        """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._run(self.coordinator.job_ended(status, _now_ms()))
+        done = False
+
+        def end() -> None:
+            nonlocal done
+            if not done:
+                done = True
+                then()
+
+        def give_up() -> None:
+            if not done:
+                logger.warning(
+                    "checkpoints in %s were not deleted within %g s",
+                    self._storage,
+                    CLOSE_TIMEOUT_S,
+                )
+            end()
+
+        def delete_the_rest() -> None:
+            # What the storage was doing when the job ended has been answered by now.
+            self._io.post(lambda: _tolerating(self._storage.close))
+            self._io.post(lambda: self._main_thread.post(end))
+            self._io.close(timeout_s=0)
+
+        self._io.post(lambda: self._main_thread.post(delete_the_rest))
+        self._main_thread.schedule(CLOSE_TIMEOUT_S, give_up)
+
+    def restored(
+        self, subtasks: Iterable[tuple[bytes, int]], *, is_global: bool
+    ) -> dict[tuple[bytes, int], messages.RestoredState]:
+        """What subtasks start from, which are about to be deployed anew.
+
+        The coordinators of their sources are brought to the same point.
+
+        Raises:
+            InvalidProgramError: The job does not fit the checkpoint.
+        """
+        latest = self.coordinator.store.latest
+        if latest is None:
+            if is_global:
+                self._sources.reset(subtasks)
+            else:
+                self._sources.subtasks_reset(subtasks)
+            return {}
+        operators = latest.metadata.operators
+        assigned = assign_states(self._job, operators, allow_non_restored=True)
+        if is_global:
+            self._sources.reset(subtasks, coordinator_states(self._job, operators))
+        else:
+            self._sources.subtasks_reset(subtasks, latest.checkpoint_id)
+        self.coordinator.statistics.restored(latest, time.time_ns() // 1_000_000)
+        return {
+            subtask: messages.RestoredState(latest.checkpoint_id, assigned[subtask])
+            for subtask in subtasks
+            if subtask in assigned
+        }
+
+    # ---- answers of tasks ------------------------------------------------------------------
+
+    def answered(
+        self, message: messages.AcknowledgeCheckpoint | messages.DeclineCheckpoint
+    ) -> None:
+        """A task reports its part of a checkpoint, or that it has none."""
+        attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
+        if isinstance(message, messages.AcknowledgeCheckpoint):
+            self._run(
+                self.coordinator.acknowledged(
+                    attempt, message.checkpoint_id, message.state, message.metrics, _now_ms()
+                )
+            )
+            return
+        reason = CheckpointFailureReason.__members__.get(
+            message.reason, CheckpointFailureReason.DECLINED
+        )
+        self._run(
+            self.coordinator.declined(
+                attempt, message.checkpoint_id, reason, message.detail, _now_ms()
+            )
+        )
+
+    # ---- actions ---------------------------------------------------------------------------
+
+    def _run(self, todo: Iterable[a.CheckpointAction]) -> None:
+        for action in todo:
+            self._carry_out[type(action)](action)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        deadline_ms = self.coordinator.next_deadline_ms()
+        if deadline_ms is not None:
+            delay_s = max(0, deadline_ms - _now_ms()) / 1000
+            self._timer = self._main_thread.schedule(delay_s, self._tick)
+
+    def _tick(self) -> None:
+        self._run(self.coordinator.tick(_now_ms()))
+
+    def _later(self, event: Callable[..., list[a.CheckpointAction]], *arguments: object) -> None:
+        """Brings an answer to the coordinator, in the main thread."""
+        self._main_thread.post(lambda: self._run(event(*arguments, _now_ms())))
+
+    def _create_location(self, action: a.CreateLocation) -> None:
+        def create() -> None:
+            try:
+                if action.properties.target is not None:
+                    location = self._storage.create_savepoint(action.properties.target)
+                else:
+                    location = self._storage.create_checkpoint(action.checkpoint_id)
+            except Exception as error:
+                self._later(self.coordinator.storage_failed, action.checkpoint_id, _text(error))
+            else:
+                self._later(self.coordinator.location_created, action.checkpoint_id, location)
+
+        self._io.post(create)
+
+    def _snapshot_coordinators(self, action: a.SnapshotCoordinators) -> None:
+        futures = self._sources.checkpoint(action.checkpoint_id)
+        if not futures:
+            self._later(self.coordinator.coordinators_snapshotted, action.checkpoint_id, {})
+            return
+        waiting = set(futures)
+
+        def ended(operator_id: bytes) -> None:
+            waiting.discard(operator_id)
+            if waiting:
+                return
+            try:
+                states = {id_: future.result() for id_, future in futures.items()}
+            except Exception as error:
+                self._run(
+                    self.coordinator.coordinators_failed(
+                        action.checkpoint_id, _text(error), _now_ms()
+                    )
+                )
+            else:
+                self._run(
+                    self.coordinator.coordinators_snapshotted(
+                        action.checkpoint_id, states, _now_ms()
+                    )
+                )
+
+        def tell(operator_id: bytes, _: Future[bytes]) -> None:
+            self._main_thread.post(partial(ended, operator_id))
+
+        for operator_id, future in futures.items():
+            future.add_done_callback(partial(tell, operator_id))
+
+    def _trigger_tasks(self, action: a.TriggerTasks) -> None:
+        for task in action.tasks:
+            self._send(
+                task.executor_id,
+                messages.TriggerCheckpoint(
+                    task.attempt_id.to_bytes(),
+                    action.checkpoint_id,
+                    action.timestamp_ms,
+                    int(action.properties.kind),
+                    int(action.alignment),
+                    action.aligned_timeout_ms,
+                    int(action.properties.savepoint_format),
+                    action.location.encode(),
+                ),
+            )
+
+    def _store_metadata(self, action: a.StoreMetadata) -> None:
+        checkpoint_id = action.metadata.checkpoint_id
+
+        def store() -> None:
+            try:
+                pointer = self._storage.publish(action.location, action.metadata)
+            except Exception as error:
+                self._later(self.coordinator.storage_failed, checkpoint_id, _text(error))
+            else:
+                self._later(self.coordinator.metadata_stored, checkpoint_id, pointer)
+
+        self._io.post(store)
+
+    def _notify_complete(self, action: a.NotifyComplete) -> None:
+        for task in action.tasks:
+            self._send(
+                task.executor_id,
+                messages.NotifyCheckpointComplete(task.attempt_id.to_bytes(), action.checkpoint_id),
+            )
+        self._sources.notify_checkpoint_complete(action.checkpoint_id)
+
+    def _notify_aborted(self, action: a.NotifyAborted) -> None:
+        for task in action.tasks:
+            self._send(
+                task.executor_id,
+                messages.NotifyCheckpointAborted(
+                    task.attempt_id.to_bytes(), action.checkpoint_id, action.latest_completed_id
+                ),
+            )
+        self._sources.notify_checkpoint_aborted(action.checkpoint_id)
+
+    def _discard_state(self, action: a.DiscardState) -> None:
+        self._io.post(lambda: _tolerating(lambda: discard_task_state(action.state)))
+
+    def _discard_pending(self, action: a.DiscardPending) -> None:
+        def discard() -> None:
+            for state in action.states:
+                _tolerating(partial(discard_task_state, state))
+            if action.location is not None:
+                location = action.location
+                _tolerating(lambda: self._storage.discard(location))
+
+        self._io.post(discard)
+
+    def _discard_checkpoint(self, action: a.DiscardCheckpoint) -> None:
+        def discard() -> None:
+            checkpoint = action.checkpoint
+            _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata))
+            _tolerating(lambda: self._storage.discard(checkpoint.pointer))
+            self._later(self.coordinator.discarded)
+
+        self._io.post(discard)
+
+    def _request_completed(self, action: a.RequestCompleted) -> None:
+        logger.debug(
+            "job %s: checkpoint %d is complete, in %s",
+            self._job.name,
+            action.checkpoint.checkpoint_id,
+            action.checkpoint.pointer,
+        )
+        future = self._requests.pop(action.number, None)
+        if future is not None:
+            future.set_result(action.checkpoint)
+
+    def _request_failed(self, action: a.RequestFailed) -> None:
+        text = action.reason.value + (f": {action.detail}" if action.detail else "")
+        future = self._requests.pop(action.number, None)
+        if future is not None:
+            future.set_exception(CheckpointError(text))
+        elif action.reason.is_counted:
+            logger.warning("job %s: a checkpoint failed: %s", self._job.name, text)
+        else:
+            logger.info("job %s: no checkpoint: %s", self._job.name, text)
+
+    def _job_failed(self, action: a.FailJob) -> None:
+        self._fail_job(CheckpointFailedJobError(action.message))
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _tolerating(delete: Callable[[], None]) -> None:
+    """Deletes; what cannot be deleted is said and stays: the job goes on."""
+    try:
+        delete()
+    except Exception as error:
+        logger.warning("a part of a checkpoint could not be deleted: %s", _text(error))

@@ -1,0 +1,80 @@
+"""How a job's checkpoints are taken, with Flink's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.common.options import checkpointing
+from penstock.jobmaster.checkpointing.properties import Retention
+from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment, SnapshotKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """Settings of one job.
+
+    Attributes:
+        interval_ms: Distance of periodic checkpoints; None for none.
+        timeout_ms: After which one is given up.
+        min_pause_ms: Pause between the completion of one and the start of the next.
+        max_concurrent: Checkpoints under way at a time.
+        tolerable_failures: Failures in a row that the job bears; None for any number.
+        is_exactly_once: Whether barriers are aligned, or tracked only.
+        is_unaligned: Whether barriers may overtake data.
+        aligned_timeout_ms: How long barriers wait before they overtake; 0 for not at all.
+        num_retained: Completed ones that are kept.
+        retention: What becomes of them when the job ends.
+        after_tasks_finish: Whether they are taken when some tasks have finished.
+    """
+
+    interval_ms: int | None = None
+    timeout_ms: int = 600_000
+    min_pause_ms: int = 0
+    max_concurrent: int = 1
+    tolerable_failures: int | None = 0
+    is_exactly_once: bool = True
+    is_unaligned: bool = False
+    aligned_timeout_ms: int = 0
+    num_retained: int = 1
+    retention: Retention = Retention.NO_EXTERNALIZED_CHECKPOINTS
+    after_tasks_finish: bool = True
+
+    def __post_init__(self) -> None:
+        if self.is_unaligned and self.max_concurrent > 1:
+            raise ValueError(
+                f"{self.max_concurrent} concurrent checkpoints cannot be unaligned: one at a time"
+            )
+
+    @classmethod
+    def of(cls, configuration: Mapping[str, str], interval_ms: int | None) -> CheckpointSettings:
+        """Those of a job, which takes periodic checkpoints unless ``interval_ms`` is None.
+
+        Raises:
+            ConfigurationError: An option has a value that it does not take.
+        """
+        min_pause_ms = checkpointing.MIN_PAUSE.read(configuration)
+        return cls(
+            interval_ms=None if interval_ms is None else max(interval_ms, min_pause_ms),
+            timeout_ms=checkpointing.TIMEOUT.read(configuration),
+            min_pause_ms=min_pause_ms,
+            max_concurrent=checkpointing.MAX_CONCURRENT.read(configuration),
+            tolerable_failures=checkpointing.TOLERABLE_FAILURES.read(configuration),
+            is_exactly_once=checkpointing.MODE.read(configuration) == "EXACTLY_ONCE",
+            num_retained=checkpointing.NUM_RETAINED.read(configuration),
+            retention=Retention[checkpointing.RETENTION.read(configuration)],
+            after_tasks_finish=checkpointing.AFTER_TASKS_FINISH.read(configuration),
+        )
+
+    def alignment(self, kind: SnapshotKind) -> tuple[Alignment, int]:
+        """How barriers of a kind are aligned, and after how long aligned ones overtake data."""
+        if not self.is_exactly_once and not kind.is_savepoint:
+            return Alignment.AT_LEAST_ONCE, NO_ALIGNMENT_TIMEOUT_MS
+        if kind.is_savepoint or not self.is_unaligned:
+            return Alignment.ALIGNED, NO_ALIGNMENT_TIMEOUT_MS
+        if self.aligned_timeout_ms == 0:
+            return Alignment.UNALIGNED, NO_ALIGNMENT_TIMEOUT_MS
+        return Alignment.ALIGNED, self.aligned_timeout_ms

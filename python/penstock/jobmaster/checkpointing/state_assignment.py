@@ -1,0 +1,254 @@
+"""Gives the state of a checkpoint to the subtasks of a job, at any parallelism (SEMANTICS F12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.checkpoint_storage.handles import (
+    IncrementalKeyGroupsHandle,
+    KeyGroupsHandle,
+    OperatorStateHandle,
+    OperatorSubtaskState,
+    PartitionableState,
+    TaskStateSnapshot,
+)
+from penstock.errors import InvalidProgramError
+from penstock.graph.key_groups import key_group_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.checkpoint_storage.checkpoint_metadata import OperatorState
+    from penstock.graph.job_graph import JobGraph, JobVertex, OperatorIdentity
+
+_Keyed = TypeVar("_Keyed", bound=KeyGroupsHandle | IncrementalKeyGroupsHandle)
+
+SPLIT, UNION, BROADCAST = "split", "union", "broadcast"
+
+
+def assign_states(
+    job: JobGraph, operators: Mapping[bytes, OperatorState], *, allow_non_restored: bool = False
+) -> dict[tuple[bytes, int], TaskStateSnapshot]:
+    """What each subtask starts from; subtasks without state are left out.
+
+    Args:
+        job: The job to be started.
+        operators: The checkpoint's operators.
+        allow_non_restored: Whether state of operators that the job does not have is left behind.
+
+    Raises:
+        InvalidProgramError: The job does not fit the checkpoint; the text says where.
+    """
+    known: dict[bytes, OperatorIdentity] = {}
+    for vertex in job.vertices.values():
+        for identity in vertex.operators:
+            known[identity.id] = identity
+            if identity.uid_hash is not None:
+                known[identity.uid_hash] = identity
+    left = [state for id_, state in operators.items() if id_ not in known]
+    if left and not allow_non_restored:
+        names = ", ".join(
+            repr(state.uid or state.name or state.operator_id.hex()) for state in left
+        )
+        raise InvalidProgramError(
+            f"the checkpoint holds state of operators that the job does not have: {names}; give "
+            "the operators the uid that they had, or leave that state behind on purpose"
+        )
+    assigned: dict[tuple[bytes, int], TaskStateSnapshot] = {}
+    for vertex in job.vertices.values():
+        _assign_vertex(vertex, operators, assigned)
+    return assigned
+
+
+def coordinator_states(
+    job: JobGraph, operators: Mapping[bytes, OperatorState]
+) -> dict[bytes, bytes]:
+    """The states of the operators' coordinators, by operator of the job."""
+    states: dict[bytes, bytes] = {}
+    for vertex in job.vertices.values():
+        for identity in vertex.operators:
+            state = _state_of(identity, operators)
+            if state is not None and state.coordinator is not None:
+                states[identity.id] = state.coordinator
+    return states
+
+
+def _state_of(
+    identity: OperatorIdentity, operators: Mapping[bytes, OperatorState]
+) -> OperatorState | None:
+    state = operators.get(identity.id)
+    if state is None and identity.uid_hash is not None:
+        state = operators.get(identity.uid_hash)
+    return state
+
+
+def _assign_vertex(
+    vertex: JobVertex,
+    operators: Mapping[bytes, OperatorState],
+    assigned: dict[tuple[bytes, int], TaskStateSnapshot],
+) -> None:
+    by_subtask: list[dict[bytes, OperatorSubtaskState]] = [{} for _ in range(vertex.parallelism)]
+    finished: set[int] | None = None
+    for identity in vertex.operators:
+        state = _state_of(identity, operators)
+        if state is None:
+            continue
+        _check_parallelism(vertex, identity, state)
+        ended = _finished_subtasks(state, vertex.parallelism)
+        finished = ended if finished is None else finished & ended
+        for subtask, part in enumerate(_redistribute(state, vertex)):
+            if not part.is_empty:
+                by_subtask[subtask][identity.id] = part
+    for subtask, states in enumerate(by_subtask):
+        is_finished = finished is not None and subtask in finished
+        if states or is_finished:
+            assigned[(vertex.id, subtask)] = TaskStateSnapshot(states, is_finished)
+
+
+def _finished_subtasks(state: OperatorState, parallelism: int) -> set[int]:
+    """The new subtasks of which nothing is to run again.
+
+    With the old parallelism those are the ones that had finished; with another one, which mixes
+    the work of the old subtasks, all or none.
+    """
+    if parallelism == state.parallelism:
+        return set(state.finished_subtasks)
+    return set(range(parallelism)) if state.is_fully_finished else set()
+
+
+def _check_parallelism(vertex: JobVertex, identity: OperatorIdentity, state: OperatorState) -> None:
+    keyed = any(s.managed_keyed or s.raw_keyed for s in state.subtasks.values())
+    if not keyed:
+        return
+    if state.max_parallelism != vertex.max_parallelism:
+        raise InvalidProgramError(
+            f"the state of {identity.name!r} has {state.max_parallelism} key groups, the job has "
+            f"{vertex.max_parallelism}: the maximum parallelism of keyed state cannot change; "
+            f"set it to {state.max_parallelism}"
+        )
+
+
+def _redistribute(state: OperatorState, vertex: JobVertex) -> list[OperatorSubtaskState]:
+    """The parts of one operator's state for the subtasks of its vertex."""
+    parallelism = vertex.parallelism
+    old = [state.subtasks.get(i, OperatorSubtaskState()) for i in range(state.parallelism)]
+    operator = _operator_states(
+        [s.managed_operator for s in old], parallelism, state.finished_subtasks
+    )
+    raw_operator = _operator_states(
+        [s.raw_operator for s in old], parallelism, state.finished_subtasks
+    )
+    has_channels = any(s.input_channels or s.result_subpartitions for s in old)
+    if has_channels and parallelism != state.parallelism:
+        raise InvalidProgramError(
+            f"{state.name!r} had data in flight in the checkpoint and ran with parallelism "
+            f"{state.parallelism}, not {parallelism}: restore it with that parallelism, or from "
+            "an aligned checkpoint or a savepoint"
+        )
+    parts = []
+    for subtask in range(parallelism):
+        same = old[subtask] if parallelism == state.parallelism else OperatorSubtaskState()
+        groups = key_group_range(vertex.max_parallelism, parallelism, subtask)
+        parts.append(
+            OperatorSubtaskState(
+                managed_keyed=_of_groups((h for s in old for h in s.managed_keyed), groups),
+                raw_keyed=_of_groups((h for s in old for h in s.raw_keyed), groups),
+                managed_operator=operator[subtask],
+                raw_operator=raw_operator[subtask],
+                input_channels=same.input_channels,
+                result_subpartitions=same.result_subpartitions,
+            )
+        )
+    return parts
+
+
+def _of_groups(handles: Iterable[_Keyed], groups: tuple[int, int]) -> tuple[_Keyed, ...]:
+    """The handles that hold any of the key groups; the reader takes those alone."""
+    first, last = groups
+    return tuple(
+        handle
+        for handle in handles
+        if handle.first_group <= last and handle.first_group + _num_groups(handle) > first
+    )
+
+
+def _num_groups(handle: KeyGroupsHandle | IncrementalKeyGroupsHandle) -> int:
+    return (
+        handle.num_groups if isinstance(handle, IncrementalKeyGroupsHandle) else len(handle.offsets)
+    )
+
+
+def _operator_states(
+    old: Sequence[tuple[OperatorStateHandle, ...]], parallelism: int, finished: frozenset[int]
+) -> list[tuple[OperatorStateHandle, ...]]:
+    """Spreads named states over subtasks, each by its mode."""
+    handles = [handle for subtask in old for handle in subtask]
+    modes = {state.mode for handle in handles for state in handle.states.values()}
+    if parallelism == len(old) and modes <= {SPLIT}:
+        return list(old)
+    spread: list[list[OperatorStateHandle]] = [[] for _ in range(parallelism)]
+    start = 0
+    names = dict.fromkeys(name for handle in handles for name in handle.states)
+    for name in names:
+        having = [handle for handle in handles if name in handle.states]
+        mode = having[0].states[name].mode
+        if mode == UNION:
+            _give(spread, range(parallelism), having, name)
+        elif mode == BROADCAST:
+            _give_broadcast(spread, old, finished, name)
+        elif parallelism == len(old):
+            for subtask, own in enumerate(old):
+                _give(spread, [subtask], [h for h in own if name in h.states], name)
+        else:
+            start = _give_split(spread, having, name, start)
+    return [tuple(parts) for parts in spread]
+
+
+def _give(
+    spread: list[list[OperatorStateHandle]],
+    subtasks: Iterable[int],
+    handles: Iterable[OperatorStateHandle],
+    name: str,
+) -> None:
+    parts = [OperatorStateHandle({name: h.states[name]}, h.stream) for h in handles]
+    for subtask in subtasks:
+        spread[subtask].extend(parts)
+
+
+def _give_broadcast(
+    spread: list[list[OperatorStateHandle]],
+    old: Sequence[tuple[OperatorStateHandle, ...]],
+    finished: frozenset[int],
+    name: str,
+) -> None:
+    """Each subtask gets the copy of one old subtask; any other stands in for a missing one."""
+    copies = [[h for h in own if name in h.states] for own in old]
+    present = [copy for index, copy in enumerate(copies) if copy and index not in finished]
+    present = present or [copy for copy in copies if copy]
+    for subtask in range(len(spread)):
+        copy = copies[subtask % len(copies)] or present[0]
+        _give(spread, [subtask], copy, name)
+
+
+def _give_split(
+    spread: list[list[OperatorStateHandle]],
+    handles: Sequence[OperatorStateHandle],
+    name: str,
+    start: int,
+) -> int:
+    """Lays the elements end to end and cuts them into blocks; returns who is next to get more."""
+    elements = [(h, offset) for h in handles for offset in h.states[name].offsets]
+    parallelism = len(spread)
+    base, more = divmod(len(elements), parallelism)
+    position = 0
+    for index in range(parallelism):
+        end = position + base + (index < more)
+        receiver = spread[(start + index) % parallelism]
+        by_stream: dict[int, tuple[OperatorStateHandle, list[int]]] = {}
+        for handle, offset in elements[position:end]:
+            by_stream.setdefault(id(handle), (handle, []))[1].append(offset)
+        for handle, offsets in by_stream.values():
+            state = PartitionableState(SPLIT, tuple(offsets))
+            receiver.append(OperatorStateHandle({name: state}, handle.stream))
+        position = end
+    return (start + more) % parallelism

@@ -1,0 +1,206 @@
+"""Figures of a job's checkpoints, for people: what REST and the log tell (SEMANTICS H2)."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.checkpoint_storage.handles import CheckpointMetrics
+    from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
+    from penstock.graph.ids import ExecutionAttemptID
+    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
+    from penstock.jobmaster.checkpointing.pending_checkpoint import PendingCheckpoint
+    from penstock.jobmaster.execution_graph import ExecutionGraph
+
+#: Checkpoints whose details are kept, and completed ones that summaries are made of.
+HISTORY_SIZE: Final = 10
+SUMMARY_SIZE: Final = 1000
+
+
+@dataclass
+class CheckpointRecord:
+    """One checkpoint.
+
+    Attributes:
+        checkpoint_id: Its number.
+        status: ``IN_PROGRESS``, ``COMPLETED`` or ``FAILED``.
+        kind: Name of its `SnapshotKind`.
+        savepoint_format: Name of its `SavepointFormat`, of a savepoint.
+        trigger_ms: When it was triggered, wall clock.
+        num_subtasks: Tasks that report, by vertex.
+        subtasks: When each reported, wall clock, and its figures.
+        latest_ack_ms: When the last one reported.
+        end_ms: When it was complete or failed.
+        external_path: Where it is.
+        is_discarded: Whether it was deleted since.
+        failure: Why it failed.
+    """
+
+    checkpoint_id: int
+    status: str
+    kind: str
+    savepoint_format: str | None
+    trigger_ms: int
+    num_subtasks: dict[bytes, int]
+    subtasks: dict[tuple[bytes, int], tuple[int, CheckpointMetrics]] = field(default_factory=dict)
+    latest_ack_ms: int | None = None
+    end_ms: int | None = None
+    external_path: str | None = None
+    is_discarded: bool = False
+    failure: str | None = None
+
+    @property
+    def is_savepoint(self) -> bool:
+        """Whether the user asked for it to keep."""
+        return self.savepoint_format is not None
+
+    @property
+    def duration_ms(self) -> int:
+        """From the trigger to the last report, or to the end."""
+        last = self.latest_ack_ms or self.end_ms or self.trigger_ms
+        return max(0, last - self.trigger_ms)
+
+    def total(self, name: str) -> int:
+        """The sum of a figure of `CheckpointMetrics` over the subtasks."""
+        return sum(getattr(metrics, name) for _, metrics in self.subtasks.values())
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The spread of one figure over the last completed checkpoints."""
+
+    minimum: float
+    maximum: float
+    average: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+
+    @staticmethod
+    def of(values: Iterable[float]) -> Summary:
+        """Of any number of values; all zero when there is none."""
+        ordered = sorted(values)
+        if not ordered:
+            return Summary(0, 0, 0, 0, 0, 0, 0, 0)
+
+        def quantile(share: float) -> float:
+            return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+        return Summary(
+            ordered[0],
+            ordered[-1],
+            statistics.fmean(ordered),
+            *(quantile(share) for share in (0.5, 0.9, 0.95, 0.99, 0.999)),
+        )
+
+
+class CheckpointStatistics:
+    """Counts, history, latest and summaries; read by others as it is.
+
+    Attributes:
+        counts: ``restored``, ``total``, ``in_progress``, ``completed`` and ``failed``.
+        history: The last checkpoints, newest first.
+        latest: The latest ``completed``, ``savepoint`` and ``failed`` record.
+        latest_restored: The checkpoint that the job was restored from last, and when.
+    """
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(("restored", "total", "in_progress", "completed", "failed"), 0)
+        self.history: deque[CheckpointRecord] = deque(maxlen=HISTORY_SIZE)
+        self.latest: dict[str, CheckpointRecord] = {}
+        self.latest_restored: tuple[CompletedCheckpoint, int] | None = None
+        self._under_way: dict[int, CheckpointRecord] = {}
+        self._completed: deque[tuple[int, int, int, int]] = deque(maxlen=SUMMARY_SIZE)
+
+    def started(self, pending: PendingCheckpoint, graph: ExecutionGraph) -> None:
+        """A checkpoint has begun."""
+        properties = pending.request.properties
+        participants: dict[bytes, int] = dict.fromkeys(graph.vertices, 0)
+        for task in pending.plan.wait_for:
+            participants[task.subtask[0]] += 1
+        record = CheckpointRecord(
+            pending.checkpoint_id,
+            "IN_PROGRESS",
+            properties.kind.name,
+            properties.savepoint_format.name if properties.is_savepoint else None,
+            pending.timestamp_ms,
+            participants,
+        )
+        self._under_way[pending.checkpoint_id] = record
+        self.history.appendleft(record)
+        self.counts["total"] += 1
+        self.counts["in_progress"] += 1
+
+    def acknowledged(
+        self,
+        pending: PendingCheckpoint,
+        attempt_id: ExecutionAttemptID,
+        metrics: CheckpointMetrics,
+        wall_ms: int,
+    ) -> None:
+        """A task has reported."""
+        record = self._under_way.get(pending.checkpoint_id)
+        if record is not None and pending.takes_part(attempt_id):
+            record.subtasks[(attempt_id.vertex_id, attempt_id.subtask)] = (wall_ms, metrics)
+            record.latest_ack_ms = wall_ms
+
+    def completed(
+        self, pending: PendingCheckpoint, checkpoint: CompletedCheckpoint, wall_ms: int
+    ) -> None:
+        """A checkpoint is complete."""
+        record = self._end(pending, "COMPLETED", wall_ms)
+        record.external_path = checkpoint.pointer
+        self.latest["savepoint" if record.is_savepoint else "completed"] = record
+        self._completed.append(
+            (
+                record.total("checkpointed_bytes"),
+                record.total("full_bytes"),
+                record.duration_ms,
+                record.total("processed_bytes"),
+            )
+        )
+
+    def failed(
+        self,
+        pending: PendingCheckpoint,
+        reason: CheckpointFailureReason,
+        detail: str,
+        wall_ms: int,
+    ) -> None:
+        """A checkpoint was given up."""
+        record = self._end(pending, "FAILED", wall_ms)
+        record.failure = f"{reason.value}: {detail}" if detail else reason.value
+        self.latest["failed"] = record
+
+    def discarded(self, checkpoint_id: int) -> None:
+        """A completed checkpoint is being deleted."""
+        for record in (*self.history, *self.latest.values()):
+            if record.checkpoint_id == checkpoint_id:
+                record.is_discarded = True
+
+    def restored(self, checkpoint: CompletedCheckpoint, wall_ms: int) -> None:
+        """The job was restored."""
+        self.counts["restored"] += 1
+        self.latest_restored = (checkpoint, wall_ms)
+
+    @property
+    def summary(self) -> dict[str, Summary]:
+        """Of the last completed ones: sizes in bytes, durations in ms."""
+        names = ("checkpointed_size", "state_size", "end_to_end_duration", "processed_data")
+        columns = list(zip(*self._completed, strict=True)) or [()] * len(names)
+        return {name: Summary.of(column) for name, column in zip(names, columns, strict=True)}
+
+    def _end(self, pending: PendingCheckpoint, status: str, wall_ms: int) -> CheckpointRecord:
+        record = self._under_way.pop(pending.checkpoint_id)
+        record.status = status
+        record.end_ms = wall_ms
+        self.counts["in_progress"] -= 1
+        self.counts[status.lower()] += 1
+        return record

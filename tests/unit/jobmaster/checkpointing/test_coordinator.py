@@ -1,0 +1,519 @@
+"""F2, F3, F11, F14: when checkpoints begin, are complete, and are given up.
+
+Method: a scheduler brings the tasks of a small job to their states; the test answers the
+coordinator's actions and reads the next ones.
+"""
+
+import random
+
+import pytest
+from penstock.checkpoint_storage.handles import (
+    ByteStreamHandle,
+    CheckpointMetrics,
+    KeyGroupsHandle,
+    OperatorStateHandle,
+    OperatorSubtaskState,
+    PartitionableState,
+    TaskStateSnapshot,
+)
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.jobmaster import actions as scheduling
+from penstock.jobmaster.checkpointing import actions as a
+from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
+from penstock.jobmaster.checkpointing.settings import CheckpointSettings
+from penstock.jobmaster.restart_strategies import NoRestartStrategy
+from penstock.jobmaster.scheduler import Scheduler
+from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.network.events import Alignment, SavepointFormat, SnapshotKind
+from support.graphs import word_count
+
+WALL = 1_000_000
+METRICS = CheckpointMetrics(checkpointed_bytes=5, full_bytes=7)
+CHECKPOINT = CheckpointProperties.checkpoint(Retention.NO_EXTERNALIZED_CHECKPOINTS)
+
+
+def savepoint(kind=SnapshotKind.SAVEPOINT):
+    return CheckpointProperties.savepoint(kind, SavepointFormat.CANONICAL, "/savepoints")
+
+
+class Job:
+    """A word count whose tasks run, and its coordinator."""
+
+    def __init__(self, running=True, **settings):
+        self.job = word_count().job_graph(job_id=bytes(16))
+        self.scheduler = Scheduler(self.job, NoRestartStrategy(), 0)
+        self.graph = self.scheduler.graph
+        self.coordinator = CheckpointCoordinator(
+            self.graph, CheckpointSettings(**settings), WALL, random.Random(1)
+        )
+        self.now = 0
+        todo = self.scheduler.start(0)
+        [wanted] = [x for x in todo if isinstance(x, scheduling.RequestSlots)]
+        offers = [SlotOffer(b"%d" % i, f"worker-{i}", "h", 1, 0) for i in range(wanted.required)]
+        self.scheduler.slots_offered(offers, 0)
+        if running:
+            for task in self.graph.subtasks():
+                self.bring(task, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
+
+    def bring(self, task, *states):
+        for state in states:
+            execution = task.current
+            self.scheduler.task_state_changed(
+                execution.attempt_id, state, execution.slot.executor_id, self.now
+            )
+
+    def finish(self, *tasks):
+        for task in tasks:
+            self.bring(task, ExecutionState.FINISHED)
+
+    @property
+    def tasks(self):
+        return list(self.graph.subtasks())
+
+    def request(self, properties=CHECKPOINT):
+        return self.coordinator.request(properties, self.now)[1]
+
+    def located(self, checkpoint_id, location="/here"):
+        return self.coordinator.location_created(checkpoint_id, location, self.now)
+
+    def triggered(self, checkpoint_id):
+        """Brings a checkpoint that was begun to the tasks; returns the trigger."""
+        assert self.located(checkpoint_id) == [a.SnapshotCoordinators(checkpoint_id)]
+        todo = self.coordinator.coordinators_snapshotted(checkpoint_id, {}, self.now)
+        return only(todo, a.TriggerTasks)
+
+    def begin(self, properties=CHECKPOINT):
+        """Requests a checkpoint and brings it to the tasks; returns its id."""
+        checkpoint_id = only(self.request(properties), a.CreateLocation).checkpoint_id
+        self.triggered(checkpoint_id)
+        return checkpoint_id
+
+    def acknowledge(self, checkpoint_id, *tasks, state=None):
+        todo = []
+        for task in tasks or self.tasks:
+            if task.state is ExecutionState.RUNNING:
+                todo = self.coordinator.acknowledged(
+                    task.current.attempt_id, checkpoint_id, state, METRICS, self.now
+                )
+        return todo
+
+    def store(self, checkpoint_id):
+        return self.coordinator.metadata_stored(checkpoint_id, f"/{checkpoint_id}", self.now)
+
+    def complete(self, properties=CHECKPOINT):
+        """A whole checkpoint; returns its id and what follows its end."""
+        checkpoint_id = self.begin(properties)
+        only(self.acknowledge(checkpoint_id), a.StoreMetadata)
+        return checkpoint_id, self.store(checkpoint_id)
+
+    def decline(self, checkpoint_id, reason=Reason.DECLINED):
+        return self.coordinator.declined(
+            self.tasks[1].current.attempt_id, checkpoint_id, reason, "so", self.now
+        )
+
+
+def only(todo, kind):
+    """The single action of a kind."""
+    [action] = [x for x in todo if isinstance(x, kind)]
+    return action
+
+
+def kinds(todo):
+    return [type(action) for action in todo]
+
+
+def test_the_stages_of_a_checkpoint():
+    """Directory, coordinators, tasks, metadata, and only then the good news (F-3)."""
+    job = Job()
+    job.now = 40
+    [create] = job.request()
+    assert create == a.CreateLocation(1, CHECKPOINT)
+    trigger = job.triggered(1)
+    source = job.tasks[0]
+    assert [task.attempt_id for task in trigger.tasks] == [source.current.attempt_id]
+    assert trigger.timestamp_ms == WALL + 40
+    assert (trigger.alignment, trigger.location) == (Alignment.ALIGNED, "/here")
+    assert job.acknowledge(1, *job.tasks[:-1]) == []
+    [store] = job.acknowledge(1, job.tasks[-1])
+    assert isinstance(store, a.StoreMetadata)
+    todo = job.store(1)
+    assert kinds(todo) == [a.RequestCompleted, a.NotifyComplete]
+    assert len(todo[1].tasks) == len(job.tasks)
+    assert job.coordinator.store.latest.checkpoint_id == 1
+
+
+def test_state_is_kept_by_operator_and_subtask():
+    job = Job()
+    handle = KeyGroupsHandle(0, (0,), ByteStreamHandle("n", b"state"))
+    checkpoint_id = job.begin()
+    for task in job.tasks:
+        operator = task.job_vertex.operators[0].id
+        state = TaskStateSnapshot({operator: OperatorSubtaskState(managed_keyed=(handle,))})
+        todo = job.acknowledge(checkpoint_id, task, state=state)
+    operators = only(todo, a.StoreMetadata).metadata.operators
+    for vertex in job.job.vertices.values():
+        state = operators[vertex.operators[0].id]
+        assert sorted(state.subtasks) == list(range(vertex.parallelism))
+        assert (state.parallelism, state.max_parallelism) == (
+            vertex.parallelism,
+            vertex.max_parallelism,
+        )
+
+
+@pytest.mark.parametrize("state", [ExecutionState.INITIALIZING, ExecutionState.FINISHED])
+def test_tasks_that_do_not_run_refuse_it(state):
+    job = Job(running=False, after_tasks_finish=False)
+    for task in job.tasks[1:]:
+        job.bring(task, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
+    job.bring(job.tasks[0], ExecutionState.INITIALIZING)
+    if state is ExecutionState.FINISHED:
+        job.bring(job.tasks[0], ExecutionState.RUNNING, state)
+    [refused] = job.request()
+    assert refused.reason is Reason.NOT_ALL_REQUIRED_TASKS_RUNNING
+
+
+def test_a_declined_checkpoint_is_undone():
+    job = Job(tolerable_failures=1)
+    checkpoint_id = job.begin()
+    state = TaskStateSnapshot({b"o" * 16: OperatorSubtaskState()})
+    job.acknowledge(checkpoint_id, job.tasks[0], state=state)
+    todo = job.decline(checkpoint_id)
+    assert kinds(todo) == [a.NotifyAborted, a.DiscardPending, a.RequestFailed]
+    assert todo[0].latest_completed_id == -1
+    assert todo[1].states == (state,)
+    assert job.decline(checkpoint_id) == [], "a second one is of an unknown checkpoint"
+    late = job.acknowledge(checkpoint_id, job.tasks[1], state=state)
+    assert late == [a.DiscardState(checkpoint_id, state)]
+
+
+def test_reports_of_strangers_are_deleted():
+    """Of an unknown checkpoint, and of an attempt that takes no part."""
+    job = Job()
+    state = TaskStateSnapshot({})
+    assert job.acknowledge(99, job.tasks[0], state=state) == [a.DiscardState(99, state)]
+    checkpoint_id = job.begin()
+    stranger = job.tasks[0].current.attempt_id._replace(attempt=9)
+    todo = job.coordinator.acknowledged(stranger, checkpoint_id, state, METRICS, 0)
+    assert todo == [a.DiscardState(checkpoint_id, state)]
+
+
+def test_a_repeated_report_changes_nothing():
+    job = Job()
+    checkpoint_id = job.begin()
+    for _ in range(9):
+        assert job.acknowledge(checkpoint_id, job.tasks[0]) == []
+    only(job.acknowledge(checkpoint_id), a.StoreMetadata)
+
+
+def test_a_checkpoint_expires():
+    job = Job(timeout_ms=100, tolerable_failures=3)
+    checkpoint_id = job.begin()
+    assert job.coordinator.next_deadline_ms() == 100
+    assert job.coordinator.tick(99) == []
+    todo = job.coordinator.tick(100)
+    failed = only(todo, a.RequestFailed)
+    assert failed.reason is Reason.EXPIRED
+    assert "0 of 5 tasks" in failed.detail or "tasks reported" in failed.detail
+    assert job.acknowledge(checkpoint_id) == []
+    assert job.coordinator.next_deadline_ms() is None
+
+
+def test_a_directory_that_comes_too_late_is_deleted():
+    job = Job(timeout_ms=100, tolerable_failures=3)
+    job.request()
+    assert kinds(job.coordinator.tick(100)) == [a.NotifyAborted, a.RequestFailed]
+    assert job.located(1) == [a.DiscardPending(1, "/here", ())]
+
+
+@pytest.mark.parametrize("stage", ["location", "coordinators", "metadata"])
+def test_what_cannot_be_stored_is_no_checkpoint(stage):
+    job = Job(tolerable_failures=None)
+    coordinator = job.coordinator
+    if stage == "location":
+        job.request()
+        todo = coordinator.storage_failed(1, "disk full", 0)
+        reason = Reason.IO_EXCEPTION
+    elif stage == "coordinators":
+        job.request()
+        job.located(1)
+        todo = coordinator.coordinators_failed(1, "boom", 0)
+        reason = Reason.TRIGGER_FAILURE
+    else:
+        job.acknowledge(job.begin())
+        todo = coordinator.storage_failed(1, "disk full", 0)
+        reason = Reason.FINALIZE_FAILURE
+    assert only(todo, a.RequestFailed).reason is reason
+    assert job.coordinator.store.latest is None
+    assert job.complete()[0] == 2, "the next one is not disturbed"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_only_so_many_at_a_time(limit):
+    """F-1; what waits begins as soon as one has ended."""
+    job = Job(max_concurrent=limit)
+    begun = [job.begin() for _ in range(limit)]
+    assert job.request() == []
+    job.acknowledge(begun[0])
+    assert only(job.store(begun[0]), a.CreateLocation).checkpoint_id == limit + 1
+
+
+def test_a_savepoint_does_not_wait_its_turn():
+    job = Job()
+    job.begin()
+    assert only(job.request(savepoint()), a.CreateLocation).checkpoint_id == 2
+
+
+def test_one_is_triggered_at_a_time():
+    job = Job(max_concurrent=5)
+    job.request()
+    assert job.request() == []
+    job.located(1)
+    todo = job.coordinator.coordinators_snapshotted(1, {}, 0)
+    assert only(todo, a.CreateLocation).checkpoint_id == 2
+
+
+def test_success_subsumes_what_is_older():
+    """Checkpoints alone: a savepoint is the user's."""
+    job = Job(max_concurrent=3)
+    oldest = job.begin()
+    kept = job.begin(savepoint())
+    newest = job.begin()
+    job.acknowledge(newest)
+    todo = job.store(newest)
+    aborted = only(todo, a.NotifyAborted)
+    assert (aborted.checkpoint_id, aborted.latest_completed_id) == (oldest, newest)
+    assert [pending.checkpoint_id for pending in job.coordinator.pending] == [kept]
+    job.acknowledge(kept)
+    assert kinds(job.store(kept)) == [a.RequestCompleted], "nobody is told of a plain savepoint"
+    assert job.coordinator.store.latest.checkpoint_id == newest
+
+
+def test_completed_ones_are_kept_as_many_as_asked():
+    job = Job(num_retained=2)
+    discarded = []
+    for _ in range(4):
+        _, todo = job.complete()
+        discarded += [
+            x.checkpoint.checkpoint_id for x in todo if isinstance(x, a.DiscardCheckpoint)
+        ]
+        for _ in [x for x in todo if isinstance(x, a.DiscardCheckpoint)]:
+            job.coordinator.discarded(job.now)
+    assert discarded == [1, 2]
+    assert [c.checkpoint_id for c in job.coordinator.store.all] == [3, 4]
+
+
+def test_no_new_one_while_too_many_are_being_deleted():
+    job = Job()
+    for _ in range(3):
+        job.complete()
+    assert job.request() == []
+    assert only(job.coordinator.discarded(0), a.CreateLocation).checkpoint_id == 4
+
+
+def test_periodic_checkpoints():
+    """The first one at a random time within the interval, then one each interval."""
+    job = Job(interval_ms=100)
+    assert job.coordinator.next_deadline_ms() is None
+    assert job.coordinator.tasks_changed(1000) == []
+    first = job.coordinator.next_deadline_ms()
+    assert 1000 <= first <= 1100
+    job.now = first
+    assert kinds(job.coordinator.tick(first)) == [a.CreateLocation]
+    job.triggered(1)
+    job.acknowledge(1)
+    job.store(1)
+    assert job.coordinator.next_deadline_ms() == first + 100
+
+
+def test_periodic_ones_do_not_pile_up():
+    job = Job(interval_ms=10, timeout_ms=10_000)
+    job.coordinator.tasks_changed(0)
+    job.now = 20
+    job.coordinator.tick(20)
+    job.triggered(1)
+    for now in range(30, 500, 10):
+        assert job.coordinator.tick(now) == []
+    job.now = 500
+    job.acknowledge(1)
+    only(job.store(1), a.CreateLocation)
+    job.triggered(2)
+    job.acknowledge(2)
+    assert not [x for x in job.store(2) if isinstance(x, a.CreateLocation)]
+
+
+def test_the_pause_after_one():
+    """It counts from the completion of the last one, and holds for periodic ones alone."""
+    job = Job(interval_ms=100, min_pause_ms=70)
+    job.coordinator.tasks_changed(0)
+    first = job.coordinator.next_deadline_ms()
+    job.now = first
+    job.coordinator.tick(first)
+    job.triggered(1)
+    job.now = first + 60
+    job.acknowledge(1)
+    job.store(1)
+    assert job.coordinator.next_deadline_ms() == first + 100
+    [refused] = job.coordinator.tick(first + 100)
+    assert refused.reason is Reason.MINIMUM_TIME_BETWEEN_CHECKPOINTS
+    assert job.coordinator.next_deadline_ms() == first + 130
+    only(job.request(), a.CreateLocation)
+
+
+def test_a_task_at_its_end_hurries_the_next_one():
+    job = Job(interval_ms=600_000)
+    job.coordinator.tasks_changed(0)
+    job.coordinator.hurry(5)
+    assert job.coordinator.next_deadline_ms() == 15
+
+
+def test_who_waits_for_the_end_is_not_forgotten():
+    """Before all tasks run, and when the checkpoint that was wanted fails."""
+    job = Job(interval_ms=600_000, tolerable_failures=9)
+    job.coordinator.hurry(5)
+    job.coordinator.tasks_changed(6)
+    assert job.coordinator.next_deadline_ms() == 16
+    job.now = 16
+    only(job.coordinator.tick(16), a.CreateLocation)
+    job.triggered(1)
+    job.decline(1)
+    assert job.coordinator.next_deadline_ms() == 26
+    job.now = 26
+    only(job.coordinator.tick(26), a.CreateLocation)
+    job.triggered(2)
+    job.acknowledge(2)
+    job.store(2)
+    assert job.coordinator.next_deadline_ms() == 26 + 600_000
+
+
+def test_a_task_that_has_finished_reports_nothing_more():
+    """It ended when a checkpoint that was planned with it was on its way."""
+    job = Job(tolerable_failures=0)
+    checkpoint_id = job.begin()
+    job.finish(job.tasks[0])
+    failed = only(job.coordinator.tasks_changed(0), a.RequestFailed)
+    assert (failed.number, failed.reason) == (checkpoint_id, Reason.DECLINED_TASK_CLOSING)
+    only(job.request(), a.CreateLocation)
+
+
+def test_periodic_ones_stop_with_the_tasks():
+    job = Job(interval_ms=100)
+    job.coordinator.tasks_changed(0)
+    job.coordinator.job_failing("a task failed", 1)
+    assert job.coordinator.next_deadline_ms() is None
+    job.finish(*job.tasks)
+    job.coordinator.tasks_changed(2)
+    assert job.coordinator.next_deadline_ms() is None
+
+
+def test_failures_in_a_row_fail_the_job():
+    """F3: each checkpoint counts once, a success begins anew, and some reasons do not count."""
+    job = Job(tolerable_failures=1)
+    for _ in range(3):
+        assert a.FailJob not in kinds(job.decline(job.begin(), Reason.DECLINED_TASK_NOT_READY))
+    assert a.FailJob not in kinds(job.decline(job.begin()))
+    job.complete()
+    assert a.FailJob not in kinds(job.decline(job.begin()))
+    failed = only(job.decline(job.begin()), a.FailJob)
+    assert failed.message.startswith("Exceeded checkpoint tolerable failure threshold")
+    assert a.FailJob not in kinds(job.decline(job.begin())), "it counts from zero again"
+
+
+@pytest.mark.parametrize("kind", [SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE])
+def test_a_job_that_cannot_be_stopped_with_a_savepoint_fails(kind):
+    job = Job(tolerable_failures=9)
+    checkpoint_id = job.begin(savepoint(kind))
+    assert "cannot be stopped" in only(job.decline(checkpoint_id), a.FailJob).message
+    _, todo = job.complete(savepoint(kind))
+    assert kinds(todo) == [a.RequestCompleted, a.NotifyComplete]
+
+
+def test_a_restart_gives_up_what_is_under_way():
+    job = Job(max_concurrent=2)
+    job.complete()
+    job.begin()
+    job.begin()
+    job.request()
+    todo = job.coordinator.job_failing("a task failed", 0)
+    reasons = [x.reason for x in todo if isinstance(x, a.RequestFailed)]
+    assert reasons == [Reason.JOB_FAILOVER_REGION] * 3
+    assert a.FailJob not in kinds(todo)
+    assert [c.checkpoint_id for c in job.coordinator.store.all] == [1]
+
+
+@pytest.mark.parametrize(
+    ("retention", "kept_at"),
+    [
+        (Retention.NO_EXTERNALIZED_CHECKPOINTS, set()),
+        (Retention.DELETE_ON_CANCELLATION, {JobStatus.FAILED}),
+        (
+            Retention.RETAIN_ON_CANCELLATION,
+            {JobStatus.FAILED, JobStatus.CANCELED, JobStatus.SUSPENDED},
+        ),
+    ],
+)
+def test_what_is_left_when_the_job_ends(retention, kept_at):
+    """F11's table of flags."""
+    ends = (JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED, JobStatus.SUSPENDED)
+    for status in ends:
+        job = Job(retention=retention)
+        job.complete(CheckpointProperties.checkpoint(retention))
+        todo = job.coordinator.job_ended(status, 0)
+        assert (a.DiscardCheckpoint not in kinds(todo)) == (status in kept_at), status
+        [refused] = job.request()
+        assert refused.reason is Reason.COORDINATOR_SHUTDOWN
+
+
+def test_the_plan_when_some_tasks_have_finished():
+    """F14: a task without a running producer is triggered; the finished ones are recorded."""
+    job = Job()
+    [source] = [t for t in job.tasks if t.job_vertex.is_source]
+    middle = [t for t in job.tasks if t.job_vertex.name == "Flat Map"]
+    job.finish(source)
+    only(job.request(), a.CreateLocation)
+    trigger = job.triggered(1)
+    assert {t.attempt_id for t in trigger.tasks} == {t.current.attempt_id for t in middle}
+    [store] = job.acknowledge(1)
+    assert store.metadata.operators[source.job_vertex.operators[0].id].is_fully_finished
+
+
+def test_union_state_of_a_partly_finished_operator_cannot_be_stored():
+    job = Job(tolerable_failures=None)
+    [source] = [t for t in job.tasks if t.job_vertex.is_source]
+    middle = [t for t in job.tasks if t.job_vertex.name == "Flat Map"]
+    job.finish(source, middle[0])
+    handle = OperatorStateHandle(
+        {"s": PartitionableState("union", (0,))}, ByteStreamHandle("n", b"x")
+    )
+    operator = middle[1].job_vertex.operators[0].id
+    checkpoint_id = job.begin()
+    state = TaskStateSnapshot({operator: OperatorSubtaskState(managed_operator=(handle,))})
+    job.acknowledge(checkpoint_id, middle[1], state=state)
+    failed = only(job.acknowledge(checkpoint_id), a.RequestFailed)
+    assert failed.reason is Reason.FINALIZE_FAILURE
+    assert "union list state" in failed.detail
+
+
+def test_figures_for_people():
+    job = Job(tolerable_failures=5)
+    job.complete()
+    job.decline(job.begin())
+    job.begin(savepoint())
+    statistics = job.coordinator.statistics
+    assert statistics.counts == {
+        "restored": 0,
+        "total": 3,
+        "in_progress": 1,
+        "completed": 1,
+        "failed": 1,
+    }
+    assert [record.status for record in statistics.history] == [
+        "IN_PROGRESS",
+        "FAILED",
+        "COMPLETED",
+    ]
+    completed = statistics.latest["completed"]
+    assert completed.total("full_bytes") == 7 * len(job.tasks)
+    assert completed.external_path == "/1"
+    assert statistics.summary["checkpointed_size"].p50 == 5 * len(job.tasks)
