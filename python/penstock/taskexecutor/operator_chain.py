@@ -16,6 +16,7 @@ from penstock.network.key_types import UNDECLARED, sent_key_type
 from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.loop import (
+    MAX_TIMESTAMP,
     BroadcastOutput,
     DiscardingOutput,
     Input,
@@ -157,6 +158,11 @@ class OperatorChain:
         data, data_type = serialize_event(event), int(data_type_of(event))
         for writer in self.writers:
             writer.broadcast_event(data, data_type)
+
+    def emit_last_watermark(self) -> None:
+        """Sends the watermark after which no element follows to all receivers."""
+        for writer in self.writers:
+            writer.emit_watermark(MAX_TIMESTAMP)
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
         """Gives a message from beside the JobMaster to the operator that it names."""

@@ -16,8 +16,10 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options.network import DEBLOAT_PERIOD
 from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.errors import CancelTaskError
-from penstock.network.events import EndOfData
+from penstock.network.events import EndOfData, StopMode
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
+from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
 from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.latency import LatencyTracking
 from penstock.taskexecutor.logs.speaker import current_speaker
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph.job_graph import ChainConfig, OperatorConfig
-    from penstock.rpc.messages import FromCoordinator
+    from penstock.rpc.messages import ForCheckpoints, FromCoordinator
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task_environment import TaskEnvironment
 
 #: Longest wait for input; mails and timers end a wait earlier.
@@ -80,6 +83,9 @@ class StreamTask:
         self._waking = threading.Lock()
         self._input: TaskInput | None = None
         self._chain: OperatorChain | None = None
+        self._checkpoints: TaskCheckpoints | None = None
+        restored = environment.restored
+        self._is_finished = restored is not None and restored.state.is_finished
         self.processing_time = ProcessingTimeService()
         self.mailbox = Mailbox(self._wakeup)
         self._accumulators = AccumulatorRegistry(self._report_accumulators_later)
@@ -100,13 +106,24 @@ class StreamTask:
             if speaker is not None:
                 speaker.has_operators(context.config for context in chain.contexts)
             if self._environment.gates:
-                gate_input = TaskInput(self._chain_config, self._environment, chain)
+                gate_input = TaskInput(
+                    self._chain_config, self._environment, chain, is_finished=self._is_finished
+                )
                 with self._waking:
                     self._input = gate_input
                 self._times.input_idle_ns = lambda: gate_input.idle_ns
             self._track_latency(chain)
-            chain.open()
+            self._checkpoints = TaskCheckpoints(
+                self._chain_config,
+                chain,
+                self._environment,
+                None if self._input is None else self._input.channels,
+                self._register_timer,
+            )
+            if not self._is_finished:
+                chain.open(self._restored_snapshots(chain))
             if self._input is not None:
+                self._input.checkpoints = self._checkpoints
                 self._input.request_partitions()
                 self._debloat_later(self._input)
         except BaseException as error:
@@ -123,23 +140,21 @@ class StreamTask:
         """
         chain = self._opened_chain()
         try:
-            if self._input is not None:
+            if self._is_finished:
+                chain.emit_last_watermark()
+            elif self._input is not None:
                 self._process_input(self._input)
             else:
                 self._run_source(chain)
             self._check_cancelled()
-            chain.finish()
-            self.processing_time.quiesce()
-            self.mailbox.drain()
-            chain.flush()
-            chain.broadcast_event(EndOfData())
-            if self._input is not None:
-                self._read_to_end(self._input)
+            self._finish(chain)
+            self._await_end(self._input)
         except BaseException as error:
             self._name_operator(error)
             self._close_after(error)
             raise
         failure = chain.close()
+        self._close_checkpoints()
         self._report_accumulators()
         self.mailbox.close()
         if failure is not None:
@@ -152,6 +167,9 @@ class StreamTask:
         chain = self._chain
         if chain is not None and isinstance(chain.head, SourceOperator):
             chain.head.cancel()
+        # A closed mailbox means that nobody waits at it any more.
+        with suppress(MailboxClosedError):
+            self.mailbox.execute(lambda: None)
         self._wakeup()
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
@@ -159,6 +177,45 @@ class StreamTask:
         # Closed means that the task is ending and reads no further.
         with suppress(MailboxClosedError):
             self.mailbox.execute(lambda: self._opened_chain().handle_operator_event(message))
+
+    def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
+        """Brings word of a checkpoint to the task's thread."""
+
+        def handle() -> None:
+            if self._checkpoints is not None:
+                self._checkpoints.handle(message)
+
+        # Closed means that the task is ending: its checkpoints are aborted with its end.
+        with suppress(MailboxClosedError):
+            self.mailbox.execute(handle)
+
+    def _restored_snapshots(self, chain: OperatorChain) -> dict[bytes, OperatorSnapshot]:
+        """What the operators start from, by their ids."""
+        restored = self._environment.restored
+        if restored is None:
+            return {}
+        reader = OperatorSnapshotReader(chain.contexts[0].key_groups)
+        return {
+            operator_id: reader.read(restored.checkpoint_id, state)
+            for operator_id, state in restored.state.operators.items()
+        }
+
+    def _register_timer(self, delay_ms: int, action: Callable[[], None]) -> None:
+        timers = self.processing_time
+        timers.register(timers.now() + delay_ms, lambda _: action())
+
+    def _finish(self, chain: OperatorChain) -> None:
+        """Ends the operators and tells the receivers, as a savepoint that stops the job wants."""
+        assert self._checkpoints is not None, "restore() has run"
+        mode = self._checkpoints.stop_mode or StopMode.DRAIN
+        if mode is StopMode.DRAIN and not self._is_finished:
+            chain.finish()
+        self.processing_time.quiesce()
+        self.mailbox.run_pending()
+        chain.flush()
+        chain.broadcast_event(EndOfData(mode))
+        chain.flush()
+        self._checkpoints.begin_end()
 
     def _create_context(self, config: OperatorConfig, position: int) -> OperatorContext:
         return OperatorContext(
@@ -226,10 +283,24 @@ class StreamTask:
             if not task_input.process_next(timers.wait_ms(_IDLE_WAIT_MS)):
                 return
 
-    def _read_to_end(self, task_input: TaskInput) -> None:
-        """Takes what follows the end of data, so that the producers can end."""
-        while not task_input.read_to_end(_IDLE_WAIT_MS):
+    def _await_end(self, task_input: TaskInput | None) -> None:
+        """Takes what follows the end of data, and waits for a checkpoint that holds the end.
+
+        Barriers come until the producers end, and they end when that checkpoint is complete.
+        """
+        checkpoints = self._checkpoints
+        assert checkpoints is not None, "restore() has run"
+        while not checkpoints.may_end or (task_input is not None and not task_input.has_ended):
             self._check_cancelled()
+            self.mailbox.run_pending()
+            if checkpoints.may_end and task_input is None:
+                break
+            if task_input is not None and not task_input.has_ended:
+                if not self.mailbox.has_mail:
+                    task_input.read_to_end(_IDLE_WAIT_MS)
+            else:
+                self.mailbox.wait(_IDLE_WAIT_MS)
+        self.mailbox.drain()
 
     def _run_source(self, chain: OperatorChain) -> None:
         source = chain.head
@@ -239,6 +310,7 @@ class StreamTask:
         mailbox, timers = self.mailbox, self.processing_time
         # A source with a thread of its own shares the operators with this one under its lock.
         lock = getattr(source, "lock", None) or nullcontext()
+        is_stopping = False
         while not self._cancelled.is_set():
             with lock:
                 if mailbox.has_mail:
@@ -248,10 +320,23 @@ class StreamTask:
                 continue
             status = source.emit_next(_SOURCE_STEP)
             if status == END_OF_DATA:
-                source.output.emit_watermark(MAX_TIMESTAMP)
+                if self._stop_mode is not StopMode.NO_DRAIN:
+                    source.output.emit_watermark(MAX_TIMESTAMP)
                 return
+            if self._stop_mode is not None and not is_stopping:
+                is_stopping = True
+                source.cancel()
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
                 self._times.idle(lambda: source.wait_available(timers.wait_ms(_IDLE_WAIT_MS)))
+
+    @property
+    def _stop_mode(self) -> StopMode | None:
+        """How the task ends because of a savepoint; None while it does not."""
+        return None if self._checkpoints is None else self._checkpoints.stop_mode
+
+    def _close_checkpoints(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.close()
 
     def _outputs_available(self) -> bool:
         """Whether every partition has a buffer; waits a little for the first that has none."""
@@ -294,6 +379,7 @@ class StreamTask:
         """Closes what is open after ``error``, which an error of closing must not hide."""
         self.mailbox.close()
         self.processing_time.quiesce()
+        self._close_checkpoints()
         if self._chain is not None:
             secondary = self._chain.close()
             try:

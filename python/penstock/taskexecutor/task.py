@@ -23,6 +23,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import CancelTaskError, PenstockError
+from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.taskexecutor.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task_environment import TaskEnvironment
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
     from penstock.rpc.messages import (
+        ForCheckpoints,
         FromCoordinator,
+        Message,
         TaskDeploymentDescriptor,
         TaskFailure,
-        ToCoordinator,
     )
 
 logger = logging.getLogger(__name__)
@@ -65,6 +67,9 @@ class Invokable(Protocol):
     def handle_operator_event(self, message: FromCoordinator) -> None:
         """A message for one of the operators; any thread, returns at once."""
 
+    def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
+        """A checkpoint is triggered, complete or aborted; any thread, returns at once."""
+
 
 class TaskListener(Protocol):
     """What a task tells its TaskExecutor; called from the task's threads."""
@@ -77,8 +82,8 @@ class TaskListener(Protocol):
     def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
         """The task published accumulator values."""
 
-    def task_message(self, task: Task, message: ToCoordinator) -> None:
-        """The task sent a message to the JobMaster's side of one of its operators."""
+    def task_message(self, task: Task, message: Message) -> None:
+        """The task sent a message to the JobMaster, or to its side of one of the operators."""
 
     def task_ended(self, task: Task) -> None:
         """The task's thread is about to end; its resources are released."""
@@ -145,6 +150,25 @@ class Task:
             invokable = self._invokable
         if invokable is not None:
             invokable.handle_operator_event(message)
+
+    def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
+        """Brings word of a checkpoint to the task; a trigger is declined before it runs."""
+        with self._lock:
+            invokable = self._invokable if self._state == "RUNNING" else None
+        if invokable is not None:
+            invokable.handle_checkpoint_message(message)
+        elif isinstance(message, TriggerCheckpoint):
+            descriptor = self.descriptor
+            self._listener.task_message(
+                self,
+                DeclineCheckpoint(
+                    descriptor.job_id,
+                    descriptor.attempt_id,
+                    message.checkpoint_id,
+                    "DECLINED_TASK_NOT_READY",
+                    f"{self.name} is {self._state}",
+                ),
+            )
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Waits until the task has released everything; returns whether it has."""
@@ -254,6 +278,8 @@ class Task:
             temp_directory=self._make_temp_directory,
             cached_files=self._cached_files,
             send_to_coordinator=lambda message: self._listener.task_message(self, message),
+            report_checkpoint=lambda message: self._listener.task_message(self, message),
+            restored=descriptor.restored,
         )
         invokable = make_invokable(self._code, environment)
         self._code = b""

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
-    from penstock.rpc.messages import ToCoordinator
+    from penstock.rpc.messages import Message, RestoredState, ToCoordinator
 
 
-def _no_coordinator(message: ToCoordinator) -> None:
+def _no_coordinator(message: Message) -> None:
     msg = f"nobody takes {type(message).__name__} here: this task runs without a JobMaster"
     raise PenstockError(msg)
 
@@ -33,6 +33,8 @@ class TaskEnvironment:
         temp_directory: makes (once) and returns a directory that is removed when the task ends.
         send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
         cached_files: where the job's cached files are on this host, by name.
+        report_checkpoint: tells the JobMaster of the task's part in a checkpoint; any thread.
+        restored: what the task starts from; None when it starts without state.
         report_failure: fails the task from a thread other than its own.
     """
 
@@ -56,3 +58,5 @@ class TaskEnvironment:
     metrics: dict[str, Any] = field(default_factory=dict)
     cached_files: Mapping[str, str] = field(default_factory=dict)
     send_to_coordinator: Callable[[ToCoordinator], None] = _no_coordinator
+    report_checkpoint: Callable[[Message], None] = _no_coordinator
+    restored: RestoredState | None = None

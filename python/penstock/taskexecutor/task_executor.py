@@ -28,11 +28,14 @@ from penstock.rpc.messages import (
     CancelTask,
     CodeChunk,
     FatalError,
+    ForCheckpoints,
     FreeSlot,
     FromCoordinator,
     HeartbeatHello,
     Message,
     NoMoreSplits,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
     OfferSlots,
     RegisterTaskExecutor,
     RegistrationAccepted,
@@ -48,7 +51,7 @@ from penstock.rpc.messages import (
     SubmitTask,
     TaskDeploymentDescriptor,
     TaskFailure,
-    ToCoordinator,
+    TriggerCheckpoint,
     UpdateTaskState,
     WatermarkAlignment,
     encode_message,
@@ -114,6 +117,9 @@ class TaskExecutor:
             NoMoreSplits: self._operator_event,
             WatermarkAlignment: self._operator_event,
             SourceEvent: self._operator_event,
+            TriggerCheckpoint: self._checkpoint_message,
+            NotifyCheckpointComplete: self._checkpoint_message,
+            NotifyCheckpointAborted: self._checkpoint_message,
             Shutdown: lambda message: self.stop(message.reason, clean=True),
         }
 
@@ -331,6 +337,12 @@ class TaskExecutor:
         if task is not None:
             task.handle_operator_event(message)
 
+    def _checkpoint_message(self, message: ForCheckpoints) -> None:
+        with self._lock:
+            task = self._tasks.get(message.attempt_id)
+        if task is not None:
+            task.handle_checkpoint_message(message)
+
     def _open_collect_channel(
         self, descriptor: TaskDeploymentDescriptor, collect_id: str
     ) -> CollectClient:
@@ -361,8 +373,8 @@ class TaskExecutor:
         descriptor = task.descriptor
         self._send(ReportAccumulators(descriptor.job_id, descriptor.attempt_id, accumulators))
 
-    def task_message(self, task: Task, message: ToCoordinator) -> None:
-        """Passes a message of an operator to the driver."""
+    def task_message(self, task: Task, message: Message) -> None:
+        """Passes a message of a task or one of its operators to the driver."""
         del task
         self._send(message)
 

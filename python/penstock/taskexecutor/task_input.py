@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock import network
 from penstock.errors import CorruptStreamError
 from penstock.network.codec import codec_for
-from penstock.network.events import EndOfData, EndOfPartition, TaskEvent, parse_event
+from penstock.network.events import (
+    CancelCheckpointMarker,
+    CheckpointBarrier,
+    EndOfData,
+    EndOfPartition,
+    EventAnnouncement,
+    StopMode,
+    TaskEvent,
+    parse_event,
+)
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
 from penstock.taskexecutor.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig
+    from penstock.taskexecutor.checkpointing.barrier_handler import CheckpointableInput
+    from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
     from penstock.taskexecutor.loop import Input
     from penstock.taskexecutor.operator_chain import OperatorChain
     from penstock.taskexecutor.task_environment import TaskEnvironment
@@ -31,6 +42,8 @@ class TaskInput:
         chain: ChainConfig,
         environment: TaskEnvironment,
         operators: OperatorChain,
+        *,
+        is_finished: bool = False,
     ) -> None:
         """Unites the gates.
 
@@ -38,9 +51,13 @@ class TaskInput:
             chain: Gives the element type of each gate.
             environment: Gives the gates.
             operators: Get the elements.
+            is_finished: The operators came to their end before the checkpoint that the task
+                starts from: they are told of nothing.
         """
         self._head = operators.head
+        self._is_finished = is_finished
         self._operators = operators
+        self.checkpoints: TaskCheckpoints | None = None
         self._supersteps = SuperstepAlignment()
         self._ended = False
         self._gates = [gate for _, gate in environment.gates]
@@ -77,6 +94,16 @@ class TaskInput:
             else environment.network.create_union_gate(self._gates)
         )
         self._processor = network.StreamInputProcessor(self._gate, codecs, inputs, self)
+
+    @property
+    def channels(self) -> CheckpointableInput:
+        """The channels as barriers see them."""
+        return self._gate
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether every channel has ended."""
+        return self._ended
 
     def request_partitions(self) -> None:
         """Asks the producers for their data."""
@@ -119,6 +146,8 @@ class TaskInput:
 
     def on_watermark(self, channel: int, timestamp: int) -> None:
         """Called by the input processor: a watermark arrived."""
+        if self._is_finished:
+            return
         valve = self._valves[self._input_of_channel[channel]]
         valve.watermark(self._index_in_input[channel], timestamp)
 
@@ -160,15 +189,40 @@ class TaskInput:
             input_number = self._input_of_channel[channel]
             open_channels = self._open_channels[input_number]
             open_channels.discard(channel)
-            if not open_channels:
+            if self.checkpoints is not None:
+                self.checkpoints.inputs_stopped(event.mode)
+            if not open_channels and event.mode is StopMode.DRAIN and not self._is_finished:
                 self._head.end_input(input_number)
             self._end_supersteps()
+        elif isinstance(
+            event, (CheckpointBarrier, CancelCheckpointMarker, EventAnnouncement, EndOfPartition)
+        ):
+            self._handle_barrier(channel, event)
         elif isinstance(event, TaskEvent) and is_superstep_marker(event):
             self._supersteps.add(channel, event)
             self._end_supersteps()
-        elif not isinstance(event, EndOfPartition):
+        else:
             msg = f"unexpected event {event!r}"
             raise CorruptStreamError(msg)
+
+    def _handle_barrier(
+        self,
+        channel: int,
+        event: CheckpointBarrier | CancelCheckpointMarker | EventAnnouncement | EndOfPartition,
+    ) -> None:
+        handler = None if self.checkpoints is None else self.checkpoints.handler
+        if handler is None:
+            return
+        match event:
+            case CheckpointBarrier():
+                handler.on_barrier(channel, event)
+            case CancelCheckpointMarker():
+                handler.on_cancellation(channel, event.checkpoint_id)
+            case EventAnnouncement():
+                if isinstance(event.event, CheckpointBarrier):
+                    handler.on_announcement(channel, event.event)
+            case EndOfPartition():
+                handler.on_end_of_partition(channel)
 
     def _end_supersteps(self) -> None:
         still_open = [c for channels in self._open_channels.values() for c in channels]

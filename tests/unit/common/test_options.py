@@ -241,8 +241,8 @@ def test_files_that_would_end_with_checkpoints_are_said_to_end_with_the_job(
     with caplog.at_level(logging.WARNING), pytest.raises(AssertionError, match="a target was"):
         env.execute()
     assert [record.getMessage() for record in caplog.records] == [
-        "file sinks do not commit with checkpoints yet; without effect: on_checkpoint_rolling_policy of "
-        "'files', whose files end with the job"
+        "file sinks do not commit with checkpoints yet; without effect: "
+        "on_checkpoint_rolling_policy of 'files', whose files end with the job"
     ]
 
 

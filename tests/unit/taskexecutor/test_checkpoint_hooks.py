@@ -103,6 +103,8 @@ def chain_task(*descriptors, names):
         )
     )
     environment = SimpleNamespace(
+        restored=None,
+        report_checkpoint=None,
         task_name="task",
         subtask=0,
         parallelism=1,

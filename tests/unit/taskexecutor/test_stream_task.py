@@ -29,6 +29,8 @@ def environment(**options):
         "max_parallelism": 128,
         "attempt_number": 0,
         "configuration": {},
+        "restored": None,
+        "report_checkpoint": None,
         "partitions": [],
         "gates": [],
         "network": None,

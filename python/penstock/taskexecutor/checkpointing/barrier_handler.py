@@ -1,0 +1,260 @@
+"""What barriers at a task's inputs mean: when the task's snapshot is to be taken (F4-F6).
+
+A handler is told of barriers, cancellations and ends of its channels, in the task's thread, and
+calls the task back.  Nothing is copied or held back here: a channel that has delivered an aligned
+barrier has stopped by itself, and goes on when it is told to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.events import CheckpointBarrier
+
+
+@dataclass(frozen=True)
+class AlignmentFigures:
+    """How the barriers of one checkpoint came.
+
+    Attributes:
+        alignment_ms: From the first to the last one, or to the snapshot.
+        start_delay_ms: From the trigger at the driver to the first one.
+    """
+
+    alignment_ms: float = 0.0
+    start_delay_ms: float = 0.0
+
+
+class CheckpointableInput(Protocol):
+    """The channels of a task, numbered from 0."""
+
+    @property
+    def num_channels(self) -> int:
+        """How many there are."""
+
+    def resume_consumption(self, channel: int) -> None:
+        """Lets a channel go on that has delivered an aligned barrier."""
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Lets an announced barrier overtake the data before it."""
+
+
+class CheckpointTarget(Protocol):
+    """The task."""
+
+    def take_snapshot(self, barrier: CheckpointBarrier, figures: AlignmentFigures) -> None:
+        """Everything before the barrier has been processed, or is to be kept as in flight."""
+
+    def barriers_complete(self, checkpoint_id: int) -> None:
+        """All barriers of an unaligned checkpoint have come: nothing more belongs to it."""
+
+    def abort_snapshot(self, checkpoint_id: int, reason: Reason) -> None:
+        """The checkpoint will not be taken here; those downstream are to be told."""
+
+
+class BarrierHandler(Protocol):
+    """What `TaskInput` tells of its channels."""
+
+    def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
+        """A barrier was read from a channel."""
+
+    def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
+        """A barrier is on its way, behind data."""
+
+    def on_cancellation(self, channel: int, checkpoint_id: int) -> None:
+        """A task upstream will not take a checkpoint."""
+
+    def on_end_of_partition(self, channel: int) -> None:
+        """A channel has ended."""
+
+    def on_trigger(self, barrier: CheckpointBarrier) -> None:
+        """All producers have ended, so that the driver triggers the checkpoint."""
+
+
+class SingleCheckpointBarrierHandler:
+    """Exactly-once: one checkpoint at a time, aligned, unaligned, or first one and then the other.
+
+    A checkpoint is pending from its first barrier until the last one has come, or until it was
+    given up.
+    """
+
+    def __init__(
+        self,
+        channels: CheckpointableInput,
+        target: CheckpointTarget,
+        wall_ms: Callable[[], int],
+        register_timer: Callable[[int, Callable[[], None]], None],
+    ) -> None:
+        """Waits for the first barrier.
+
+        Args:
+            channels: The channels; all of them are open.
+            target: The task.
+            wall_ms: The clock of barriers' timestamps.
+            register_timer: Has the task's thread call something after a number of milliseconds.
+        """
+        self._channels = channels
+        self._target = target
+        self._wall_ms = wall_ms
+        self._register_timer = register_timer
+        self._open = set(range(channels.num_channels))
+        self._current_id = -1
+        self._last_done_id = -1
+        self._barrier: CheckpointBarrier | None = None
+        self._arrived: set[int] = set()
+        self._blocked: set[int] = set()
+        self._announced: set[int] = set()
+        self._is_triggered = False
+        self._has_timed_out = False
+        self._first_ms = 0
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether barriers of a checkpoint are still to come."""
+        return self._current_id > self._last_done_id
+
+    @property
+    def blocked_channels(self) -> frozenset[int]:
+        """Channels that wait for the barriers of others."""
+        return frozenset(self._blocked)
+
+    def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
+        """A barrier was read from a channel, which has stopped if the barrier is aligned."""
+        if self._is_obsolete(barrier.checkpoint_id):
+            if barrier.needs_alignment:
+                self._channels.resume_consumption(channel)
+            return
+        self._begin_unless_pending(barrier)
+        if barrier.needs_alignment:
+            self._blocked.add(channel)
+        if not self._arrived:
+            self._first_ms = self._wall_ms()
+        self._arrived.add(channel)
+        if barrier.alignment is Alignment.UNALIGNED or self._has_timed_out:
+            self._overtake(barrier)
+        elif self._is_triggered:
+            self._release()
+        self._complete_if_all_came(barrier)
+
+    def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
+        """A barrier is on its way, behind data: the time begins after which it may overtake."""
+        if self._is_obsolete(barrier.checkpoint_id):
+            return
+        self._begin_unless_pending(barrier)
+        self._announced.add(channel)
+        if self._has_timed_out or self._is_triggered:
+            self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
+
+    def on_cancellation(self, channel: int, checkpoint_id: int) -> None:
+        """A task upstream will not take a checkpoint."""
+        del channel
+        if checkpoint_id > self._current_id or (
+            checkpoint_id == self._current_id and self.is_pending
+        ):
+            if self.is_pending and checkpoint_id > self._current_id:
+                self._abort(self._current_id, Reason.DECLINED_SUBSUMED)
+            self._abort(checkpoint_id, Reason.DECLINED_ON_CANCELLATION_BARRIER)
+
+    def on_end_of_partition(self, channel: int) -> None:
+        """A channel has ended: no barrier will come from it."""
+        self._open.discard(channel)
+        if self.is_pending and self._barrier is not None:
+            self._complete_if_all_came(self._barrier)
+
+    def on_trigger(self, barrier: CheckpointBarrier) -> None:
+        """Takes the barrier as if every open channel had delivered it; none stops.
+
+        The producers have ended with a checkpoint of their own, so nothing but their ends is left
+        in the channels.
+        """
+        if self._is_obsolete(barrier.checkpoint_id):
+            return
+        self._begin_unless_pending(barrier)
+        self._first_ms = self._first_ms or self._wall_ms()
+        self._arrived |= self._open
+        self._complete_if_all_came(barrier)
+
+    # ---- inside ----------------------------------------------------------------------------
+
+    def _is_obsolete(self, checkpoint_id: int) -> bool:
+        return checkpoint_id < self._current_id or (
+            checkpoint_id == self._current_id and not self.is_pending
+        )
+
+    def _begin_unless_pending(self, barrier: CheckpointBarrier) -> None:
+        if barrier.checkpoint_id == self._current_id:
+            return
+        if self.is_pending:
+            self._abort(self._current_id, Reason.DECLINED_SUBSUMED)
+        self._current_id = barrier.checkpoint_id
+        self._barrier = barrier
+        self._is_triggered = self._has_timed_out = False
+        self._first_ms = 0
+        if barrier.is_timeoutable:
+            spent_ms = self._wall_ms() - barrier.timestamp_ms
+            delay_ms = max(0, barrier.aligned_timeout_ms - spent_ms)
+            self._register_timer(delay_ms, lambda: self._time_out(barrier))
+
+    def _time_out(self, barrier: CheckpointBarrier) -> None:
+        if barrier.checkpoint_id != self._current_id or not self.is_pending or self._is_triggered:
+            return
+        self._has_timed_out = True
+        for channel in self._announced - self._arrived:
+            self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
+        if self._arrived:
+            self._overtake(barrier)
+            self._complete_if_all_came(barrier)
+
+    def _overtake(self, barrier: CheckpointBarrier) -> None:
+        """Takes the snapshot now, unless it was: what is in the channels belongs to it."""
+        if not self._is_triggered:
+            self._is_triggered = True
+            unaligned = replace(
+                barrier,
+                alignment=Alignment.UNALIGNED,
+                aligned_timeout_ms=NO_ALIGNMENT_TIMEOUT_MS,
+            )
+            self._target.take_snapshot(unaligned, self._figures(barrier))
+            for channel in self._announced - self._arrived:
+                self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
+        self._release()
+
+    def _complete_if_all_came(self, barrier: CheckpointBarrier) -> None:
+        # While the snapshot was taken the checkpoint may have been given up.
+        if not self.is_pending or not self._open <= self._arrived:
+            return
+        self._last_done_id = self._current_id
+        if self._is_triggered:
+            self._target.barriers_complete(self._current_id)
+        else:
+            self._target.take_snapshot(barrier, self._figures(barrier))
+        self._release()
+        self._forget()
+
+    def _abort(self, checkpoint_id: int, reason: Reason) -> None:
+        self._current_id = self._last_done_id = max(checkpoint_id, self._current_id)
+        self._release()
+        self._forget()
+        self._target.abort_snapshot(checkpoint_id, reason)
+
+    def _figures(self, barrier: CheckpointBarrier) -> AlignmentFigures:
+        return AlignmentFigures(
+            alignment_ms=max(0, self._wall_ms() - self._first_ms),
+            start_delay_ms=max(0, self._first_ms - barrier.timestamp_ms),
+        )
+
+    def _release(self) -> None:
+        while self._blocked:
+            self._channels.resume_consumption(self._blocked.pop())
+
+    def _forget(self) -> None:
+        self._arrived.clear()
+        self._announced.clear()
+        self._barrier = None

@@ -1,0 +1,281 @@
+"""The bytes of an operator's state in a checkpoint: `docs/formats/checkpoint.md`."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.checkpoint_storage.handles import (
+    IncrementalKeyGroupsHandle,
+    KeyGroupsHandle,
+    OperatorStateHandle,
+    OperatorSubtaskState,
+    PartitionableState,
+)
+from penstock.checkpoint_storage.streams import read_stream
+from penstock.errors import CorruptCheckpointError
+from penstock.network.codec import codec_for
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.checkpoint_storage.handles import StreamHandle
+    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.taskexecutor.state.snapshot import KeyedEntries, TimersOfGroup
+
+FORMAT_VERSION: Final = 1
+
+#: Entries that are encoded at a time: a chunk is what a reader holds in memory.
+_CHUNK: Final = 1024
+
+_U8, _U16, _U32 = struct.Struct(">B"), struct.Struct(">H"), struct.Struct(">I")
+_RAW: Final = "raw"
+
+
+class OperatorSnapshotWriter:
+    """Writes the snapshots of one subtask's operators."""
+
+    def __init__(self, open_stream: Callable[[], StateOutputStream]) -> None:
+        """Writes to streams that ``open_stream`` opens, one for each kind of state."""
+        self._open_stream = open_stream
+        self._codec: Any = codec_for(None)
+
+    def write(self, snapshot: OperatorSnapshot) -> OperatorSubtaskState:
+        """The handles of one operator's state, once it is written.
+
+        Raises:
+            OSError: A stream cannot be written; nothing of the operator's streams is left.
+        """
+        return OperatorSubtaskState(
+            managed_keyed=self._groups(snapshot, self._write_keyed),
+            raw_keyed=self._groups(snapshot, self._write_raw_keyed),
+            managed_operator=self._operator_states(snapshot),
+            raw_operator=self._raw_operator(snapshot),
+        )
+
+    def _groups(
+        self,
+        snapshot: OperatorSnapshot,
+        write: Callable[[StateOutputStream, OperatorSnapshot], dict[int, int]],
+    ) -> tuple[KeyGroupsHandle, ...]:
+        stream = self._open_stream()
+        try:
+            offsets = write(stream, snapshot)
+            if not offsets:
+                return ()
+            handle = stream.handle()
+        finally:
+            stream.close()
+        assert handle is not None, "something was written"
+        first, last = min(offsets), max(offsets)
+        return (
+            KeyGroupsHandle(
+                first, tuple(offsets.get(group, -1) for group in range(first, last + 1)), handle
+            ),
+        )
+
+    def _write_keyed(self, stream: StateOutputStream, snapshot: OperatorSnapshot) -> dict[int, int]:
+        names = list(snapshot.keyed)
+        groups = {group for _, by_group in snapshot.keyed.values() for group in by_group}
+        groups.update(group for service in snapshot.timers for group in service)
+        if not groups:
+            return {}
+        header = {
+            "states": [(name, snapshot.keyed[name][0]) for name in names],
+            "timer_services": len(snapshot.timers),
+        }
+        stream.write(_U8.pack(FORMAT_VERSION))
+        self._write_block(stream, header)
+        offsets: dict[int, int] = {}
+        for group in sorted(groups):
+            offsets[group] = stream.position
+            for index, name in enumerate(names):
+                entries = snapshot.keyed[name][1].get(group, [])
+                for start in range(0, len(entries), _CHUNK):
+                    stream.write(_U16.pack(index + 1))
+                    self._write_block(stream, entries[start : start + _CHUNK])
+            stream.write(_U16.pack(0))
+            self._write_block(stream, [service.get(group) for service in snapshot.timers])
+        return offsets
+
+    def _write_raw_keyed(
+        self, stream: StateOutputStream, snapshot: OperatorSnapshot
+    ) -> dict[int, int]:
+        offsets: dict[int, int] = {}
+        for group, data in sorted(snapshot.raw_keyed.items()):
+            offsets[group] = stream.position
+            stream.write(_U32.pack(len(data)) + data)
+        return offsets
+
+    def _operator_states(self, snapshot: OperatorSnapshot) -> tuple[OperatorStateHandle, ...]:
+        states: dict[str, PartitionableState] = {}
+        stream = self._open_stream()
+        try:
+            for mode, lists in (("split", snapshot.lists), ("union", snapshot.union_lists)):
+                for name, values in lists.items():
+                    offsets = []
+                    for value in values:
+                        offsets.append(stream.position)
+                        self._write_block(stream, value)
+                    states[f"{mode}:{name}"] = PartitionableState(mode, tuple(offsets))
+            for name, content in snapshot.broadcast.items():
+                states[f"broadcast:{name}"] = PartitionableState("broadcast", (stream.position,))
+                self._write_block(stream, list(content.items()))
+            return self._operator_handle(stream, states)
+        finally:
+            stream.close()
+
+    def _raw_operator(self, snapshot: OperatorSnapshot) -> tuple[OperatorStateHandle, ...]:
+        stream = self._open_stream()
+        try:
+            offsets = []
+            for partition in snapshot.raw_operator:
+                offsets.append(stream.position)
+                stream.write(_U32.pack(len(partition)) + partition)
+            states = {_RAW: PartitionableState("split", tuple(offsets))} if offsets else {}
+            return self._operator_handle(stream, states)
+        finally:
+            stream.close()
+
+    @staticmethod
+    def _operator_handle(
+        stream: StateOutputStream, states: dict[str, PartitionableState]
+    ) -> tuple[OperatorStateHandle, ...]:
+        handle = stream.handle()
+        return () if handle is None else (OperatorStateHandle(states, handle),)
+
+    def _write_block(self, stream: StateOutputStream, value: Any) -> None:
+        data = self._codec.encode(value)
+        stream.write(_U32.pack(len(data)))
+        stream.write(data)
+
+
+class OperatorSnapshotReader:
+    """Reads what a subtask starts from."""
+
+    def __init__(self, key_groups: range) -> None:
+        """Reads the keyed state of those key groups alone."""
+        self._key_groups = key_groups
+        self._codec: Any = codec_for(None)
+        self._streams: dict[str, bytes] = {}
+
+    def read(self, checkpoint_id: int, state: OperatorSubtaskState) -> OperatorSnapshot:
+        """The snapshot of one operator.
+
+        Raises:
+            CheckpointStorageError: A stream cannot be read.
+            CorruptCheckpointError: It is not what was written.
+        """
+        keyed: KeyedEntries = {}
+        timers: list[dict[int, TimersOfGroup]] = []
+        for handle in state.managed_keyed:
+            if isinstance(handle, IncrementalKeyGroupsHandle):
+                raise CorruptCheckpointError(
+                    f"checkpoint {checkpoint_id} holds incremental state of another backend"
+                )
+            self._read_keyed(handle, keyed, timers)
+        raw_keyed: dict[int, bytes] = {}
+        for handle in state.raw_keyed:
+            for group, block in self._groups(handle):
+                raw_keyed[group] = block.take(block.u32())
+        lists: dict[str, list[Any]] = {}
+        union: dict[str, list[Any]] = {}
+        broadcast: dict[str, dict[Any, Any]] = {}
+        for named, mode, values in self._operator_values(state.managed_operator):
+            name = named.partition(":")[2]
+            if mode == "broadcast":
+                broadcast.setdefault(name, {}).update(item for value in values for item in value)
+            else:
+                (lists if mode == "split" else union).setdefault(name, []).extend(values)
+        raw_operator: list[bytes] = []
+        for handle_ in state.raw_operator:
+            for offset in handle_.states[_RAW].offsets:
+                block = self._block(handle_.stream, offset)
+                raw_operator.append(block.take(block.u32()))
+        return OperatorSnapshot(
+            checkpoint_id,
+            keyed,
+            tuple(timers),
+            lists,
+            union,
+            broadcast,
+            raw_keyed,
+            tuple(raw_operator),
+        )
+
+    def _read_keyed(
+        self, handle: KeyGroupsHandle, keyed: KeyedEntries, timers: list[dict[int, TimersOfGroup]]
+    ) -> None:
+        start = self._block(handle.stream, 0)
+        version = start.take(1)[0]
+        if version != FORMAT_VERSION:
+            raise CorruptCheckpointError(
+                f"{_named(handle.stream)}: keyed state of format {version}; this penstock reads "
+                f"{FORMAT_VERSION}"
+            )
+        header = self._codec.decode(start.take(start.u32()))
+        names = [(str(name), str(kind)) for name, kind in header["states"]]
+        timers.extend({} for _ in range(len(timers), header["timer_services"]))
+        for name, kind in names:
+            keyed.setdefault(name, (kind, {}))
+        for group, block in self._groups(handle):
+            while index := block.u16():
+                entries = self._codec.decode(block.take(block.u32()))
+                keyed[names[index - 1][0]][1].setdefault(group, []).extend(entries)
+            for service, of_group in enumerate(self._codec.decode(block.take(block.u32()))):
+                if of_group is not None:
+                    timers[service][group] = of_group
+
+    def _groups(self, handle: KeyGroupsHandle) -> Iterable[tuple[int, _Block]]:
+        for index, offset in enumerate(handle.offsets):
+            group = handle.first_group + index
+            if offset >= 0 and group in self._key_groups:
+                yield group, self._block(handle.stream, offset)
+
+    def _operator_values(
+        self, handles: Iterable[OperatorStateHandle]
+    ) -> Iterable[tuple[str, str, list[Any]]]:
+        for handle in handles:
+            for name, state in handle.states.items():
+                values = []
+                for offset in state.offsets:
+                    block = self._block(handle.stream, offset)
+                    values.append(self._codec.decode(block.take(block.u32())))
+                yield name, state.mode, values
+
+    def _block(self, handle: StreamHandle, offset: int) -> _Block:
+        name = _named(handle)
+        data = self._streams.get(name)
+        if data is None:
+            data = self._streams[name] = read_stream(handle)
+        return _Block(name, data, offset)
+
+
+class _Block:
+    """A position in a stream; reading beyond its end is a corrupt checkpoint."""
+
+    def __init__(self, name: str, data: bytes, position: int) -> None:
+        self._name = name
+        self._data = data
+        self._position = position
+
+    def take(self, size: int) -> bytes:
+        end = self._position + size
+        if end > len(self._data):
+            raise CorruptCheckpointError(
+                f"{self._name}: {size} bytes are wanted at {self._position} of {len(self._data)}"
+            )
+        part = self._data[self._position : end]
+        self._position = end
+        return part
+
+    def u16(self) -> int:
+        return int(_U16.unpack(self.take(2))[0])
+
+    def u32(self) -> int:
+        return int(_U32.unpack(self.take(4))[0])
+
+
+def _named(handle: StreamHandle) -> str:
+    return str(getattr(handle, "path", None) or getattr(handle, "name", ""))

@@ -1,0 +1,346 @@
+"""The task's part in checkpoints: its snapshot, its report, what it is told (SEMANTICS F7)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.checkpoint_storage.handles import (
+    ChannelStateHandle,
+    CheckpointMetrics,
+    OperatorSubtaskState,
+    TaskStateSnapshot,
+)
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.network.events import (
+    Alignment,
+    CancelCheckpointMarker,
+    SnapshotKind,
+    data_type_of,
+    serialize_event,
+)
+from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
+from penstock.taskexecutor.checkpointing.channel_state import ChannelStateCapture
+from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.network.events import CheckpointBarrier
+    from penstock.rpc.messages import Message
+    from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
+    from penstock.taskexecutor.operator_chain import OperatorChain
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+logger = logging.getLogger(__name__)
+
+#: Aborted checkpoints that are remembered, so that their late barriers are not obeyed.
+_REMEMBERED_ABORTS: Final = 128
+
+
+@dataclass
+class _Snapshot:
+    """One checkpoint between its synchronous part and its report."""
+
+    barrier: CheckpointBarrier
+    figures: AlignmentFigures
+    started_ns: int
+    operators: Mapping[bytes, OperatorSnapshot] = field(default_factory=dict)
+    sync_ms: float = 0.0
+    outputs: list[list[list[bytes]]] = field(default_factory=list)
+    inputs: list[list[bytes]] | None = None
+    is_discarded: threading.Event = field(default_factory=threading.Event)
+
+
+class SubtaskCheckpointCoordinator:
+    """Takes the snapshots of one task.
+
+    All methods run in the task's thread; writing and reporting run in a thread of their own,
+    which starts with the first snapshot.
+    """
+
+    def __init__(
+        self,
+        chain: OperatorChain,
+        environment: TaskEnvironment,
+        open_stream: Callable[[CheckpointBarrier], StateOutputStream],
+        report: Callable[[Message], None],
+        *,
+        head_id: bytes,
+        tail_ids: list[bytes],
+        is_finished: bool,
+    ) -> None:
+        """Prepares.
+
+        Args:
+            chain: The operators.
+            environment: The subtask.
+            open_stream: Opens a stream of state of a checkpoint.
+            report: Sends a message to the JobMaster, from any thread.
+            head_id: The operator that in-flight input belongs to.
+            tail_ids: The operators that in-flight output belongs to, by partition.
+            is_finished: Whether the task was restored as one that had come to its end.
+        """
+        self._chain = chain
+        self._environment = environment
+        self._open_stream = open_stream
+        self._report = report
+        self._head_id = head_id
+        self._tail_ids = tail_ids
+        self._is_finished = is_finished
+        self._capture = ChannelStateCapture([gate for _, gate in environment.gates])
+        self._last_id = -1
+        self._last_complete_id = -1
+        self._synchronous_id = -1
+        self._aborted: OrderedDict[int, None] = OrderedDict()
+        self._under_way: dict[int, _Snapshot] = {}
+        self._writer: ThreadPoolExecutor | None = None
+
+    @property
+    def last_id(self) -> int:
+        """The last checkpoint that was taken or cancelled here; -1 before the first."""
+        return self._last_id
+
+    @property
+    def last_complete_id(self) -> int:
+        """The last checkpoint that is known to be complete; -1 before the first."""
+        return self._last_complete_id
+
+    @property
+    def synchronous_id(self) -> int:
+        """The savepoint that was taken for the job to stop with it; -1 for none."""
+        return self._synchronous_id
+
+    def take_snapshot(self, barrier: CheckpointBarrier, figures: AlignmentFigures) -> None:
+        """Sends the barrier on and takes the state of the operators.
+
+        Raises:
+            Exception: What an operator or a user function raised.
+        """
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id <= self._last_id:
+            self._capture.stop(checkpoint_id)
+            return
+        self._last_id = checkpoint_id
+        if checkpoint_id in self._aborted:
+            self._capture.stop(checkpoint_id)
+            self._cancel_downstream(checkpoint_id)
+            return
+        if barrier.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE):
+            self._synchronous_id = checkpoint_id
+        snapshot = _Snapshot(barrier, figures, time.monotonic_ns())
+        unaligned = barrier.alignment is Alignment.UNALIGNED
+        if unaligned:
+            self._capture.start(checkpoint_id)
+        if not self._is_finished:
+            self._chain.prepare_snapshot_pre_barrier(checkpoint_id)
+        self._send_barrier(snapshot)
+        if not self._is_finished:
+            snapshot.operators = self._chain.snapshot_state(checkpoint_id, barrier.timestamp_ms)
+        snapshot.sync_ms = (time.monotonic_ns() - snapshot.started_ns) / 1e6
+        self._under_way[checkpoint_id] = snapshot
+        if not unaligned:
+            self._write_later(snapshot)
+        elif self._capture.is_complete:
+            self.barriers_complete(checkpoint_id)
+
+    def barriers_complete(self, checkpoint_id: int) -> None:
+        """All barriers of an unaligned checkpoint have come."""
+        snapshot = self._under_way.get(checkpoint_id)
+        if snapshot is not None and snapshot.inputs is None:
+            snapshot.inputs = self._capture.take()
+            self._capture.stop(checkpoint_id)
+            self._write_later(snapshot)
+
+    def abort_snapshot(self, checkpoint_id: int, reason: Reason) -> None:
+        """The checkpoint will not be taken here; those downstream are told."""
+        self._capture.stop(checkpoint_id)
+        self._discard(checkpoint_id)
+        self._remember_aborted(checkpoint_id)
+        if checkpoint_id > self._last_id:
+            self._last_id = checkpoint_id
+            self._cancel_downstream(checkpoint_id)
+        self.decline(checkpoint_id, reason, self._environment.task_name)
+
+    def decline(self, checkpoint_id: int, reason: Reason, detail: str) -> None:
+        """Tells the JobMaster that this task takes no part."""
+        self._report(
+            DeclineCheckpoint(
+                self._environment.job_id,
+                self._environment.attempt_id,
+                checkpoint_id,
+                reason.name,
+                detail,
+            )
+        )
+
+    def notify_complete(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete, and so is all before it; told once, in order."""
+        if checkpoint_id <= self._last_complete_id:
+            return
+        self._last_complete_id = checkpoint_id
+        if not self._is_finished:
+            self._chain.notify_checkpoint_complete(checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id: int, latest_completed_id: int) -> None:
+        """A checkpoint will not be complete; what is known to be complete is told too."""
+        self._remember_aborted(checkpoint_id)
+        self._discard(checkpoint_id)
+        if latest_completed_id >= 0:
+            self.notify_complete(latest_completed_id)
+        if not self._is_finished:
+            self._chain.notify_checkpoint_aborted(checkpoint_id)
+
+    def close(self) -> None:
+        """Waits for nothing: what is being written is discarded."""
+        for checkpoint_id in list(self._under_way):
+            self._discard(checkpoint_id)
+        if self._writer is not None:
+            self._writer.shutdown(wait=False, cancel_futures=True)
+
+    # ---- inside ----------------------------------------------------------------------------
+
+    def _send_barrier(self, snapshot: _Snapshot) -> None:
+        barrier = snapshot.barrier
+        if barrier.alignment is not Alignment.UNALIGNED:
+            self._chain.broadcast_event(barrier)
+            self._chain.flush()
+            return
+        data = serialize_event(barrier)
+        data_type = int(data_type_of(barrier, priority=True))
+        snapshot.outputs = [writer.overtake(data, data_type) for writer in self._chain.writers]
+
+    def _cancel_downstream(self, checkpoint_id: int) -> None:
+        self._chain.broadcast_event(CancelCheckpointMarker(checkpoint_id))
+        self._chain.flush()
+
+    def _remember_aborted(self, checkpoint_id: int) -> None:
+        if checkpoint_id > self._last_id:
+            self._aborted[checkpoint_id] = None
+            while len(self._aborted) > _REMEMBERED_ABORTS:
+                self._aborted.popitem(last=False)
+
+    def _discard(self, checkpoint_id: int) -> None:
+        snapshot = self._under_way.pop(checkpoint_id, None)
+        if snapshot is not None:
+            snapshot.is_discarded.set()
+
+    def _write_later(self, snapshot: _Snapshot) -> None:
+        if self._writer is None:
+            name = f"{self._environment.task_name} checkpoints"
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._writer.submit(self._write, snapshot)
+
+    def _write(self, snapshot: _Snapshot) -> None:
+        """The asynchronous part, in a thread of its own."""
+        if snapshot.is_discarded.is_set():
+            return
+        checkpoint_id = snapshot.barrier.checkpoint_id
+        started_ns = time.monotonic_ns()
+        streams: list[StateOutputStream] = []
+
+        def open_stream() -> StateOutputStream:
+            stream = self._open_stream(snapshot.barrier)
+            streams.append(stream)
+            return stream
+
+        try:
+            writer = OperatorSnapshotWriter(open_stream)
+            operators = {
+                operator_id: handles
+                for operator_id, operator in snapshot.operators.items()
+                if not (handles := writer.write(operator)).is_empty
+            }
+            persisted_bytes = self._write_channels(snapshot, operators, open_stream)
+        except Exception as error:
+            reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
+            logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
+            if not snapshot.is_discarded.is_set():
+                name = self._environment.task_name
+                self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
+            return
+        full_bytes = sum(stream.position for stream in streams)
+        metrics = CheckpointMetrics(
+            sync_ms=snapshot.sync_ms,
+            async_ms=(time.monotonic_ns() - started_ns) / 1e6,
+            alignment_ms=snapshot.figures.alignment_ms,
+            start_delay_ms=snapshot.figures.start_delay_ms,
+            persisted_bytes=persisted_bytes,
+            checkpointed_bytes=full_bytes,
+            full_bytes=full_bytes,
+            is_unaligned=snapshot.barrier.alignment is Alignment.UNALIGNED,
+        )
+        state = TaskStateSnapshot(operators, self._is_finished)
+        # One that was given up meanwhile is reported all the same: whoever gave it up deletes it.
+        self._report(
+            AcknowledgeCheckpoint(
+                self._environment.job_id,
+                self._environment.attempt_id,
+                checkpoint_id,
+                metrics,
+                state if operators or self._is_finished else None,
+            )
+        )
+
+    def _write_channels(
+        self,
+        snapshot: _Snapshot,
+        operators: dict[bytes, OperatorSubtaskState],
+        open_stream: Callable[[], StateOutputStream],
+    ) -> int:
+        """Writes what was in flight into one stream, and names it in the operators' states."""
+        persisted_bytes = 0
+        channels = snapshot.inputs or []
+        outputs = [
+            (partition, subpartition, buffers)
+            for partition, subpartitions in enumerate(snapshot.outputs)
+            for subpartition, buffers in enumerate(subpartitions)
+            if any(buffers)
+        ]
+        if not any(any(buffers) for buffers in channels) and not outputs:
+            return 0
+        stream = open_stream()
+        pieces: list[tuple[bytes, str, int, int, tuple[int, ...], int]] = []
+
+        def write(owner: bytes, kind: str, index: int, channel: int, buffers: list[bytes]) -> None:
+            offsets = []
+            size = 0
+            for buffer in buffers:
+                if buffer:
+                    offsets.append(stream.position)
+                    stream.write(len(buffer).to_bytes(4, "big") + buffer)
+                    size += len(buffer)
+            if offsets:
+                pieces.append((owner, kind, index, channel, tuple(offsets), size))
+
+        for channel, buffers in enumerate(channels):
+            write(self._head_id, "input_channels", 0, channel, buffers)
+        for partition, subpartition, buffers in outputs:
+            owner = self._tail_ids[partition]
+            write(owner, "result_subpartitions", partition, subpartition, buffers)
+        handle = stream.handle()
+        stream.close()
+        assert handle is not None, "something was written"
+        parts: dict[bytes, dict[str, list[Any]]] = {}
+        for owner, kind, index, channel, offsets, size in pieces:
+            piece = ChannelStateHandle(index, channel, offsets, size, handle)
+            parts.setdefault(owner, {}).setdefault(kind, []).append(piece)
+            persisted_bytes += size
+        for owner, kinds in parts.items():
+            old = operators.get(owner, OperatorSubtaskState())
+            operators[owner] = OperatorSubtaskState(
+                old.managed_keyed,
+                old.raw_keyed,
+                old.managed_operator,
+                old.raw_operator,
+                tuple(kinds.get("input_channels", ())),
+                tuple(kinds.get("result_subpartitions", ())),
+            )
+        return persisted_bytes

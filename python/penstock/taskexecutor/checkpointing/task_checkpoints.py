@@ -1,0 +1,192 @@
+"""All of a task's checkpointing: barrier handler, snapshots, and what it waits for at its end."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from penstock.checkpoint_storage.file_systems import file_system_of
+from penstock.checkpoint_storage.storage import checkpoint_directory
+from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.options import checkpointing
+from penstock.network.events import (
+    Alignment,
+    CheckpointBarrier,
+    SavepointFormat,
+    SnapshotKind,
+    StopMode,
+)
+from penstock.rpc.messages import (
+    AwaitFinalCheckpoint,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    TriggerCheckpoint,
+)
+from penstock.taskexecutor.checkpointing.barrier_handler import (
+    AlignmentFigures,
+    SingleCheckpointBarrierHandler,
+)
+from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+from penstock.taskexecutor.checkpointing.subtask_coordinator import SubtaskCheckpointCoordinator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.graph.job_graph import ChainConfig
+    from penstock.rpc.messages import ForCheckpoints
+    from penstock.taskexecutor.checkpointing.barrier_handler import (
+        BarrierHandler,
+        CheckpointableInput,
+    )
+    from penstock.taskexecutor.operator_chain import OperatorChain
+    from penstock.taskexecutor.task_environment import TaskEnvironment
+
+_STOP_MODES: Final = {
+    SnapshotKind.SAVEPOINT_TERMINATE: StopMode.DRAIN,
+    SnapshotKind.SAVEPOINT_SUSPEND: StopMode.NO_DRAIN,
+}
+
+
+class TaskCheckpoints:
+    """The checkpoints of one task; every method runs in its thread.
+
+    Attributes:
+        handler: Is told of barriers; None in a task without inputs.
+        stop_mode: How the task is to end because of a savepoint; None while it is not.
+    """
+
+    def __init__(
+        self,
+        config: ChainConfig,
+        chain: OperatorChain,
+        environment: TaskEnvironment,
+        channels: CheckpointableInput | None,
+        register_timer: Callable[[int, Callable[[], None]], None],
+    ) -> None:
+        """Prepares.
+
+        Args:
+            config: Names the operators.
+            chain: The operators.
+            environment: The subtask.
+            channels: Its inputs; None when it has none.
+            register_timer: Has the task's thread call something after a number of milliseconds.
+        """
+        self._environment = environment
+        restored = environment.restored
+        configuration = environment.configuration
+        outputs = [
+            (leaving.partition, operator.id)
+            for operator in config.operators
+            for leaving in operator.network_outputs
+        ]
+        self._coordinator = SubtaskCheckpointCoordinator(
+            chain,
+            environment,
+            self._open_stream,
+            environment.report_checkpoint,
+            head_id=config.operators[0].id,
+            tail_ids=[operator_id for _, operator_id in sorted(outputs)],
+            is_finished=restored is not None and restored.state.is_finished,
+        )
+        self.handler: BarrierHandler | None = None
+        if channels is not None:
+            if checkpointing.MODE.read(configuration) == "AT_LEAST_ONCE":
+                self.handler = CheckpointBarrierTracker(channels, self._coordinator, _wall_ms)
+            else:
+                self.handler = SingleCheckpointBarrierHandler(
+                    channels, self._coordinator, _wall_ms, register_timer
+                )
+        self.stop_mode: StopMode | None = None
+        self._stop_barrier: CheckpointBarrier | None = None
+        self._awaits_final = checkpointing.INTERVAL.read(
+            configuration
+        ) is not None and checkpointing.AFTER_TASKS_FINISH.read(configuration)
+        self._has_ended = False
+        self._final_id: int | None = None
+
+    def handle(self, message: ForCheckpoints) -> None:
+        """A checkpoint is triggered, complete or aborted."""
+        if isinstance(message, NotifyCheckpointComplete):
+            self._coordinator.notify_complete(message.checkpoint_id)
+        elif isinstance(message, NotifyCheckpointAborted):
+            self._coordinator.notify_aborted(message.checkpoint_id, message.latest_completed_id)
+        else:
+            self._trigger(message)
+
+    def begin_end(self) -> None:
+        """The operators have finished, and the end of data has been sent.
+
+        The source that a savepoint has stopped takes that savepoint now.
+        """
+        self._has_ended = True
+        self._final_id = self._coordinator.last_id + 1
+        if self._stop_barrier is not None:
+            barrier, self._stop_barrier = self._stop_barrier, None
+            self._coordinator.take_snapshot(barrier, AlignmentFigures())
+        elif self._awaits_final:
+            environment = self._environment
+            environment.report_checkpoint(
+                AwaitFinalCheckpoint(environment.job_id, environment.attempt_id)
+            )
+
+    @property
+    def may_end(self) -> bool:
+        """Whether a checkpoint that holds the task's last state is complete, or none is awaited."""
+        complete_id = self._coordinator.last_complete_id
+        if complete_id < self._coordinator.synchronous_id:
+            return False
+        if not self._awaits_final:
+            return True
+        return self._final_id is not None and complete_id >= self._final_id
+
+    def inputs_stopped(self, mode: StopMode) -> None:
+        """The producers were stopped by a savepoint."""
+        if mode is StopMode.NO_DRAIN:
+            self.stop_mode = mode
+
+    def close(self) -> None:
+        """Ends what is being written."""
+        self._coordinator.close()
+
+    def _trigger(self, message: TriggerCheckpoint) -> None:
+        barrier = CheckpointBarrier(
+            message.checkpoint_id,
+            message.timestamp_ms,
+            SnapshotKind(message.kind),
+            SavepointFormat(message.savepoint_format),
+            message.location if SnapshotKind(message.kind).is_savepoint else None,
+            Alignment(message.alignment),
+            message.aligned_timeout_ms,
+        )
+        if self.handler is not None:
+            self.handler.on_trigger(barrier)
+            return
+        mode = _STOP_MODES.get(barrier.kind)
+        if mode is None or self._has_ended:
+            delay_ms = max(0, _wall_ms() - barrier.timestamp_ms)
+            self._coordinator.take_snapshot(barrier, AlignmentFigures(0, delay_ms))
+        elif self.stop_mode is not None:
+            self._coordinator.decline(
+                barrier.checkpoint_id, Reason.DECLINED_TASK_CLOSING, self._environment.task_name
+            )
+        else:
+            self.stop_mode, self._stop_barrier = mode, barrier
+
+    def _open_stream(self, barrier: CheckpointBarrier) -> StateOutputStream:
+        configuration = self._environment.configuration
+        threshold = checkpointing.INLINE_THRESHOLD.read(configuration)
+        if barrier.location is not None:
+            location = barrier.location.decode()
+        else:
+            directory = checkpointing.FOLDER.read(configuration)
+            if directory is None:
+                return DriverStateStream()
+            job_id = self._environment.job_id
+            location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
+        return StateOutputStream(file_system_of(location), location, threshold)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,36 @@
+"""A job that fails goes on where its last checkpoint was (SEMANTICS F2, F7, E10).
+
+Goal: nothing is lost and nothing counted twice in state, whether a function raised or a worker
+was killed, wherever the checkpoints are.  Method: real processes of the local target.
+"""
+
+import pytest
+from recovery.programs import KEYS, counts
+
+ELEMENTS = 100_000
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("how", ["raise", "kill"])
+@pytest.mark.parametrize("storage", ["driver", "files"])
+def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, storage):
+    """Several failures, each after a checkpoint that the one before it did not have."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    failures = tmp_path / "failures"
+    failures.mkdir()
+    options = {}
+    if storage == "files":
+        options["execution.checkpointing.dir"] = str(tmp_path / "checkpoints")
+    elements = ELEMENTS if runtime == "pure" else ELEMENTS * 5
+    last, failed = counts(elements, failures, 3, how, options)
+    assert failed == 3, "the job ended before its failures"
+    assert last == dict.fromkeys(range(KEYS), elements // KEYS)
+    if storage == "files":
+        assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
+
+
+def test_tasks_end_with_a_last_checkpoint(tmp_path):
+    """FLIP-147: with an interval that is never over, a bounded job ends all the same, and soon."""
+    last, failed = counts(1000, tmp_path, 0, "raise", {"execution.checkpointing.interval": "1 h"})
+    assert failed == 0
+    assert last == dict.fromkeys(range(KEYS), 100)

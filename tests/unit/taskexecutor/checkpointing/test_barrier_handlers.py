@@ -1,0 +1,307 @@
+"""F4b, F5, F6: what barriers, cancellations and ends of channels mean.
+
+Method: a scenario is fed channel by channel; a log holds what the task was asked to do.
+"""
+
+import random
+
+import pytest
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.network.events import Alignment, CheckpointBarrier
+from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
+from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+
+
+class Channels:
+    """Channels that stop at an aligned barrier until they are told to go on."""
+
+    def __init__(self, count):
+        self.num_channels = count
+        self.stopped = set()
+        self.prioritized = []
+
+    def resume_consumption(self, channel):
+        assert channel in self.stopped, f"channel {channel} was not stopped"
+        self.stopped.remove(channel)
+
+    def prioritize_barrier(self, channel, checkpoint_id):
+        self.prioritized.append((channel, checkpoint_id))
+        return True
+
+
+class Scenario:
+    """One task with some channels; snapshots and aborts are logged as +id and -id."""
+
+    def __init__(self, count, tracked=False):
+        self.channels = Channels(count)
+        self.log = []
+        self.reasons = {}
+        self.snapshots = []
+        self.timers = []
+        self.now = 1000
+        make = CheckpointBarrierTracker if tracked else SingleCheckpointBarrierHandler
+        more = () if tracked else (lambda delay, action: self.timers.append((delay, action)),)
+        self.handler = make(self.channels, self, lambda: self.now, *more)
+
+    # What the task is asked to do.
+
+    def take_snapshot(self, barrier, figures):
+        self.log.append(barrier.checkpoint_id)
+        self.snapshots.append((barrier, figures))
+
+    def barriers_complete(self, checkpoint_id):
+        self.log.append(("complete", checkpoint_id))
+
+    def abort_snapshot(self, checkpoint_id, reason):
+        self.log.append(-checkpoint_id)
+        self.reasons[checkpoint_id] = reason
+
+    # What comes.
+
+    def barrier(self, channel, number, **fields):
+        event = CheckpointBarrier(number, 900, **fields)
+        if event.needs_alignment:
+            assert channel not in self.channels.stopped, "a stopped channel delivers nothing"
+            self.channels.stopped.add(channel)
+        self.handler.on_barrier(channel, event)
+        return self
+
+    def announce(self, channel, number, timeout_ms=100):
+        event = CheckpointBarrier(number, 900, aligned_timeout_ms=timeout_ms)
+        self.handler.on_announcement(channel, event)
+        return self
+
+    def cancel(self, channel, number):
+        self.handler.on_cancellation(channel, number)
+        return self
+
+    def end(self, channel):
+        self.handler.on_end_of_partition(channel)
+        return self
+
+
+def test_one_channel():
+    scenario = Scenario(1)
+    for number in (1, 2, 5):
+        scenario.barrier(0, number)
+    assert scenario.log == [1, 2, 5]
+    assert not scenario.channels.stopped
+
+
+def test_alignment_of_three_channels():
+    """F-6, F-8: the last barrier triggers, and nobody is left stopped."""
+    scenario = Scenario(3)
+    scenario.barrier(2, 1).barrier(1, 1)
+    assert scenario.channels.stopped == {1, 2}
+    scenario.now += 30
+    scenario.barrier(0, 1)
+    assert scenario.log == [1]
+    assert not scenario.channels.stopped
+    [(barrier, figures)] = scenario.snapshots
+    assert barrier.alignment is Alignment.ALIGNED
+    assert (figures.alignment_ms, figures.start_delay_ms) == (30, 100)
+
+
+def test_a_checkpoint_that_is_jumped_over():
+    """Barriers of 2 on two channels, then 3: 2 is aborted; then 4: 3 is."""
+    scenario = Scenario(3)
+    for channel in range(3):
+        scenario.barrier(channel, 1)
+    scenario.barrier(1, 2).barrier(0, 2).barrier(2, 3)
+    assert scenario.log == [1, -2]
+    assert scenario.channels.stopped == {2}
+    assert scenario.reasons[2] is Reason.DECLINED_SUBSUMED
+    scenario.barrier(0, 4)
+    assert scenario.log == [1, -2, -3]
+    scenario.barrier(1, 4).barrier(2, 4)
+    assert scenario.log == [1, -2, -3, 4]
+    assert not scenario.channels.stopped
+
+
+def test_late_barriers_are_ignored():
+    """F-7, F-9: of a checkpoint that is done, aborted or subsumed."""
+    scenario = Scenario(2)
+    scenario.barrier(0, 5).cancel(1, 5)
+    assert scenario.log == [-5]
+    scenario.barrier(1, 5).barrier(1, 4)
+    assert scenario.log == [-5]
+    assert not scenario.channels.stopped
+    scenario.barrier(0, 6).barrier(1, 6)
+    assert scenario.log == [-5, 6]
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_cancellation(tracked):
+    scenario = Scenario(2, tracked)
+    fields = {"alignment": Alignment.AT_LEAST_ONCE} if tracked else {}
+    scenario.cancel(0, 1)
+    assert scenario.log == [-1]
+    scenario.cancel(1, 1)
+    assert scenario.log == [-1], "it is told once"
+    scenario.barrier(0, 2, **fields).cancel(1, 3)
+    assert scenario.log == [-1, -2, -3]
+    assert scenario.reasons[3] is Reason.DECLINED_ON_CANCELLATION_BARRIER
+    assert not scenario.channels.stopped
+    scenario.barrier(1, 3, **fields).barrier(0, 3, **fields)
+    assert scenario.log == [-1, -2, -3]
+    scenario.barrier(1, 4, **fields).barrier(0, 4, **fields)
+    assert scenario.log == [-1, -2, -3, 4]
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_an_ended_channel_holds_nobody_up(tracked):
+    scenario = Scenario(3, tracked)
+    fields = {"alignment": Alignment.AT_LEAST_ONCE} if tracked else {}
+    scenario.barrier(0, 1, **fields).barrier(1, 1, **fields).end(2)
+    assert scenario.log == [1]
+    scenario.barrier(0, 2, **fields).end(0)
+    assert scenario.log == [1], "a barrier and an end of one channel count once (F-10)"
+    scenario.barrier(1, 2, **fields)
+    assert scenario.log == [1, 2]
+    scenario.end(1)
+    assert not scenario.channels.stopped
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("ended", [[], [0], [0, 1]])
+def test_a_trigger_of_the_driver(tracked, ended):
+    """F14: all producers have ended, whether or not their ends have been read."""
+    scenario = Scenario(2, tracked)
+    for channel in ended:
+        scenario.end(channel)
+    scenario.handler.on_trigger(CheckpointBarrier(7, 900))
+    scenario.handler.on_trigger(CheckpointBarrier(7, 900))
+    assert scenario.log == [7]
+    assert not scenario.channels.stopped
+
+
+UNALIGNED = {"alignment": Alignment.UNALIGNED}
+
+
+def test_an_unaligned_barrier_triggers_at_once():
+    scenario = Scenario(3)
+    scenario.barrier(1, 1, **UNALIGNED)
+    assert scenario.log == [1]
+    scenario.barrier(0, 1, **UNALIGNED).barrier(2, 1, **UNALIGNED)
+    assert scenario.log == [1, ("complete", 1)]
+
+
+def test_a_later_unaligned_checkpoint_ends_the_one_before():
+    """F-14."""
+    scenario = Scenario(2)
+    scenario.barrier(0, 1, **UNALIGNED).barrier(0, 2, **UNALIGNED)
+    assert scenario.log == [1, -1, 2]
+    scenario.barrier(1, 1, **UNALIGNED).barrier(1, 2, **UNALIGNED)
+    assert scenario.log == [1, -1, 2, ("complete", 2)]
+
+
+def test_alignment_that_takes_too_long():
+    """One barrier came, one is announced, of the third nothing is known."""
+    scenario = Scenario(3)
+    scenario.barrier(0, 1, aligned_timeout_ms=150).announce(1, 1, 150)
+    [(delay, fire)] = scenario.timers
+    assert delay == 50, "100 ms have passed since the trigger"
+    fire()
+    assert scenario.log == [1]
+    assert scenario.snapshots[0][0].alignment is Alignment.UNALIGNED
+    assert (1, 1) in scenario.channels.prioritized
+    assert not scenario.channels.stopped
+    scenario.barrier(1, 1, aligned_timeout_ms=150)
+    assert not scenario.channels.stopped, "nobody waits any more"
+    scenario.announce(2, 1, 150)
+    assert (2, 1) in scenario.channels.prioritized
+    scenario.barrier(2, 1, aligned_timeout_ms=150)
+    assert scenario.log == [1, ("complete", 1)]
+    assert not scenario.channels.stopped
+
+
+def test_the_time_passes_before_any_barrier():
+    """Then the first one triggers."""
+    scenario = Scenario(2)
+    scenario.announce(0, 1)
+    scenario.timers[0][1]()
+    assert scenario.log == []
+    assert scenario.channels.prioritized == [(0, 1)]
+    scenario.barrier(0, 1, aligned_timeout_ms=100)
+    assert scenario.log == [1]
+    scenario.barrier(1, 1, **UNALIGNED)
+    assert scenario.log == [1, ("complete", 1)]
+
+
+def test_the_time_passes_too_late():
+    """Aligned in time, or aborted: the timer means nothing any more."""
+    scenario = Scenario(2)
+    scenario.barrier(0, 1, aligned_timeout_ms=100).barrier(1, 1, aligned_timeout_ms=100)
+    scenario.barrier(0, 2, aligned_timeout_ms=100).cancel(1, 2)
+    for _, fire in scenario.timers:
+        fire()
+    assert scenario.log == [1, -2]
+    assert scenario.snapshots[0][0].alignment is Alignment.ALIGNED
+
+
+def test_an_unaligned_barrier_switches_an_alignment():
+    """It comes from a producer whose own time was over."""
+    scenario = Scenario(3)
+    scenario.barrier(0, 1, aligned_timeout_ms=100).barrier(1, 1, **UNALIGNED)
+    assert scenario.log == [1]
+    assert not scenario.channels.stopped
+    scenario.barrier(2, 1, aligned_timeout_ms=100)
+    assert scenario.log == [1, ("complete", 1)]
+    assert not scenario.channels.stopped
+
+
+TRACKED = {"alignment": Alignment.AT_LEAST_ONCE}
+
+
+def test_tracked_barriers_interleave():
+    """F5: a complete checkpoint ends all before it; what is skipped is skipped without a word."""
+    scenario = Scenario(3, tracked=True)
+    for channel, number in [
+        *((c, 2) for c in range(3)),
+        (0, 3), (1, 3), (0, 4), (1, 4), (2, 4),
+        (2, 3),
+        (0, 5), (2, 5), (0, 6), (1, 5),
+        (0, 7), (1, 7), (2, 7), (1, 6), (2, 6),
+    ]:  # fmt: skip
+        scenario.barrier(channel, number, **TRACKED)
+    assert scenario.log == [2, 4, 5, 7]
+
+
+def test_fifty_are_tracked():
+    """The oldest gives way."""
+    scenario = Scenario(2, tracked=True)
+    for number in range(1, 53):
+        scenario.barrier(0, number, **TRACKED)
+    scenario.barrier(1, 2, **TRACKED)
+    assert scenario.log == []
+    scenario.barrier(1, 3, **TRACKED)
+    assert scenario.log == [3]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_alignments(seed):
+    """F-6 to F-10 for any order: channels stop, cancel and end as they like."""
+    source = random.Random(seed)
+    count = source.randint(1, 4)
+    scenario = Scenario(count)
+    positions = [0] * count
+    ended = set()
+    for _ in range(source.randint(1, 60)):
+        free = [c for c in range(count) if c not in scenario.channels.stopped | ended]
+        assert free or len(ended) == count, "everybody waits for nobody"
+        if not free:
+            break
+        channel = source.choice(free)
+        kind = source.random()
+        if kind < 0.05:
+            ended.add(channel)
+            scenario.end(channel)
+            continue
+        positions[channel] += source.choice([1, 1, 1, 2])
+        if kind < 0.15:
+            scenario.cancel(channel, positions[channel])
+        else:
+            scenario.barrier(channel, positions[channel])
+    taken = [number for number in scenario.log if number > 0]
+    assert taken == sorted(set(taken)), "each once, in order"
+    assert len(set(map(abs, scenario.log))) == len(scenario.log), "taken or aborted, not both"
