@@ -9,6 +9,7 @@ import datetime
 import decimal
 import math
 import struct
+import uuid
 
 import numpy as np
 import pytest
@@ -19,7 +20,17 @@ from penstock.common.typeinfo import Types
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 
-from contract.codecs import EXTENDED, NATIVE_IS_BUILT, RUNTIMES, Order, Plain, Point, codec_of
+from contract.codecs import (
+    EXTENDED,
+    NATIVE_IS_BUILT,
+    RUNTIMES,
+    UTC,
+    Colour,
+    Order,
+    Plain,
+    Point,
+    codec_of,
+)
 
 WORD_COUNT = Types.TUPLE([Types.STRING(), Types.INT()])
 PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])
@@ -69,6 +80,13 @@ GOLDEN = [
     (None, datetime.date(1970, 1, 1), "1105000af93b"),
     (None, decimal.Decimal("1.5"), "1643312e35"),
     (None, Row("a", 1), "1783c0008241" + "61c1"),
+    (None, datetime.datetime(1970, 1, 1, 0, 0, 1), "108205000f4240c0"),
+    (None, datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC), "1083c0c01481c0"),
+    (None, datetime.timedelta(days=-1), "1306ffffffebe228a000"),
+    (None, uuid.UUID(int=258), "23" + "00" * 14 + "0102"),
+    (None, np.float64(1.5), "1c82433c66380a08000000000000f83f"),
+    (None, np.int16(-2), "1c82433c69320a02feff"),
+    (None, np.bool_(True), "1c82437c62310a0101"),
     (WORD_COUNT, ("word", 1), "0004776f726400000001"),
     (WORD_COUNT, ("word", None), "040204776f7264"),
     (PERSON, Row("a", 2), "00016100000002"),
@@ -372,6 +390,82 @@ def test_undeclared_round_trip(value):
         back = codec_of(kind, None).decode(encoded[kind])
         assert back == value
         assert type(back) is type(value)
+
+
+numbers_of_numpy = st.one_of(
+    *(
+        st.integers(int(np.iinfo(cls).min), int(np.iinfo(cls).max)).map(cls)
+        for cls in (
+            np.int8,
+            np.int16,
+            np.int32,
+            np.int64,
+            np.uint8,
+            np.uint16,
+            np.uint32,
+            np.uint64,
+        )
+    ),
+    st.floats(allow_nan=False).map(np.float64),
+    st.floats(allow_nan=False, width=32).map(np.float32),
+    st.floats(allow_nan=False, width=16).map(np.float16),
+    st.booleans().map(np.bool_),
+)
+scalars_with_forms = st.one_of(
+    st.datetimes(), st.datetimes(timezones=st.timezones()), st.datetimes(timezones=st.just(UTC)),
+    st.dates(), st.times(), st.timedeltas(), st.decimals(allow_nan=False), st.uuids(),
+    st.sampled_from(Colour), numbers_of_numpy,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=500)
+@given(scalars_with_forms)
+def test_scalars_with_forms_of_their_own(value):
+    """Dates and times, decimals, UUIDs, members and numbers of numpy, in both runtimes alike."""
+    kinds = ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]
+    encoded = {kind: codec_of(kind, None).encode([value]) for kind in kinds}
+    assert len(set(encoded.values())) == 1
+    for kind in kinds:
+        (back,) = codec_of(kind, None).decode(encoded[kind])
+        assert back == value
+        assert type(back) is type(value)
+        assert getattr(back, "tzinfo", None) == getattr(value, "tzinfo", None)
+        assert getattr(back, "fold", 0) == getattr(value, "fold", 0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        datetime.datetime.min, datetime.datetime.max, datetime.date.min, datetime.date.max,
+        datetime.timedelta.min, datetime.timedelta.max, datetime.datetime(2000, 2, 29),
+        datetime.datetime(1900, 3, 1), datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+        uuid.UUID(int=0), uuid.UUID(int=2**128 - 1), uuid.UUID(int=1, is_safe=uuid.SafeUUID.safe),
+        decimal.Decimal("1" * 100), decimal.Decimal("sNaN"), np.float64("nan"), np.longdouble(1.5),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_extreme_scalars(kind, value):
+    codec = codec_of(kind, None)
+    back = codec.decode(codec.encode((value, 1)))[0]
+    assert type(back) is type(value)
+    assert repr(back) == repr(value)
+    assert getattr(back, "is_safe", None) is getattr(value, "is_safe", None)
+    assert codec.encode((value, 1)) == codec_of("pure", None).encode((value, 1))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "1081c0", "1082c0c2", "1082c0", "1083c0c0c0", "1082067fffffffffffffffc0", "1082c043616263",
+        "10840506", "11c0", "110500ffffff", "114161", "1306", "13067fffffffffffffff44", "134161",
+        "1643616263", "16c0", "1c82433c66390a0800", "1c82433c66380a04000000", "1c82433c66380a0900",
+        "1c82433c71380a080000000000000000", "23", "23" + "00" * 15, "1b8243613a6243616263",
+        "1081", "10", "16", "1c", "1b", "1b82", "1b8243",
+    ],
+)  # fmt: skip
+def test_corrupt_scalars(kind, data):
+    with pytest.raises((CorruptStreamError, SerializationError)):
+        codec_of(kind, None).decode(bytes.fromhex(data))
 
 
 @pytest.mark.parametrize("value", EXTENDED, ids=repr)

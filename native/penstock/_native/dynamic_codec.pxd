@@ -1,6 +1,7 @@
 # The self-describing codec: values of undeclared type.
 
 cimport cython
+from libc.stdint cimport int64_t
 
 from penstock._native.codec_node cimport CodecNode
 from penstock._native.wire cimport Reader, Writer
@@ -8,6 +9,8 @@ from penstock._native.wire cimport Reader, Writer
 
 cdef int encode_dynamic(Writer *writer, object value, int depth) except -1
 cdef object decode_dynamic(Reader *reader)
+# An integer of 64 bits, in its shortest form.
+cdef int write_number(Writer *writer, int64_t number) except -1
 
 
 @cython.final

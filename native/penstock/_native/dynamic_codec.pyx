@@ -13,12 +13,13 @@ from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from penstock._native.basic_codecs cimport read_big_int, write_big_int
-from penstock._native.instances cimport (
-    ENUM, SLOTS, ClassForm, form_of_class, keep_member, read_member, read_numbered, read_signed,
-    write_instance, write_member,
-)
 from penstock._native.failure cimport fail_corrupt, fail_too_deep_bytes, fail_too_deep_value
+from penstock._native.instances cimport (
+    ENUM, REDUCED, SLOTS, ClassForm, form_of_class, keep_member, read_member, read_numbered,
+    read_signed, write_instance, write_member,
+)
 from penstock._native.limits cimport MAX_DEPTH, MAX_VARINT_BYTES
+from penstock._native.scalars cimport read_scalar, read_uuid, write_scalar
 from penstock._native.text cimport encode_utf8
 from penstock._native.wire cimport (
     PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_IS_COMPACT_ASCII, get8, get16, get32,
@@ -56,6 +57,7 @@ cdef enum:
     FROZENSET = 0x20
     NUMBERED = 0x21
     SIGNED = 0x22
+    UUID = 0x23
     SHORT_STR = 0x40
     SHORT_TUPLE = 0x80
     SHORT_LIST = 0x90
@@ -78,10 +80,19 @@ cdef inline int write_str(Writer *writer, const uint8_t *data, size_t size) exce
 cdef inline int write_int(Writer *writer, object value) except -1:
     cdef int overflow = 0
     cdef int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow)
-    reserve(writer, 9)
     if overflow:
+        reserve(writer, 1)
         put8(writer, BIG_INT)
         return write_big_int(writer, value)
+    return put_number(writer, number)
+
+
+cdef int write_number(Writer *writer, int64_t number) except -1:
+    return put_number(writer, number)
+
+
+cdef inline int put_number(Writer *writer, int64_t number) except -1:
+    reserve(writer, 9)
     if -32 <= number <= 63:
         put8(writer, <uint8_t>(SMALL_INT + number))
     elif -0x80 <= number <= 0x7F:
@@ -177,7 +188,10 @@ cdef int encode_other(Writer *writer, object value, int depth) except -1:
     if form.kind <= SLOTS:
         if write_instance(writer, form, value, depth):
             return 0
-    elif form.kind == ENUM and write_member(writer, form, value):
+    elif form.kind == ENUM:
+        if write_member(writer, form, value):
+            return 0
+    elif form.kind != REDUCED and write_scalar(writer, form, value, depth):
         return 0
     tag, parts = reduce_value(value)
     reserve(writer, 1)
@@ -307,6 +321,10 @@ cdef object decode_extended(Reader *reader, uint8_t tag):
         member = read_member(reader)
         if member != NULL:
             return <object>member
+    else:
+        value = read_scalar(reader, tag)
+        if value is not None:
+            return value
     descend(reader)
     parts = decode_dynamic(reader)
     reader.depth -= 1
@@ -343,6 +361,8 @@ cdef object decode_rare(Reader *reader, uint8_t tag):
         return read_numbered(reader)
     if tag == SIGNED:
         return read_signed(reader)
+    if tag == UUID:
+        return read_uuid(reader)
     if EXTENDED_FIRST <= tag <= EXTENDED_LAST:
         return decode_extended(reader, tag)
     fail_corrupt(f"unknown value tag 0x{tag:02x}")

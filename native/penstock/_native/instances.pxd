@@ -11,8 +11,15 @@ cdef enum ClassKind:
     DICT = 1
     SLOTS = 2
     ENUM = 3
+    # See scalars.pyx.
+    DATETIME = 4
+    DATE = 5
+    TIMEDELTA = 6
+    DECIMAL = 7
+    UUID = 8
+    NUMPY = 9
     # Whatever else: taken apart by `reduce_value`.
-    REDUCED = 4
+    REDUCED = 10
 
 
 @cython.final
@@ -24,6 +31,7 @@ cdef class ClassForm:
     cdef tuple names
     cdef Py_ssize_t count
     # What is written before the fields: by number if the job knows the class, and by signature.
+    # Of a number of numpy, its dtype.
     cdef bytes numbered
     cdef bytes signed
     cdef bint is_own

@@ -100,6 +100,8 @@ cdef ClassForm form_of_class(object cls):
     cdef ClassForm form
     if found != NULL:
         return <ClassForm>found
+    from penstock._native import scalars
+
     layout = value_layouts.layout_of(cls)
     if layout is not None:
         form = make_form(layout)
@@ -107,10 +109,13 @@ cdef ClassForm form_of_class(object cls):
         form = ClassForm.__new__(ClassForm)
         form.cls = cls
         form.kind = REDUCED
+        scalar = scalars.scalar_kind(cls)
         form.is_own = is_own(cls)
         if issubclass(cls, enum.Enum) and reference_of(cls) is not None:
             form.kind = ENUM
             form.members = {}
+        elif scalar is not None:
+            form.kind, form.signed = scalar
         elif form.is_own:
             return form
     FORMS[cls] = form

@@ -3,6 +3,7 @@
 Byte-identical with ``penstock._native.dynamic_codec``; docs/formats/codec.md has the table.
 """
 
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,7 +41,7 @@ INT8, INT16, INT32, INT64, BIG_INT = 0x03, 0x04, 0x05, 0x06, 0x07
 FLOAT, STR, BYTES, BYTEARRAY = 0x08, 0x09, 0x0A, 0x0B
 TUPLE, LIST, DICT, SET, FROZENSET = 0x0C, 0x0D, 0x0E, 0x0F, 0x20
 EXTENDED_FIRST, EXTENDED_LAST = 0x10, 0x1F
-NUMBERED, SIGNED = 0x21, 0x22
+NUMBERED, SIGNED, UUID = 0x21, 0x22, 0x23
 SHORT_STR = 0x40  # … 0x7F: 0 to 63 bytes
 SHORT_TUPLE = 0x80  # … 0x8F: 0 to 15 elements
 SHORT_LIST = 0x90  # … 0x9F: 0 to 15 elements
@@ -285,6 +286,17 @@ def _encode_set(out: bytearray, value: set[Any] | frozenset[Any], depth: int) ->
         encode_dynamic(out, item, depth + 1)
 
 
+def _encode_uuid(out: bytearray, value: uuid.UUID, depth: int) -> None:
+    _check_depth(depth)
+    if value.is_safe is uuid.SafeUUID.unknown:
+        out.append(UUID)
+        out += value.bytes
+    else:
+        tag, parts = reduce_value(value)
+        out.append(tag)
+        encode_dynamic(out, parts, depth + 1)
+
+
 def _read_list(reader: Reader, count: int) -> list[Any]:
     reader.descend()
     values = [decode_dynamic(reader) for _ in range(count)]
@@ -326,6 +338,7 @@ _ENCODERS: dict[type, Callable[[bytearray, Any, int], None]] = {
     dict: _encode_dict,
     set: _encode_set,
     frozenset: _encode_set,
+    uuid.UUID: _encode_uuid,
 }
 
 _DECODERS: dict[int, Callable[[Reader], Any]] = {
@@ -346,4 +359,5 @@ _DECODERS: dict[int, Callable[[Reader], Any]] = {
     DICT: _read_dict,
     SET: _read_set,
     FROZENSET: lambda reader: frozenset(_read_set(reader)),
+    UUID: lambda reader: uuid.UUID(bytes=reader.take(16)),
 }

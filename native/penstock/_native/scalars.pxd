@@ -1,0 +1,11 @@
+# Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
+
+from penstock._native.instances cimport ClassForm
+from penstock._native.wire cimport Reader, Writer
+
+
+# False, and nothing written, if the value takes the way of all others.
+cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) except -1
+# The value whose tag was read; None, and nothing read, if it takes the way of all others.
+cdef object read_scalar(Reader *reader, int tag)
+cdef object read_uuid(Reader *reader)

@@ -1,0 +1,404 @@
+"""Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
+
+They have the bytes that ``penstock.network.extended_values`` gives them; what is rare about them
+(time zones, long texts, dtypes of many sizes) is left to it.
+"""
+
+import datetime
+import decimal
+import sys
+import uuid
+
+from cpython.datetime cimport (
+    date_day, date_month, date_new, date_year, datetime_day, datetime_fold, datetime_hour,
+    datetime_microsecond, datetime_minute, datetime_month, datetime_new, datetime_second,
+    datetime_tzinfo, datetime_year, import_datetime, timedelta_days, timedelta_microseconds,
+    timedelta_new, timedelta_seconds,
+)
+from cpython.dict cimport PyDict_GetItem
+from cpython.long cimport PyLong_AsUnsignedLongLongMask
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
+
+from penstock._native.dynamic_codec cimport decode_dynamic, encode_dynamic, write_number
+from penstock._native.instances cimport DATE, DATETIME, DECIMAL, NUMPY, TIMEDELTA, UUID
+from penstock._native.limits cimport MAX_DEPTH
+from penstock._native.wire cimport (
+    get16, get32, get64, get8, left, need, ps_double_bits, ps_double_from, put64, put8, read_text,
+    reserve,
+)
+
+cdef extern from "Python.h":
+    object _PyLong_FromByteArray(const uint8_t *data, size_t size, int little, int signed)
+    int PyObject_GenericSetAttr(object value, object name, object attribute) except -1
+    object PyObject_Str(object value)
+    double PyFloat_AsDouble(object value) except? -1
+    object PyFloat_FromDouble(double value)
+    object PyNumber_Index(object value)
+    object PyLong_FromLongLong(long long value)
+    object PyLong_FromUnsignedLongLong(unsigned long long value)
+
+cdef extern from "civil.h":
+    enum:
+        PS_FIRST_DAY, PS_LAST_DAY
+    int64_t PS_DAY_MICROS
+    int32_t ps_day_of(int32_t year, int32_t month, int32_t day) noexcept
+    void ps_date_of(int32_t day, int *year, int *month, int *day_of_month) noexcept
+
+ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
+
+import_datetime()
+
+# The values of docs/formats/codec.md.
+cdef enum:
+    INT8 = 0x03
+    INT16 = 0x04
+    INT32 = 0x05
+    INT64 = 0x06
+    BYTES = 0x0A
+    TAG_DATETIME = 0x10
+    TAG_DATE = 0x11
+    TAG_TIMEDELTA = 0x13
+    TAG_TIMEZONE = 0x14
+    TAG_DECIMAL = 0x16
+    TAG_NUMPY_SCALAR = 0x1C
+    TAG_UUID = 0x23
+    SHORT_STR = 0x40
+    SHORT_TUPLE = 0x80
+    FIRST_SMALL_INT = 0xA0
+    SMALL_INT = 0xC0
+    # Of day 0 among those of year 1 that datetime counts.
+    EPOCH_ORDINAL = 719163
+    # Levels that a value of this module may take, so that nothing here has to count them.
+    OWN_LEVELS = 4
+
+cdef object UTC = datetime.UTC
+cdef object Decimal = decimal.Decimal
+cdef object Uuid = uuid.UUID
+cdef object UNKNOWN_SAFETY = uuid.SafeUUID.unknown
+cdef bint IS_LITTLE = sys.byteorder == "little"
+
+# By the text of the dtype, the class of scalars; filled when numpy is first needed.
+cdef dict NUMPY_CLASSES = {}
+
+
+cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) except -1:
+    if depth + OWN_LEVELS >= MAX_DEPTH:
+        return False
+    if form.kind == DATETIME:
+        return write_datetime(writer, value, depth)
+    if form.kind == DECIMAL:
+        put_tag(writer, TAG_DECIMAL)
+        encode_dynamic(writer, PyObject_Str(value), depth + 1)
+        return True
+    if form.kind == DATE:
+        put_tag(writer, TAG_DATE)
+        write_number(
+            writer,
+            ps_day_of(date_year(value), date_month(value), date_day(value)) + EPOCH_ORDINAL,
+        )
+        return True
+    if form.kind == TIMEDELTA:
+        return write_timedelta(writer, value)
+    if form.kind == UUID:
+        return write_uuid(writer, value)
+    return write_numpy(writer, form, value)
+
+
+cdef inline int put_tag(Writer *writer, uint8_t tag) except -1:
+    reserve(writer, 2)
+    put8(writer, tag)
+    return 0
+
+
+cdef bint write_datetime(Writer *writer, object value, int depth) except -1:
+    cdef object zone = datetime_tzinfo(value)
+    cdef int64_t micros = ps_day_of(
+        datetime_year(value), datetime_month(value), datetime_day(value)
+    )
+    micros = (micros * 24 + datetime_hour(value)) * 60 + datetime_minute(value)
+    micros = (micros * 60 + datetime_second(value)) * 1_000_000 + datetime_microsecond(value)
+    put_tag(writer, TAG_DATETIME)
+    put8(writer, SHORT_TUPLE + (2 if zone is None else 3))
+    write_number(writer, micros)
+    put_tag(writer, SMALL_INT + datetime_fold(value))
+    if zone is UTC:
+        reserve(writer, 3)
+        put8(writer, TAG_TIMEZONE)
+        put8(writer, SHORT_TUPLE + 1)
+        put8(writer, SMALL_INT)
+    elif zone is not None:
+        encode_dynamic(writer, zone, depth + 2)
+    return True
+
+
+cdef bint write_timedelta(Writer *writer, object value) except -1:
+    cdef int64_t days = timedelta_days(value)
+    # More microseconds than 64 bits hold are left to others.
+    if not -100_000_000 < days < 100_000_000:
+        return False
+    put_tag(writer, TAG_TIMEDELTA)
+    write_number(
+        writer,
+        days * PS_DAY_MICROS
+        + <int64_t>timedelta_seconds(value) * 1_000_000
+        + timedelta_microseconds(value),
+    )
+    return True
+
+
+cdef bint write_uuid(Writer *writer, object value) except -1:
+    cdef object number
+    if value.is_safe is not UNKNOWN_SAFETY:
+        return False
+    number = value.int
+    reserve(writer, 17)
+    put8(writer, TAG_UUID)
+    put64(writer, PyLong_AsUnsignedLongLongMask(number >> 64))
+    put64(writer, PyLong_AsUnsignedLongLongMask(number))
+    return True
+
+
+cdef object read_uuid(Reader *reader):
+    cdef object made
+    need(reader, 16)
+    made = (<New><void *>(<PyTypeObject *>Uuid).tp_new)(
+        <PyTypeObject *>Uuid, <PyObject *>(), NULL
+    )
+    PyObject_GenericSetAttr(made, "int", _PyLong_FromByteArray(reader.position, 16, 0, 0))
+    PyObject_GenericSetAttr(made, "is_safe", UNKNOWN_SAFETY)
+    reader.position += 16
+    return made
+
+
+cdef bint write_numpy(Writer *writer, ClassForm form, object value) except -1:
+    """A number; ``form.signed`` is the dtype, such as ``<f8``."""
+    cdef const char *dtype = <const char *>form.signed
+    cdef char kind = dtype[1]
+    cdef uint8_t size = dtype[2] - 48
+    cdef double real
+    cdef float narrow
+    cdef uint64_t bits
+    if kind == b"f":
+        real = PyFloat_AsDouble(value)
+        if size == 4:
+            narrow = <float>real
+            memcpy(&bits, &narrow, 4)
+        else:
+            bits = ps_double_bits(real)
+    elif kind == b"b":
+        bits = 1 if value else 0
+    else:
+        bits = PyLong_AsUnsignedLongLongMask(PyNumber_Index(value))
+    reserve(writer, 16)
+    put8(writer, TAG_NUMPY_SCALAR)
+    put8(writer, SHORT_TUPLE + 2)
+    put8(writer, SHORT_STR + 3)
+    memcpy(writer.data + writer.position, dtype, 3)
+    writer.position += 3
+    put8(writer, BYTES)
+    put8(writer, size)
+    memcpy(writer.data + writer.position, &bits, size)
+    writer.position += size
+    return True
+
+
+cdef inline bint read_number(Reader *reader, int64_t *number) except -1:
+    """An integer of at most 64 bits; False, and nothing read, if it is something else."""
+    cdef uint8_t tag
+    if left(reader) < 9:
+        # Near the end of a record; the others look after themselves.
+        return read_last_number(reader, number)
+    tag = reader.position[0]
+    if tag == INT64:
+        reader.position += 1
+        number[0] = <int64_t>get64(reader)
+        return True
+    return read_last_number(reader, number)
+
+
+cdef bint read_last_number(Reader *reader, int64_t *number) except -1:
+    cdef uint8_t tag
+    cdef size_t size
+    need(reader, 1)
+    tag = reader.position[0]
+    if tag >= FIRST_SMALL_INT:
+        number[0] = <int64_t>tag - SMALL_INT
+        reader.position += 1
+        return True
+    if tag < INT8 or tag > INT64:
+        return False
+    size = 1 << (tag - INT8)
+    need(reader, 1 + size)
+    reader.position += 1
+    if tag == INT8:
+        number[0] = <int8_t>get8(reader)
+    elif tag == INT16:
+        number[0] = <int16_t>get16(reader)
+    elif tag == INT32:
+        number[0] = <int32_t>get32(reader)
+    else:
+        number[0] = <int64_t>get64(reader)
+    return True
+
+
+cdef object read_scalar(Reader *reader, int tag):
+    cdef const uint8_t *start = reader.position
+    cdef object value = None
+    if reader.depth + OWN_LEVELS >= MAX_DEPTH or left(reader) < 1:
+        return None
+    if tag == TAG_DATETIME:
+        value = read_datetime(reader)
+    elif tag == TAG_DECIMAL:
+        if SHORT_STR <= start[0] < SHORT_TUPLE:
+            reader.position += 1
+            value = read_decimal(reader, start[0] - SHORT_STR)
+    elif tag == TAG_DATE:
+        value = read_date(reader)
+    elif tag == TAG_TIMEDELTA:
+        value = read_timedelta(reader)
+    elif tag == TAG_NUMPY_SCALAR:
+        value = read_numpy(reader)
+    if value is None:
+        reader.position = start
+    return value
+
+
+cdef object read_decimal(Reader *reader, Py_ssize_t size):
+    cdef object text = read_text(reader, size)
+    try:
+        return Decimal(text)
+    except decimal.InvalidOperation:
+        return None
+
+
+cdef object read_date(Reader *reader):
+    cdef int64_t ordinal = 0
+    cdef int year, month, day
+    if not read_number(reader, &ordinal) or not 1 <= ordinal <= PS_LAST_DAY + EPOCH_ORDINAL:
+        return None
+    ps_date_of(<int32_t>(ordinal - EPOCH_ORDINAL), &year, &month, &day)
+    return date_new(year, month, day)
+
+
+cdef object read_timedelta(Reader *reader):
+    cdef int64_t micros = 0, days, rest
+    if not read_number(reader, &micros):
+        return None
+    days = micros // PS_DAY_MICROS
+    rest = micros - days * PS_DAY_MICROS
+    if rest < 0:
+        days -= 1
+        rest += PS_DAY_MICROS
+    return timedelta_new(<int>days, <int>(rest // 1_000_000), <int>(rest % 1_000_000))
+
+
+cdef object read_datetime(Reader *reader):
+    cdef int64_t micros = 0, fold = 0, days, seconds
+    cdef int year, month, day, rest
+    cdef uint8_t parts = reader.position[0]
+    cdef object zone = None
+    if parts != SHORT_TUPLE + 2 and parts != SHORT_TUPLE + 3:
+        return None
+    reader.position += 1
+    if not read_number(reader, &micros) or not read_number(reader, &fold) or fold >> 1:
+        return None
+    if parts == SHORT_TUPLE + 3:
+        zone = read_zone(reader)
+        if zone is None:
+            return None
+    days = micros // PS_DAY_MICROS
+    micros -= days * PS_DAY_MICROS
+    if micros < 0:
+        days -= 1
+        micros += PS_DAY_MICROS
+    if not PS_FIRST_DAY <= days <= PS_LAST_DAY:
+        return None
+    ps_date_of(<int32_t>days, &year, &month, &day)
+    seconds = micros // 1_000_000
+    rest = <int>(seconds % 3600)
+    return datetime_new(
+        year, month, day, <int>(seconds // 3600), rest // 60, rest % 60,
+        <int>(micros % 1_000_000), zone, <int>fold,
+    )
+
+
+cdef object read_zone(Reader *reader):
+    """A time zone, None if what follows is none."""
+    cdef const uint8_t *data = reader.position
+    cdef object zone
+    if (
+        left(reader) >= 3 and data[0] == TAG_TIMEZONE
+        and data[1] == SHORT_TUPLE + 1 and data[2] == SMALL_INT
+    ):
+        reader.position += 3
+        return UTC
+    reader.depth += 2
+    zone = decode_dynamic(reader)
+    reader.depth -= 2
+    return zone if isinstance(zone, datetime.tzinfo) else None
+
+
+cdef object read_numpy(Reader *reader):
+    cdef const uint8_t *data = reader.position
+    cdef char kind
+    cdef size_t size
+    cdef PyObject *found
+    cdef uint64_t bits = 0
+    cdef float narrow
+    cdef object number
+    if (
+        not IS_LITTLE or left(reader) < 7 or data[0] != SHORT_TUPLE + 2
+        or data[1] != SHORT_STR + 3 or data[5] != BYTES
+    ):
+        return None
+    kind = data[3]
+    size = data[4] - 48
+    if size > 8 or data[6] != size or left(reader) < 7 + size:
+        return None
+    if not NUMPY_CLASSES:
+        fill_numpy_classes()
+    found = PyDict_GetItem(NUMPY_CLASSES, (<const char *>data)[2:5])
+    if found == NULL:
+        return None
+    memcpy(&bits, data + 7, size)
+    reader.position += 7 + size
+    if kind == b"f":
+        if size == 4:
+            memcpy(&narrow, &bits, 4)
+            number = PyFloat_FromDouble(narrow)
+        else:
+            number = PyFloat_FromDouble(ps_double_from(bits))
+    elif kind == b"i":
+        number = PyLong_FromLongLong(<int64_t>(bits << (64 - 8 * size)) >> (64 - 8 * size))
+    else:
+        number = PyLong_FromUnsignedLongLong(bits)
+    return (<object>found)(number)
+
+
+cdef int fill_numpy_classes() except -1:
+    import numpy
+
+    for name in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"):
+        dtype = numpy.dtype(name)
+        NUMPY_CLASSES[dtype.str.encode()] = dtype.type
+    return 0
+
+
+def scalar_kind(cls):
+    """The kind of a class of this module, with the dtype of numbers of numpy; None for others."""
+    kind = {
+        datetime.datetime: DATETIME, datetime.date: DATE, datetime.timedelta: TIMEDELTA,
+        decimal.Decimal: DECIMAL, uuid.UUID: UUID,
+    }.get(cls)
+    if kind is not None:
+        return kind, None
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and IS_LITTLE and issubclass(cls, numpy.generic):
+        if not NUMPY_CLASSES:
+            fill_numpy_classes()
+        for dtype, known in NUMPY_CLASSES.items():
+            if known is cls:
+                return NUMPY, dtype
+    return None
