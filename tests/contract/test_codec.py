@@ -43,7 +43,7 @@ def kind(request):
 
 def named(row):
     """A row's values, names and kind, which equality does not all compare."""
-    return list(row), row.__dict__.get("_fields"), row.get_row_kind()
+    return list(row), row._field_names(), row.get_row_kind()
 
 
 # -- golden bytes ------------------------------------------------------------------------------

@@ -153,6 +153,9 @@ def test_a_copy_is_equal_and_shares_nothing_that_changes(copier, value):
     assert made == value
     assert repr(made) == repr(value)
     assert vars_of(made) == vars_of(value)
+    if isinstance(value, Row):
+        assert made.get_row_kind() == value.get_row_kind()
+        assert made._field_names() == value._field_names()
     assert parts_that_change(made, set()).isdisjoint(parts_that_change(value, set()))
 
 

@@ -10,6 +10,7 @@ from libc.string cimport memset
 from penstock._native.failure cimport fail_corrupt, fail_memory, fail_misfit
 from penstock._native.integers cimport PsIntCache, ps_cached_int, ps_clear_ints, ps_short_int
 from penstock._native.limits cimport MAX_VARINT_BYTES
+from penstock._native.row cimport RowBase, make_row
 from penstock._native.wire cimport (
     PyUnicode_1BYTE_DATA, PyUnicode_GET_LENGTH, PyUnicode_IS_COMPACT_ASCII, get8, get32, get64,
     need, put8, put32, put64, put_varint, read_count, read_text, read_varint, reserve, write_sized,
@@ -30,7 +31,6 @@ cdef extern from "Python.h":
     # They take over the reference.
     void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
-    int PyObject_GenericSetAttr(object owner, object name, object value) except -1
 
 # The first byte of a TUPLE or ROW, and of a LIST or MAP after its count.
 cdef enum:
@@ -272,23 +272,21 @@ cdef class RowNode(FieldsNode):
         self.row_kinds = list(RowKind)
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
-        cdef dict attributes
+        cdef RowBase row
         cdef object own
         cdef int kind = 0
-        if type(value) is Row:
-            attributes = value.__dict__
-            own = attributes.get("_fields")
-            if own is None or own == self.field_names:
-                if attributes["_row_kind"] is not INSERT:
-                    kind = attributes["_row_kind"].value
-                return write_fields(self, writer, tuple(attributes["_values"]), kind)
+        if isinstance(value, RowBase):
+            row = <RowBase>value
+            if row.names is None or row.names is self.field_names or row.names == self.field_names:
+                if row.kind is not INSERT:
+                    kind = row.kind.value
+                return write_fields(self, writer, tuple(row.values), kind)
         kind, own = row_values(value, self.field_names, self.name)
         return write_fields(self, writer, tuple(own), kind)
 
     cdef object decode_from(self, Reader *reader):
         cdef const uint8_t *nulls
         cdef list values
-        cdef object row
         cdef Py_ssize_t i
         cdef int kind
         if not self.reads:
@@ -301,21 +299,13 @@ cdef class RowNode(FieldsNode):
                 PyList_SET_ITEM(values, i, Py_None)
             else:
                 PyList_SET_ITEM(values, i, read_field(self, reader, i))
-        # What Row's constructor and setters do, without their calls: Row refuses plain setattr.
-        row = Row.__new__(Row)
-        PyObject_GenericSetAttr(row, "_fields", self.field_names)
-        PyObject_GenericSetAttr(row, "_values", values)
-        PyObject_GenericSetAttr(row, "_row_kind", self.row_kinds[kind])
-        return row
+        # The names are shared: a row does not change them but as a whole.
+        return make_row(self.field_names, values, INSERT if kind == 0 else self.row_kinds[kind])
 
     cdef bint keeps(self, object value) except -1:
-        cdef dict attributes
-        if type(value) is not Row:
+        if type(value) is not Row or value._field_names() != self.field_names:
             return False
-        attributes = value.__dict__
-        if attributes.get("_fields") != self.field_names:
-            return False
-        return keeps_fields(self, tuple(attributes["_values"]))
+        return keeps_fields(self, tuple(value))
 
 
 cdef class ListNode(CodecNode):

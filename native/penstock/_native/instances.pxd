@@ -18,8 +18,9 @@ cdef enum ClassKind:
     DECIMAL = 7
     UUID = 8
     NUMPY = 9
+    ROW = 10
     # Whatever else: taken apart by `reduce_value`.
-    REDUCED = 10
+    REDUCED = 11
 
 
 @cython.final

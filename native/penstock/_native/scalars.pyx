@@ -22,12 +22,15 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from penstock._native.dynamic_codec cimport decode_dynamic, encode_dynamic, write_number
-from penstock._native.instances cimport DATE, DATETIME, DECIMAL, NUMPY, TIMEDELTA, UUID
-from penstock._native.limits cimport MAX_DEPTH
+from penstock._native.instances cimport DATE, DATETIME, DECIMAL, NUMPY, ROW, TIMEDELTA, UUID
+from penstock._native.limits cimport MAX_DEPTH, MAX_VARINT_BYTES
+from penstock._native.row cimport RowBase, make_row
 from penstock._native.wire cimport (
-    get16, get32, get64, get8, left, need, ps_double_bits, ps_double_from, put64, put8, read_text,
-    reserve,
+    get16, get32, get64, get8, left, need, ps_double_bits, ps_double_from, put64, put8,
+    put_varint, read_text, reserve,
 )
+
+from penstock.common.types import Row, RowKind
 
 cdef extern from "Python.h":
     object _PyLong_FromByteArray(const uint8_t *data, size_t size, int little, int signed)
@@ -56,12 +59,15 @@ cdef enum:
     INT16 = 0x04
     INT32 = 0x05
     INT64 = 0x06
+    NONE = 0x00
     BYTES = 0x0A
+    TUPLE = 0x0C
     TAG_DATETIME = 0x10
     TAG_DATE = 0x11
     TAG_TIMEDELTA = 0x13
     TAG_TIMEZONE = 0x14
     TAG_DECIMAL = 0x16
+    TAG_ROW = 0x17
     TAG_NUMPY_SCALAR = 0x1C
     TAG_UUID = 0x23
     SHORT_STR = 0x40
@@ -77,6 +83,7 @@ cdef object UTC = datetime.UTC
 cdef object Decimal = decimal.Decimal
 cdef object Uuid = uuid.UUID
 cdef object UNKNOWN_SAFETY = uuid.SafeUUID.unknown
+cdef object INSERT = RowKind.INSERT
 cdef bint IS_LITTLE = sys.byteorder == "little"
 
 # By the text of the dtype, the class of scalars; filled when numpy is first needed.
@@ -103,7 +110,61 @@ cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) 
         return write_timedelta(writer, value)
     if form.kind == UUID:
         return write_uuid(writer, value)
+    if form.kind == ROW:
+        return write_row(writer, <RowBase>value, depth)
     return write_numpy(writer, form, value)
+
+
+cdef bint write_row(Writer *writer, RowBase row, int depth) except -1:
+    cdef object name, value
+    put_tag(writer, TAG_ROW)
+    put8(writer, SHORT_TUPLE + 3)
+    put_tag(writer, SMALL_INT if row.kind is INSERT else SMALL_INT + <int>row.kind.value)
+    if row.names is None:
+        put_tag(writer, NONE)
+    else:
+        open_tuple(writer, len(row.names))
+        for name in row.names:
+            encode_dynamic(writer, name, depth + 3)
+    open_tuple(writer, len(row.values))
+    for value in row.values:
+        encode_dynamic(writer, value, depth + 3)
+    return True
+
+
+cdef int open_tuple(Writer *writer, Py_ssize_t count) except -1:
+    reserve(writer, 1 + MAX_VARINT_BYTES)
+    if count < 16:
+        put8(writer, <uint8_t>(SHORT_TUPLE + count))
+    else:
+        put8(writer, TUPLE)
+        put_varint(writer, count)
+    return 0
+
+
+cdef object read_row(Reader *reader):
+    """A row of less than 16 fields; names that come again are not made again."""
+    cdef const uint8_t *start = reader.position
+    cdef int64_t kind = 0
+    cdef object names = None, values
+    if start[0] != SHORT_TUPLE + 3 or left(reader) < 3:
+        return None
+    reader.position += 1
+    if not read_number(reader, &kind) or not 0 <= kind <= 3:
+        return None
+    reader.depth += 2
+    if reader.position < reader.end and reader.position[0] == NONE:
+        reader.position += 1
+    else:
+        names = decode_dynamic(reader)
+    values = decode_dynamic(reader)
+    reader.depth -= 2
+    if type(values) is not tuple or not (names is None or type(names) is tuple):
+        return None
+    return make_row(
+        None if names is None else list(names), list(values),
+        INSERT if kind == 0 else RowKind(kind),
+    )
 
 
 cdef inline int put_tag(Writer *writer, uint8_t tag) except -1:
@@ -258,6 +319,8 @@ cdef object read_scalar(Reader *reader, int tag):
         value = read_date(reader)
     elif tag == TAG_TIMEDELTA:
         value = read_timedelta(reader)
+    elif tag == TAG_ROW:
+        value = read_row(reader)
     elif tag == TAG_NUMPY_SCALAR:
         value = read_numpy(reader)
     if value is None:
@@ -394,6 +457,8 @@ def scalar_kind(cls):
     }.get(cls)
     if kind is not None:
         return kind, None
+    if cls is Row and issubclass(cls, RowBase):
+        return ROW, None
     numpy = sys.modules.get("numpy")
     if numpy is not None and IS_LITTLE and issubclass(cls, numpy.generic):
         if not NUMPY_CLASSES:

@@ -15,6 +15,8 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 
+from penstock._native.row cimport RowBase, make_row
+
 import copy
 
 from penstock.taskexecutor import copy_plans
@@ -42,6 +44,7 @@ cdef enum:
     FROZEN = 2
     INSTANCE = 3
     DEEPCOPY = 4
+    ROW = 5
 
 cdef object deepcopy = copy.deepcopy
 cdef object plan_of = copy_plans.plan_of
@@ -252,7 +255,18 @@ cdef object copy_other(State *state, object value, int depth):
         remember(state, value, made)
         set_attributes(state, plan, value, made, depth)
         return made
+    if plan.kind == ROW and isinstance(value, RowBase):
+        return copy_row(state, <RowBase>value, depth)
     return deepcopy(value, memo_of(state))
+
+
+cdef object copy_row(State *state, RowBase row, int depth):
+    cdef list values = []
+    cdef object item, made = make_row(row.names, values, row.kind)
+    remember(state, row, made)
+    for item in row.values:
+        values.append(item if is_atom(item) else copy_of(state, item, depth + 1))
+    return made
 
 
 cdef object copy_frozenset(State *state, object value, int depth):

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import TYPE_CHECKING, Any, NoReturn
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from penstock.common.jvm import requires_jvm
+from penstock.common.row_kind import RowKind
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+# Only the speed of rows depends on it: either serves both runtimes.
+_IS_NATIVE = (
+    os.environ.get("PENSTOCK_RUNTIME") != "pure" and find_spec("penstock._core") is not None
+)
+
+if TYPE_CHECKING or not _IS_NATIVE:
+    from penstock.common.plain_row import RowBase
+else:
+    from penstock._native.row import RowBase
 
 __all__ = [
     "Row",
@@ -16,52 +24,14 @@ __all__ = [
 ]
 
 
-class RowKind(Enum):
-    """What a row says about a table that changes."""
-
-    INSERT = 0
-    UPDATE_BEFORE = 1
-    UPDATE_AFTER = 2
-    DELETE = 3
-
-    def __str__(self) -> str:
-        """The short form: +I, -U, +U or -D."""
-        return _SHORT_FORMS[self.value]
-
-    def to_j_row_kind(self) -> NoReturn:
-        """Refused: there is no Java enum to convert to."""
-        requires_jvm("RowKind.to_j_row_kind", "use the RowKind itself")
-
-
-_SHORT_FORMS = ("+I", "-U", "+U", "-D")
-_ATTRIBUTES = frozenset({"_fields", "_values", "_row_kind"})
-
-
-class Row:
+class Row(RowBase):
     """Fields in order, with names when they were given as keywords.
 
     ``Row("name", "age")`` may also be called with values: it then serves as a factory of rows
     with these names.
     """
 
-    _fields: list[str]
-    _values: list[Any]
-    _row_kind: RowKind
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Makes a row of positional or of named fields, not of both.
-
-        Raises:
-            ValueError: Positional and named fields were mixed.
-        """
-        if args and kwargs:
-            raise ValueError("A Row takes positional or named fields, not both at once")
-        if kwargs:
-            self.__dict__["_fields"] = list(kwargs)
-            self.__dict__["_values"] = list(kwargs.values())
-        else:
-            self.__dict__["_values"] = list(args)
-        self.__dict__["_row_kind"] = RowKind.INSERT
+    __slots__ = ()
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -70,162 +40,31 @@ class Row:
         row.set_row_kind(row_kind)
         return row
 
-    def get_row_kind(self) -> RowKind:
-        """The kind of change; INSERT unless it was set."""
-        return self._row_kind
-
-    def set_row_kind(self, row_kind: RowKind) -> None:
-        """Sets the kind of change."""
-        self.__dict__["_row_kind"] = row_kind
-
-    def set_field_names(self, field_names: list[str]) -> None:
-        """Names the fields."""
-        self.__dict__["_fields"] = list(field_names)
-
-    def get_fields_by_names(self, names: list[str]) -> list[Any]:
-        """The values of the named fields; all values in order when the row has no names.
-
-        Raises:
-            ValueError: A name is not one of the row's.
-        """
-        fields = self.__dict__.get("_fields")
-        if fields is None or names == fields:
-            return self._values
-        unknown = [name for name in names if name not in fields]
-        if unknown:
-            raise ValueError(f"Row has no fields {unknown}, it has {fields}")
-        return [self._values[fields.index(name)] for name in names]
-
-    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
-        """The fields as a dictionary.
-
-        Args:
-            recursive: Whether rows within values become dictionaries too.
-
-        Raises:
-            TypeError: The row has no field names.
-        """
-        fields = self.__dict__.get("_fields")
-        if fields is None:
-            raise TypeError("A Row without field names cannot become a dictionary")
-        values = map(_rows_to_dicts, self._values) if recursive else iter(self._values)
-        return dict(zip(fields, values, strict=False))
-
     def __call__(self, *args: Any) -> Row:
         """Makes a row whose field names are this row's values.
 
         Raises:
             ValueError: More values than names.
         """
-        if len(args) > len(self):
-            raise ValueError(f"{len(args)} values for the {len(self)} field names {self._values}")
-        return _restore_row(list(self._values), list(args), RowKind.INSERT)
+        names = list(self)
+        if len(args) > len(names):
+            raise ValueError(f"{len(args)} values for the {len(names)} field names {names}")
+        return _restore_row(names, list(args), RowKind.INSERT)
 
-    def __contains__(self, item: object) -> bool:
-        """Whether a field has that name, or, without names, that value."""
-        return item in self.__dict__.get("_fields", self._values)
-
-    def __getitem__(self, item: Any) -> Any:
-        """A field by position, by slice or by name.
-
-        Raises:
-            ValueError: No field has that name.
-        """
-        if isinstance(item, (int, slice)):
-            return self._values[item]
-        fields = self._fields
-        if item not in fields:
-            raise ValueError(f"Row has no field {item!r}, it has {fields}")
-        return self._values[fields.index(item)]
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Sets a field by position or by name.
-
-        Raises:
-            ValueError: No field has that name.
-        """
-        if isinstance(key, (int, slice)):
-            self._values[key] = value
-            return
-        fields = self._fields
-        if key not in fields:
-            raise ValueError(f"Row has no field {key!r}, it has {fields}")
-        self._values[fields.index(key)] = value
-
-    def __getattr__(self, item: str) -> Any:
-        """A field by name.
-
-        Raises:
-            AttributeError: No field has that name.
-        """
-        fields = self.__dict__.get("_fields")
-        if fields is None or item.startswith("__") or item not in fields:
-            raise AttributeError(item)
-        return self._values[fields.index(item)]
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        """Refused for fields: a row is changed by index, so that a typing slip is noticed.
-
-        Raises:
-            AttributeError: Always, save for the row's own attributes.
-        """
-        if key not in _ATTRIBUTES:
-            raise AttributeError(f"set Row fields by index or name: row[{key!r}] = …")
-        self.__dict__[key] = value
-
-    def __iter__(self) -> Iterator[Any]:
-        """Iterates over the values."""
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        """The number of fields."""
-        return len(self._values)
-
-    def __eq__(self, other: object) -> bool:
-        """Same kind and, for named rows, the same names with the same values in any order."""
-        if not isinstance(other, Row) or self._row_kind is not other._row_kind:
-            return False
-        mine, theirs = self.__dict__.get("_fields"), other.__dict__.get("_fields")
-        if mine is None or theirs is None or mine == theirs:
-            return mine == theirs and self._values == other._values
-        if sorted(mine) != sorted(theirs):
-            return False
-        return all(self[name] == other[name] for name in mine)
-
-    def __hash__(self) -> int:
-        """A hash that agrees with equality; the values must be hashable."""
-        fields = self.__dict__.get("_fields")
-        if fields is None:
-            return hash(tuple(self._values))
-        order = sorted(range(len(fields)), key=fields.__getitem__)
-        return hash(tuple((fields[i], self._values[i]) for i in order if i < len(self._values)))
-
-    def __repr__(self) -> str:
-        """``Row(a=1)`` with names, ``<Row(1)>`` without."""
-        fields = self.__dict__.get("_fields")
-        if fields is None:
-            return f"<Row({', '.join(map(repr, self._values))})>"
-        pairs = zip(fields, self._values, strict=False)
-        return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
-
-    def __reduce__(self) -> tuple[Callable[..., Row], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the fields, names and kind."""
-        return _restore_row, (self.__dict__.get("_fields"), self._values, self._row_kind)
+        return _restore_row, (self._field_names(), list(self), self.get_row_kind())
 
 
-def _restore_row(fields: Iterable[str] | None, values: list[Any], kind: RowKind) -> Row:
+if _IS_NATIVE:
+    from penstock._native.row import set_row_class
+
+    set_row_class(Row)
+
+
+def _restore_row(fields: list[str] | None, values: list[Any], kind: RowKind) -> Row:
     row = Row(*values)
     if fields is not None:
         row.set_field_names(list(fields))
     row.set_row_kind(kind)
     return row
-
-
-def _rows_to_dicts(value: Any) -> Any:
-    if isinstance(value, Row):
-        return value.as_dict(True)
-    if isinstance(value, list):
-        return [_rows_to_dicts(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _rows_to_dicts(item) for key, item in value.items()}
-    return value

@@ -175,7 +175,7 @@ def _decimal_from(text: Any) -> decimal.Decimal:
 
 
 def _row(value: Row) -> tuple[int, Any]:
-    fields = value.__dict__.get("_fields")
+    fields = value._field_names()
     names = None if fields is None else tuple(fields)
     return ROW, (value.get_row_kind().value, names, tuple(value))
 

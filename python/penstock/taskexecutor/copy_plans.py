@@ -29,6 +29,7 @@ NAMED_TUPLE: Final = 1
 FROZEN: Final = 2
 INSTANCE: Final = 3
 DEEPCOPY: Final = 4
+ROW: Final = 5
 
 
 class CopyPlan(NamedTuple):
@@ -37,7 +38,7 @@ class CopyPlan(NamedTuple):
     Attributes:
         kind: ``UNCHANGING`` values are shared, and so are ``FROZEN`` instances whose attributes
             are.  A ``NAMED_TUPLE`` or an ``INSTANCE`` is made anew of its attributes.  For
-            ``DEEPCOPY`` the class decides, by ``copy.deepcopy``.
+            ``DEEPCOPY`` the class decides, by ``copy.deepcopy``.  ``ROW`` is penstock's own.
         slots: The names of the slots of an instance.
         has_dict: Whether an instance has attributes besides.
     """
@@ -80,7 +81,7 @@ def plan_of(value: Any) -> CopyPlan:
     if _is_unchanging(cls):
         return CopyPlan(UNCHANGING)
     if cls is Row:
-        return CopyPlan(INSTANCE, has_dict=True)
+        return CopyPlan(ROW)
     if issubclass(cls, tuple):
         return CopyPlan(NAMED_TUPLE if _is_plain_named_tuple(cls) else DEEPCOPY)
     if not _is_plain(value, cls):

@@ -1,11 +1,15 @@
 """Row: construction, access, equality that agrees with hashing, conversion, pickling."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.common import Row, RowKind
+from penstock.network import runtime
 
 
 def test_named_fields_are_found_by_index_name_and_attribute():
@@ -71,3 +75,63 @@ def test_pickling_keeps_names_values_and_kind():
     row = Row.of_kind(RowKind.UPDATE_AFTER, a=1, b=[2])
     copy = pickle.loads(pickle.dumps(row))
     assert (copy, repr(copy), copy.get_row_kind()) == (row, repr(row), RowKind.UPDATE_AFTER)
+
+
+def test_a_row_answers_as_before_whatever_its_fields_are_called():
+    row = Row(as_dict=1, _fields=2, _private=3, __dunder=4, kind=5)
+    assert row.as_dict()["as_dict"] == 1
+    assert row["_fields"] == 2
+    assert row._fields == ["as_dict", "_fields", "_private", "__dunder", "kind"]
+    assert (row._private, row.kind) == (3, 5)
+    with pytest.raises(AttributeError):
+        getattr(row, "__dunder")
+    name = "".join(["ki", "nd"])  # equal, but not the same object
+    assert (getattr(row, name), row[name]) == (5, 5)
+    with pytest.raises(AttributeError):
+        Row(1, 2)._fields  # noqa: B018
+    assert Row(1, 2)._values == [1, 2]
+
+
+def test_a_row_can_be_changed_by_index_and_name():
+    row = Row(a=1, b=2)
+    row[0], row["b"] = 3, 4
+    assert list(row) == [3, 4]
+    row[0:2] = [5, 6]
+    assert (row.a, row.b) == (5, 6)
+    with pytest.raises(IndexError):
+        row[2]
+    with pytest.raises(AttributeError):
+        Row(1)["a"]
+    row.set_field_names(["c", "d"])
+    assert (row.c, row["d"]) == (5, 6)
+    row.set_row_kind(RowKind.DELETE)
+    assert row.get_row_kind() is RowKind.DELETE
+
+
+class Named(Row):
+    """A row with more than fields."""
+
+    def __init__(self, name):
+        super().__init__(name=name)
+
+    @property
+    def shout(self):
+        return self.name.upper()
+
+
+def test_a_row_can_be_derived_from():
+    row = Named("ann")
+    assert (row.name, row.shout, row["name"], len(row)) == ("ann", "ANN", "ann", 1)
+    assert row == Row(name="ann")
+    with pytest.raises(AttributeError):
+        row.missing  # noqa: B018
+
+
+@pytest.mark.skipif(runtime() == "pure", reason="is what this test starts")
+def test_plain_rows_do_the_same():
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        env=os.environ | {"PENSTOCK_RUNTIME": "pure"},
+        check=True,
+        timeout=120,
+    )

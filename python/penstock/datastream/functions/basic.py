@@ -133,7 +133,7 @@ class NamedRowKeySelector(KeySelector):
     def get_key(self, value: Any) -> Any:
         """The key; a row without names of its own gets those of the type, in a copy."""
         key = self._get_key(value)
-        if not isinstance(key, Row) or "_fields" in key.__dict__:
+        if not isinstance(key, Row) or key._field_names() is not None:
             return key
         named = Row.of_kind(key.get_row_kind(), *key)
         named.set_field_names(self._field_names)

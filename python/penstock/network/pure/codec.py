@@ -299,7 +299,7 @@ def row_values(value: Any, field_names: list[str], type_name: str) -> tuple[int,
     """
     if not isinstance(value, Row):
         raise Misfit(value, type_name, "not a Row")
-    own = value.__dict__.get("_fields")
+    own = value._field_names()
     kind = value.get_row_kind().value
     if own is None or own == field_names:
         return kind, list(value)

@@ -1,0 +1,225 @@
+"""The fields of a row, twin of ``penstock.common.plain_row``."""
+
+from cpython.dict cimport PyDict_Keys, PyDict_Values
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
+
+from penstock.common.row_kind import RowKind
+
+cdef extern from "Python.h":
+    PyTypeObject *Py_TYPE(object value)
+    PyObject *PyList_GET_ITEM(list values, Py_ssize_t index)
+    Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t index)
+    object PyObject_GenericGetAttr(object owner, object name)
+    int PyObject_GenericSetAttr(object owner, object name, object value) except -1
+
+ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
+
+cdef object INSERT = RowKind.INSERT
+cdef frozenset ATTRIBUTES = frozenset(("_fields", "_values", "_row_kind"))
+
+# What a row answers by itself, whatever its fields are called; subclasses may have more.
+cdef frozenset OWN_NAMES
+cdef object Row = None
+cdef list NO_VALUES = []
+
+
+cdef inline Py_ssize_t identical_in(list names, object name) noexcept:
+    cdef Py_ssize_t i
+    for i in range(PyList_GET_SIZE(names)):
+        if PyList_GET_ITEM(names, i) == <PyObject *>name:
+            return i
+    return -1
+
+
+cdef inline Py_ssize_t position_of(list names, object name) except -2:
+    """The place of a name, -1 if it is none; mostly it is the very object."""
+    cdef Py_ssize_t i = identical_in(names, name)
+    if i >= 0:
+        return i
+    for i in range(PyList_GET_SIZE(names)):
+        if <object>PyList_GET_ITEM(names, i) == name:
+            return i
+    return -1
+
+
+cdef class RowBase:
+    """What a row can do, but for making others."""
+
+    def __cinit__(self):
+        # One list for all that are not made yet; nothing ever changes it.
+        self.values = NO_VALUES
+        self.kind = INSERT
+
+    def __init__(self, *args, **kwargs):
+        """Makes a row of positional or of named fields, not of both."""
+        if kwargs:
+            if args:
+                raise ValueError("A Row takes positional or named fields, not both at once")
+            self.names = PyDict_Keys(kwargs)
+            self.values = PyDict_Values(kwargs)
+        else:
+            self.names = None
+            self.values = list(args)
+
+    def get_row_kind(self):
+        """The kind of change; INSERT unless it was set."""
+        return self.kind
+
+    def set_row_kind(self, row_kind):
+        """Sets the kind of change."""
+        self.kind = row_kind
+
+    def set_field_names(self, field_names):
+        """Names the fields."""
+        # A new list: others may share the one that is there.
+        self.names = list(field_names)
+
+    def get_fields_by_names(self, names):
+        """The values of the named fields; all values in order when the row has no names."""
+        if self.names is None or names == self.names:
+            return self.values
+        unknown = [name for name in names if name not in self.names]
+        if unknown:
+            raise ValueError(f"Row has no fields {unknown}, it has {self.names}")
+        return [self.values[self.names.index(name)] for name in names]
+
+    def as_dict(self, recursive=False):
+        """The fields as a dictionary, if they have names."""
+        if self.names is None:
+            raise TypeError("A Row without field names cannot become a dictionary")
+        values = [rows_to_dicts(value) for value in self.values] if recursive else self.values
+        return dict(zip(self.names, values, strict=False))
+
+    def _field_names(self):
+        """The names of the fields; None without."""
+        return self.names
+
+    @property
+    def _values(self):
+        return self.values
+
+    @property
+    def _row_kind(self):
+        return self.kind
+
+    @property
+    def _fields(self):
+        if self.names is None:
+            raise AttributeError("_fields")
+        return list(self.names)
+
+    def __contains__(self, item):
+        return item in (self.values if self.names is None else self.names)
+
+    def __getitem__(self, item):
+        if isinstance(item, (int, slice)):
+            return self.values[item]
+        return self.values[self.place_of(item)]
+
+    def __setitem__(self, key, value):
+        if isinstance(key, (int, slice)):
+            self.values[key] = value
+        else:
+            self.values[self.place_of(key)] = value
+
+    cdef Py_ssize_t place_of(self, object name) except -1:
+        cdef Py_ssize_t position
+        if self.names is None:
+            raise AttributeError("_fields")
+        position = position_of(self.names, name)
+        if position < 0:
+            raise ValueError(f"Row has no field {name!r}, it has {self.names}")
+        return position
+
+    # No __getattr__ beside it: subclasses would call both by way of Python.
+    def __getattribute__(self, name):
+        cdef Py_ssize_t position
+        if self.names is not None and <PyObject *>Py_TYPE(self) == <PyObject *>Row:
+            position = identical_in(self.names, name)
+            if position >= 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
+                return self.values[position]
+        try:
+            return PyObject_GenericGetAttr(self, name)
+        except AttributeError:
+            if self.names is None or name.startswith("__"):
+                raise
+            position = position_of(self.names, name)
+            if position < 0:
+                raise
+        return self.values[position]
+
+    def __setattr__(self, key, value):
+        if key == "_fields":
+            self.names = list(value)
+        elif key == "_values":
+            self.values = list(value)
+        elif key == "_row_kind":
+            self.kind = value
+        else:
+            raise AttributeError(f"set Row fields by index or name: row[{key!r}] = …")
+
+    def __iter__(self):
+        return iter(self.values)
+
+    def __len__(self):
+        return PyList_GET_SIZE(self.values)
+
+    def __eq__(self, other):
+        cdef RowBase that
+        if not isinstance(other, RowBase):
+            return False
+        that = <RowBase>other
+        if self.kind is not that.kind:
+            return False
+        if self.names is None or that.names is None or self.names == that.names:
+            return self.names == that.names and self.values == that.values
+        if sorted(self.names) != sorted(that.names):
+            return False
+        return all([self[name] == that[name] for name in self.names])
+
+    def __hash__(self):
+        if self.names is None:
+            return hash(tuple(self.values))
+        order = sorted(range(len(self.names)), key=self.names.__getitem__)
+        return hash(tuple([
+            (self.names[i], self.values[i]) for i in order if i < len(self.values)
+        ]))
+
+    def __repr__(self):
+        if self.names is None:
+            return f"<Row({', '.join(map(repr, self.values))})>"
+        pairs = zip(self.names, self.values, strict=False)
+        return f"Row({', '.join([f'{name}={value!r}' for name, value in pairs])})"
+
+
+cdef object rows_to_dicts(object value):
+    if isinstance(value, RowBase):
+        return value.as_dict(True)
+    if isinstance(value, list):
+        return [rows_to_dicts(item) for item in value]
+    if isinstance(value, dict):
+        return {key: rows_to_dicts(item) for key, item in value.items()}
+    return value
+
+
+cdef object make_row(list names, list values, object kind):
+    """A new row, which takes over the lists."""
+    cdef RowBase row
+    if Row is None:
+        # The rows of this process are plain ones.
+        from penstock.common.types import _restore_row
+
+        return _restore_row(names, values, kind)
+    row = (<New><void *>(<PyTypeObject *>Row).tp_new)(<PyTypeObject *>Row, <PyObject *>(), NULL)
+    row.names = names
+    row.values = values
+    row.kind = kind
+    return row
+
+
+def set_row_class(cls):
+    """Says which class the rows are of that codecs make."""
+    global Row, OWN_NAMES
+    Row = cls
+    OWN_NAMES = frozenset(dir(cls))

@@ -1,0 +1,3 @@
+from penstock.common.plain_row import RowBase as RowBase
+
+def set_row_class(cls: type) -> None: ...

@@ -1,0 +1,28 @@
+"""What a row says about a table that changes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NoReturn
+
+from penstock.common.jvm import requires_jvm
+
+
+class RowKind(Enum):
+    """What a row says about a table that changes."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        """The short form: +I, -U, +U or -D."""
+        return _SHORT_FORMS[self.value]
+
+    def to_j_row_kind(self) -> NoReturn:
+        """Refused: there is no Java enum to convert to."""
+        requires_jvm("RowKind.to_j_row_kind", "use the RowKind itself")
+
+
+_SHORT_FORMS = ("+I", "-U", "+U", "-D")
