@@ -4,11 +4,13 @@ Goal: every type of ``Types`` and every kind of undeclared value.  Method: golde
 docs/formats/codec.md, random values, and damaged encodings.
 """
 
+import collections
 import contextlib
 import datetime
 import decimal
 import math
 import struct
+import types
 import uuid
 
 import numpy as np
@@ -202,6 +204,24 @@ def test_coercions(kind, type_info, value, expected):
     back = codec_of(kind, type_info).decode(codec_of(kind, type_info).encode(value))
     assert back == expected
     assert type(back) is type(expected)
+
+
+def test_a_map_may_change_while_it_is_encoded(kind):
+    content = {}
+
+    class Growing:
+        def __index__(self):
+            content["b"] = 2
+            return 1
+
+    content["a"] = Growing()
+    codec = codec_of(kind, Types.MAP(Types.STRING(), Types.INT()))
+    assert codec.decode(codec.encode(content)) in ({"a": 1}, {"a": 1, "b": 2})
+    counts = {collections.UserString("a"): 1}
+    with pytest.raises(SerializationError):
+        codec_of(kind, Types.MAP(Types.STRING(), Types.INT())).encode(counts)
+    mapping = types.MappingProxyType({"a": 1})
+    assert codec.decode(codec.encode(mapping)) == {"a": 1}
 
 
 def test_nan_passes(kind):

@@ -50,3 +50,7 @@ cdef class ListNode(CodecNode):
 cdef class MapNode(CodecNode):
     cdef CodecNode key
     cdef CodecNode value
+    cdef FieldKind key_kind
+    cdef FieldKind value_kind
+
+    cdef bint encode_dict(self, Writer *writer, object content) except -1

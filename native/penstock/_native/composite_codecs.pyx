@@ -1,5 +1,6 @@
 """Nodes of TUPLE, ROW, LIST, the arrays and MAP; twin of ``penstock.network.pure.codec``."""
 
+from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.list cimport PyList_Check, PyList_New
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_Check, PyTuple_CheckExact, PyTuple_GET_SIZE, PyTuple_New
@@ -162,7 +163,12 @@ cdef class FieldsNode(CodecNode):
 
 cdef inline int write_field(FieldsNode node, Writer *writer, Py_ssize_t i,
                             PyObject *value) except -1:
-    cdef FieldKind kind = node.kinds[i]
+    return write_value(<CodecNode>node.nodes[i], node.kinds[i], writer, value)
+
+
+cdef inline int write_value(CodecNode node, FieldKind kind, Writer *writer,
+                            PyObject *value) except -1:
+    """A value that is not None."""
     cdef int64_t number
     if kind == TEXT:
         if PyUnicode_CheckExact(value) and PyUnicode_IS_COMPACT_ASCII(value):
@@ -177,7 +183,7 @@ cdef inline int write_field(FieldsNode node, Writer *writer, Py_ssize_t i,
                 reserve(writer, 4)
                 put32(writer, <uint32_t>number)
                 return 0
-    return (<CodecNode>node.nodes[i]).encode_into(writer, <object>value)
+    return node.encode_into(writer, <object>value)
 
 
 cdef inline PyObject *read_field(FieldsNode node, Reader *reader, Py_ssize_t i) except NULL:
@@ -352,18 +358,32 @@ cdef class ListNode(CodecNode):
         return values
 
 
+cdef bint holds_none(object content) noexcept:
+    cdef PyObject *key
+    cdef PyObject *item
+    cdef Py_ssize_t position = 0
+    while PyDict_Next(content, &position, &key, &item):
+        if key == Py_None or item == Py_None:
+            return True
+    return False
+
+
 cdef class MapNode(CodecNode):
     """MAP: count, header with null bits of the values, then key and value in turn."""
 
     def __cinit__(self, schema, CodecNode key not None, CodecNode value not None):
         self.key = key
         self.value = value
+        self.key_kind = kind_of(key.schema)
+        self.value_kind = kind_of(value.schema)
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
         cdef tuple keys, items
         cdef PyObject *key
         cdef PyObject *item
         cdef Py_ssize_t i, count
+        if PyDict_CheckExact(value) and not holds_none(value) and self.encode_dict(writer, value):
+            return 0
         if not isinstance(value, Mapping):
             return fail_misfit(self.name)
         keys = tuple(value.keys())
@@ -383,6 +403,29 @@ cdef class MapNode(CodecNode):
             if item != Py_None:
                 self.value.encode_into(writer, <object>item)
         return 0
+
+    cdef bint encode_dict(self, Writer *writer, object content) except -1:
+        """A dict without None; False, and nothing written, if it changes meanwhile."""
+        cdef PyObject *key
+        cdef PyObject *item
+        cdef object _key, _item
+        cdef Py_ssize_t position = 0, written = 0, count = PyDict_Size(content)
+        cdef size_t start = writer.position
+        reserve(writer, MAX_VARINT_BYTES + 1)
+        put_varint(writer, count)
+        put8(writer, 0)
+        while PyDict_Next(content, &position, &key, &item):
+            # Encoding may run user code, which may change the dict.
+            _key, _item = <object>key, <object>item
+            write_value(self.key, self.key_kind, writer, key)
+            write_value(self.value, self.value_kind, writer, item)
+            written += 1
+            if PyDict_Size(content) != count:
+                break
+        if written == count == PyDict_Size(content):
+            return True
+        writer.position = start
+        return False
 
     cdef object decode_from(self, Reader *reader):
         cdef const uint8_t *nulls
