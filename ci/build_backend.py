@@ -69,12 +69,22 @@ def remove_foreign_extensions():
             path.unlink()
 
 
+def remove_outdated_c_files():
+    """Cython does not see that a shared source depends on what its .pxd cimports."""
+    newest = max(path.stat().st_mtime for path in NATIVE.rglob("*.pxd"))
+    for source in SHARED_SOURCES.values():
+        generated = ROOT / "build" / "cython" / Path(source).with_suffix(".c")
+        if generated.exists() and generated.stat().st_mtime < newest:
+            generated.unlink()
+
+
 def compile_cython():
     from Cython.Build import cythonize
     from setuptools import Distribution, Extension
     from setuptools.command.build_ext import build_ext
 
     os.chdir(ROOT)
+    remove_outdated_c_files()
     headers = [str(path.relative_to(ROOT)) for path in sorted(NATIVE.rglob("*.h"))]
     profiling = bool(os.environ.get("PENSTOCK_PROFILING"))
     extensions = [

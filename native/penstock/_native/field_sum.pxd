@@ -7,6 +7,15 @@ from penstock._native.function_operators cimport KeyedReduceOperator
 
 cdef class SumFieldOperator(KeyedReduceOperator):
     cdef Py_ssize_t position
+    cdef bint takes_pairs
 
-    @cython.locals(fields=tuple, fold=tuple, position=Py_ssize_t)
+    @cython.locals(pair=tuple, done=bint)
     cpdef process(self, object value, long long timestamp)
+    @cython.locals(fields=tuple, fold=tuple, position=Py_ssize_t)
+    cpdef object folded(self, object key, object value)
+    @cython.locals(fields=tuple)
+    cpdef object kept_of(self, object key, object value)
+    cpdef object fold_of(self, object key, object kept)
+
+
+cpdef object added(object one, object other)

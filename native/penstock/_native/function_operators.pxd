@@ -1,7 +1,10 @@
 # C declarations for python/penstock/taskexecutor/function_operators.py.
 
+cimport cython
+
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport FunctionOperator, StreamOperator
+from penstock._native.state_table cimport StateMap as Map
 
 
 cdef class MapOperator(FunctionOperator):
@@ -28,12 +31,14 @@ cdef class FusedOperator(StreamOperator):
 
 cdef class KeyedReduceOperator(FunctionOperator):
     cdef public Keys keys
-    cdef public dict table
+    cdef public Map folds
 
+    @cython.locals(done=bint, position=Py_ssize_t)
     cpdef process(self, object value, long long timestamp)
 
 
 cdef class FinalReduceOperator(KeyedReduceOperator):
+    @cython.locals(done=bint, position=Py_ssize_t)
     cpdef process(self, object value, long long timestamp)
     cpdef process_watermark(self, long long timestamp)
 

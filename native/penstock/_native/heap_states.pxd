@@ -4,17 +4,23 @@
 
 cimport cython
 
+from penstock._native.state_table cimport StateMap, StateTable as Table
+
 
 @cython.locals(items=tuple)
 cpdef object map_key(object key)
 
 
+cdef class KeyContext:
+    cdef public object current_key
+
+
 cdef class HeapState:
-    cdef public object _context
-    cdef public object _table
+    cdef public KeyContext _context
+    cdef public Table _table
     cdef public object _check
     cdef public object _check_key
-    cdef public dict _keys
+    cdef public StateMap _keys
 
 
 cdef class HeapValueState(HeapState):
@@ -40,8 +46,14 @@ cdef class HeapMapState(MapOperations):
 cdef class HeapReducingState(HeapState):
     cdef object _reduce
 
+    @cython.locals(position=Py_ssize_t)
+    cpdef add(self, object value)
+
 
 cdef class HeapAggregatingState(HeapState):
     cdef object _function
     cdef object _add
     cdef object _get_result
+
+    @cython.locals(position=Py_ssize_t)
+    cpdef add(self, object value)

@@ -28,6 +28,7 @@ cdef class KeyReader:
     cdef readonly object selector
     cdef readonly Py_ssize_t position
     cdef readonly object plain
+    cdef readonly object other
     cdef readonly object convert
 
     @cython.locals(fields=tuple)

@@ -2,6 +2,7 @@
 
 cimport cython
 
+from penstock._native.heap_states cimport KeyContext as Context
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport FunctionOperator, Output
 
@@ -32,6 +33,7 @@ cdef class ProcessOperator(FunctionOperator):
 
 cdef class KeyedProcessOperator(ProcessOperator):
     cdef public Keys keys
-    cdef public object state
+    cdef public Context state
 
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)

@@ -4,6 +4,7 @@ cimport cython
 
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport StreamOperator
+from penstock._native.state_table cimport StateMap as Map
 
 
 cdef class TimestampsOperator(StreamOperator):
@@ -26,7 +27,8 @@ cdef class TumblingWindowLoop(StreamOperator):
     cdef public object function
     cdef public object create_accumulator
     cdef public long long last_start
-    cdef public dict last_contents
+    cdef public Map last_contents
 
-    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=dict)
+    @cython.locals(remainder=cython.longlong, start=cython.longlong, contents=Map,
+                   position=Py_ssize_t, done=bint)
     cpdef process(self, object value, long long timestamp)

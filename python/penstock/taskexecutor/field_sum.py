@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.network.pure.keys import KeyReader
+    from penstock.taskexecutor.state.table import StateMap
 
 
 class SumFieldOperator(KeyedReduceOperator):
     """The running sum of one field; the other fields are the first element's.
 
-    Tuples are handled here; ``function`` folds everything else.
+    What is kept of a key is its last result.  Of a pair of the key and a number that is the number
+    alone, which costs a third of the memory; what is no tuple is kept in a list of its own, so that
+    it is not taken for such a number.  ``function`` folds what is no tuple.
     """
 
     def __init__(
@@ -30,39 +33,75 @@ class SumFieldOperator(KeyedReduceOperator):
         position: int,
         function: Callable[[Any, Any], Any],
         keys: KeyReader,
-        table: dict[Any, Any],
+        folds: StateMap,
     ) -> None:
         """Keeps the field's position; the other arguments are those of the base."""
-        KeyedReduceOperator.__init__(self, None, function, keys, table)
+        KeyedReduceOperator.__init__(self, None, function, keys, folds)
         self.position = position
+        self.takes_pairs = position == 1 and keys.position == 0
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
-            if type(value) is not tuple:
-                KeyedReduceOperator.process(self, value, timestamp)
-                return
-            fields: tuple[Any, ...] = value
-            key = self.keys.read(value)
-            kept = self.table.get(key)
-            if type(kept) is tuple:
-                fold: tuple[Any, ...] = kept
-                position = self.position
-                total, field = fold[position], fields[position]
-                # Not "+" for all: compiled by Cython, 0 + -0.0 is -0.0.
-                if type(total) is int and type(field) is int:
-                    total = total + field
-                else:
-                    total = add(total, field)
-                # A tuple of its own for each element: who got the last one may keep it.
-                if position == 1 and len(fold) == 2:
-                    value = (fold[0], total)
-                else:
-                    value = (*fold[:position], total, *fold[position + 1 :])
-            elif kept is not None:
-                value = self.function(kept, value)
-            self.table[key] = value
+            if self.takes_pairs and type(value) is tuple:
+                pair: tuple[Any, ...] = value
+                if len(pair) == 2:
+                    key = pair[0]
+                    if type(key) is not self.keys.plain and type(key) is not self.keys.other:
+                        key = self.keys.identity(key)
+                    total = self.folds.increase(key, pair[1])
+                    if total is not None:
+                        # A tuple of its own for each element: who got the last one may keep it.
+                        self.output.collect((key, total), timestamp)
+                        done = True
+                        return
+            value = self.folded(self.keys.read(value), value)
             self.output.collect(value, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
+
+    def folded(self, key: Any, value: Any) -> Any:
+        """The new result of a key, which is kept."""
+        position = self.folds.find(key)
+        if position < 0:
+            self.folds.put(key, self.kept_of(key, value))
+            return value
+        kept = self.folds.at(position)
+        if type(value) is not tuple or type(kept) is list:
+            value = self.function(self.fold_of(key, kept), value)
+        else:
+            fields: tuple[Any, ...] = value
+            fold: tuple[Any, ...] = self.fold_of(key, kept)
+            total = added(fold[self.position], fields[self.position])
+            value = (*fold[: self.position], total, *fold[self.position + 1 :])
+        self.folds.put_at(position, key, self.kept_of(key, value))
+        return value
+
+    def kept_of(self, key: Any, value: Any) -> Any:
+        """What is kept of a key whose last result is ``value``."""
+        if type(value) is not tuple:
+            return [value]
+        fields: tuple[Any, ...] = value
+        if self.takes_pairs and len(fields) == 2 and fields[0] is key:
+            number = fields[1]
+            if type(number) is int or type(number) is float:
+                return number
+        return value
+
+    def fold_of(self, key: Any, kept: Any) -> Any:
+        """The last result of a key."""
+        if type(kept) is tuple:
+            return kept
+        if type(kept) is list:
+            return kept[0]
+        return key, kept
+
+
+def added(one: Any, other: Any) -> Any:
+    """The sum as Python has it: compiled by Cython, ``0 + -0.0`` is -0.0."""
+    if type(one) is int and type(other) is int:
+        return one + other
+    return add(one, other)

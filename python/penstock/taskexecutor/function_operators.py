@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from penstock.network.pure.keys import KeyReader
+    from penstock.taskexecutor.state.table import StateMap
 
 
 class MapOperator(FunctionOperator):
@@ -115,7 +116,7 @@ class FusedOperator(StreamOperator):
 class KeyedReduceOperator(FunctionOperator):
     """Folds the elements of each key and emits the running result.
 
-    The fold of a key is one dictionary entry; None means that there is none yet.
+    The fold of a key is one entry of a state; None means that there is none yet.
     """
 
     def __init__(
@@ -123,7 +124,7 @@ class KeyedReduceOperator(FunctionOperator):
         user_function: Any,
         function: Callable[..., Any],
         keys: KeyReader,
-        table: dict[Any, Any],
+        folds: StateMap,
     ) -> None:
         """Keeps the fold.
 
@@ -131,24 +132,30 @@ class KeyedReduceOperator(FunctionOperator):
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(fold, element)`` gives the next fold.
             keys: Gives the keys of elements.
-            table: Key to fold; owned by the keyed state backend.
+            folds: Key to fold; owned by the keyed state backend.
         """
         FunctionOperator.__init__(self, user_function, function)
         self.keys = keys
-        self.table = table
+        self.folds = folds
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
             key = self.keys.read(value)
-            fold = self.table.get(key)
-            if fold is not None:
-                value = self.function(fold, value)
-            self.table[key] = value
+            position = self.folds.find(key)
+            if position < 0:
+                self.folds.put(key, value)
+            else:
+                fold = self.folds.at(position)
+                if fold is not None:
+                    value = self.function(fold, value)
+                self.folds.put_at(position, key, value)
             self.output.collect(value, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
 
 
 class FinalReduceOperator(KeyedReduceOperator):
@@ -156,20 +163,26 @@ class FinalReduceOperator(KeyedReduceOperator):
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Takes one element."""
+        done = False
         try:
             key = self.keys.read(value)
-            fold = self.table.get(key)
-            self.table[key] = value if fold is None else self.function(fold, value)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            position = self.folds.find(key)
+            if position >= 0:
+                fold = self.folds.at(position)
+                if fold is not None:
+                    value = self.function(fold, value)
+            self.folds.put_at(position, key, value)
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         if timestamp == MAX_TIMESTAMP:
-            for value in self.table.values():
+            for _, value in self.folds:
                 self.output.collect(value, timestamp)
-            self.table.clear()
+            self.folds.clear()
         self.output.emit_watermark(timestamp)
 
 

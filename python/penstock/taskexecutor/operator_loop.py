@@ -16,6 +16,7 @@ partition.  ``isolation`` says between which chained operators values are copied
 
 from __future__ import annotations
 
+from sys import exc_info
 from typing import TYPE_CHECKING, Any
 
 # Relative: compiled, this is the class that the .pxd cimports.
@@ -161,6 +162,14 @@ class StreamOperator(Input):
         """Gives the operator its context and its output; called once, before anything else."""
         self.context = context
         self.output = output
+
+    def note_failure(self) -> None:
+        """Keeps the exception that is being raised.
+
+        For a ``finally`` clause, which costs nothing for an element: compiled, an ``except`` clause
+        saves the exception that is being handled each time it is entered.
+        """
+        self.failed_with = exc_info()[1]
 
     def get_input(self, input_number: int) -> Input:  # noqa: ARG002
         """The receiver of input ``input_number``, counted from 0."""

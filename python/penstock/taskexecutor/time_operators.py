@@ -14,6 +14,7 @@ from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 
 if TYPE_CHECKING:
     from penstock.network.pure.keys import KeyReader
+    from penstock.taskexecutor.state.table import StateMap
 
 
 class TimestampsOperator(StreamOperator):
@@ -68,8 +69,8 @@ KEEP_ACCUMULATOR = 2
 class TumblingWindowLoop(StreamOperator):
     """Puts elements into tumbling windows of event time that take no late elements.
 
-    The contents of a window are one dictionary, key to list, fold or accumulator.  No timers are
-    needed: when event time passes the end of a window, all its keys are evaluated.
+    The contents of a window are one namespace of a state: key to list, fold or accumulator.
+    No timers are needed: when event time passes the end of a window, all its keys are evaluated.
     """
 
     def __init__(
@@ -99,9 +100,9 @@ class TumblingWindowLoop(StreamOperator):
         self.function = function
         self.create_accumulator = create_accumulator
         self.last_start = 0
-        self.last_contents: dict[Any, Any] | None = None
+        self.last_contents: StateMap | None = None
 
-    def contents_of(self, start: int, timestamp: int) -> dict[Any, Any] | None:
+    def contents_of(self, start: int, timestamp: int) -> StateMap | None:
         """The contents of the window that starts at ``start``; None when it has ended."""
         raise NotImplementedError(type(self).__name__ + ".contents_of")
 
@@ -111,33 +112,39 @@ class TumblingWindowLoop(StreamOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
             # Not the remainder alone: C's has the sign of the dividend, Python's never is negative.
             remainder = (timestamp - self.offset) % self.size
             if remainder < 0:
                 remainder += self.size
             start = timestamp - remainder
-            contents: dict[Any, Any] | None = self.last_contents
+            contents: StateMap | None = self.last_contents
             if contents is None or start != self.last_start:
                 contents = self.contents_of(start, timestamp)
                 if contents is None:
                     self.take_late(value, timestamp)
+                    done = True
                     return
                 self.last_start = start
                 self.last_contents = contents
             key = self.keys.read(value)
-            kept = contents.get(key)
+            position = contents.find(key)
+            kept = contents.at(position) if position >= 0 else None
             if self.keep == 0:
                 if kept is None:
-                    contents[key] = [value]
+                    contents.put(key, [value])
                 else:
                     kept.append(value)
             elif self.keep == 1:
-                contents[key] = value if kept is None else self.function(kept, value)
+                if kept is not None:
+                    value = self.function(kept, value)
+                contents.put_at(position, key, value)
             else:
                 if kept is None:
                     kept = self.create_accumulator()
-                contents[key] = self.function(value, kept)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+                contents.put_at(position, key, self.function(value, kept))
+            done = True
+        finally:
+            if not done:
+                self.note_failure()

@@ -1,4 +1,4 @@
-# cython: annotation_typing=False, boundscheck=True
+# cython: annotation_typing=False
 # The C types come from keys.pxd; the annotations below are for readers and mypy.
 """Keys as dictionaries hold them, so that equality is that of their serialised form.
 
@@ -134,6 +134,8 @@ class KeyReader:
         self.selector = selector
         self.position = position
         self.plain = plain
+        #: Of keys without a declared type, the second most frequent class.
+        self.other = int if convert is None else plain
         self.convert = convert
 
     def read(self, value: Any) -> Any:
@@ -142,13 +144,16 @@ class KeyReader:
         Raises:
             SerializationError: The key cannot be serialised or is not of the declared type.
         """
-        fields: tuple[Any, ...] = value if type(value) is tuple else ()
-        has_field = 0 <= self.position < len(fields)
+        if type(value) is tuple:
+            fields: tuple[Any, ...] = value
+            if 0 <= self.position < len(fields):
+                key = fields[self.position]
+                if type(key) is self.plain or type(key) is self.other:
+                    return key
+                return self.identity(key)
         # The selector of a field that is not there fails with the user's line.
-        key = fields[self.position] if has_field else self.selector(value)
-        if type(key) is self.plain:
-            return key
-        return self.identity(key)
+        key = self.selector(value)
+        return key if type(key) is self.plain else self.identity(key)
 
     def identity(self, key: Any) -> Any:
         """The identity of a key.

@@ -67,8 +67,8 @@ class IntervalJoinOperator(TwoInputOperator):
         self.join = function.process_element
         self.state = context.keyed_state
         self.buffers = (
-            context.keyed_state.table("left-buffer", "map").namespace(None),
-            context.keyed_state.table("right-buffer", "map").namespace(None),
+            context.keyed_state.table("left-buffer", "map").map(None),
+            context.keyed_state.table("right-buffer", "map").map(None),
         )
         self.timers = context.timer_service(self)
         self.join_context = JoinContext()
@@ -96,7 +96,7 @@ class IntervalJoinOperator(TwoInputOperator):
         if buffer is not None:
             buffer.pop(element_timestamp, None)
             if not buffer:
-                del self.buffers[side][key]
+                self.buffers[side].remove(key)
 
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """Never called: the operator has timers of event time only."""
@@ -115,8 +115,11 @@ class IntervalJoinOperator(TwoInputOperator):
             return
         key = self.keys[side].read(value)
         self.state.current_key = key
-        buffer = self.buffers[side].setdefault(key, {})
-        buffer.setdefault(timestamp, []).append(value)
+        buffer = self.buffers[side].get(key)
+        if buffer is None:
+            self.buffers[side].put(key, {timestamp: [value]})
+        else:
+            buffer.setdefault(timestamp, []).append(value)
         lower, upper = self.bounds[side]
         partners = self.buffers[1 - side].get(key)
         if partners:

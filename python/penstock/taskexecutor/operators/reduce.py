@@ -19,6 +19,7 @@ from penstock.taskexecutor.loop import (
 if TYPE_CHECKING:
     from penstock.network.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.state.table import StateMap
 
 Fold = Callable[[Any, Any], Any]
 
@@ -37,22 +38,21 @@ def create_aggregate_field(context: OperatorContext) -> StreamOperator:
     fold = field_fold(operation, position)
     running_sum = operation == "sum" and not context.is_batch
     if running_sum and isinstance(position, int) and position >= 0:
-        return SumFieldOperator(position, fold, *_keys_and_table(context))
+        return SumFieldOperator(position, fold, *_keys_and_folds(context))
     return _create(context, None, fold)
 
 
 def _create(context: OperatorContext, user_function: object, fold: Fold) -> StreamOperator:
     operator = FinalReduceOperator if context.is_batch else KeyedReduceOperator
-    return operator(user_function, fold, *_keys_and_table(context))
+    return operator(user_function, fold, *_keys_and_folds(context))
 
 
-def _keys_and_table(context: OperatorContext) -> tuple[KeyReader, dict[Any, Any]]:
+def _keys_and_folds(context: OperatorContext) -> tuple[KeyReader, StateMap]:
     keys = context.key_reader()
     if keys is None:
         msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
         raise InvalidProgramError(msg)
-    table = context.keyed_state.table("_reduce_state", "value").namespace(None)
-    return keys, table
+    return keys, context.keyed_state.table("_reduce_state", "value").map(None)
 
 
 def field_fold(operation: str, position: int | str | None) -> Fold:

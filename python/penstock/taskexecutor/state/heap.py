@@ -1,4 +1,4 @@
-"""Heap states and their type checks of the runtime in use, as ``penstock.taskexecutor.loop``."""
+"""Keyed state in memory of the runtime in use, as ``penstock.taskexecutor.loop``."""
 
 from typing import TYPE_CHECKING
 
@@ -6,10 +6,13 @@ from penstock.network import runtime
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.state.heap_states import *  # noqa: F403
+    from penstock.taskexecutor.state.table import *  # noqa: F403
     from penstock.taskexecutor.state.type_check import *  # noqa: F403
 elif runtime() == "native":
     from penstock._native.heap_states import *  # noqa: F403
+    from penstock._native.state_table import *  # noqa: F403
     from penstock._native.type_check import *  # noqa: F403
 else:
     from penstock.taskexecutor.state.heap_states import *  # noqa: F403
+    from penstock.taskexecutor.state.table import *  # noqa: F403
     from penstock.taskexecutor.state.type_check import *  # noqa: F403

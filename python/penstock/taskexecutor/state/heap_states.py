@@ -12,23 +12,36 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+from penstock.network import key_of
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.state.table import StateTable
 
 
-class CurrentKey(Protocol):
-    """Where the current key is kept."""
+class KeyContext:
+    """Where the current key of an operator is kept.
 
-    current_key: Any
+    Attributes:
+        current_key: Its identity, as a ``KeyReader`` gives it.
+    """
+
+    def __init__(self) -> None:
+        """Starts with None as the key."""
+        self.current_key: Any = None
+
+    @property
+    def key(self) -> Any:
+        """The current key as functions see it."""
+        return key_of(self.current_key)
 
 
 class HeapState:
     """The entry of the current key in the current namespace; the namespace starts as None."""
 
     def __init__(
-        self, context: CurrentKey, table: StateTable, check: Callable[[Any], None] | None = None
+        self, context: KeyContext, table: StateTable, check: Callable[[Any], None] | None = None
     ) -> None:
         """Opens a view.
 
@@ -41,18 +54,18 @@ class HeapState:
         self._table = table
         self._check = check
         self._check_key: Callable[[Any], None] | None = None
-        self._keys = table.namespace(None)
+        self._keys = table.map(None)
 
     def set_current_namespace(self, namespace: Any) -> None:
         """Switches to a namespace.
 
         Must be called again before the next access once ``StateTable.drop_if_empty`` ran.
         """
-        self._keys = self._table.namespace(namespace)
+        self._keys = self._table.map(namespace)
 
     def clear(self) -> None:
         """Removes the entry of the current key."""
-        self._keys.pop(self._context.current_key, None)
+        self._keys.remove(self._context.current_key)
 
 
 class HeapValueState(HeapState):
@@ -73,7 +86,7 @@ class HeapValueState(HeapState):
             return
         if self._check is not None:
             self._check(value)
-        self._keys[self._context.current_key] = value
+        self._keys.put(self._context.current_key, value)
 
 
 _NAN = float("nan")
@@ -199,7 +212,7 @@ class HeapListState(ListOperations):
 
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
-        return list(self._keys.get(self._context.current_key, ()))
+        return list(self._keys.get(self._context.current_key) or ())
 
     def add(self, value: Any) -> None:
         """Appends one value."""
@@ -207,18 +220,22 @@ class HeapListState(ListOperations):
             self._check(value)
         values = self._keys.get(self._context.current_key)
         if values is None:
-            self._keys[self._context.current_key] = [value]
+            self._keys.put(self._context.current_key, [value])
         else:
             values.append(value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Appends the current key's values of other namespaces to those of ``target``."""
         key = self._context.current_key
-        merged = self._table.namespace(target)
+        merged = self._table.map(target)
         for source in sources:
-            values = self._table.namespace(source).pop(key, None)
+            values = self._table.map(source).remove(key)
             if values:
-                merged.setdefault(key, []).extend(values)
+                kept = merged.get(key)
+                if kept is None:
+                    merged.put(key, values)
+                else:
+                    kept.extend(values)
 
 
 class HeapMapState(MapOperations):
@@ -243,7 +260,7 @@ class HeapMapState(MapOperations):
             self._check(value)
         content = self._keys.get(self._context.current_key)
         if content is None:
-            self._keys[self._context.current_key] = {map_key(key): value}
+            self._keys.put(self._context.current_key, {map_key(key): value})
         else:
             content[map_key(key)] = value
 
@@ -257,7 +274,7 @@ class HeapReducingState(HeapState):
 
     def __init__(
         self,
-        context: CurrentKey,
+        context: KeyContext,
         table: StateTable,
         reduce: Callable[[Any, Any], Any],
         check: Callable[[Any], None] | None = None,
@@ -273,29 +290,30 @@ class HeapReducingState(HeapState):
     def add(self, value: Any) -> None:
         """Folds one value in."""
         key = self._context.current_key
-        fold = self._keys.get(key)
+        position = self._keys.find(key)
+        fold = self._keys.at(position) if position >= 0 else None
         if fold is not None:
             value = self._reduce(fold, value)
         if self._check is not None:
             self._check(value)
-        self._keys[key] = value
+        self._keys.put_at(position, key, value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Folds the current key's values of other namespaces into that of ``target``."""
         key = self._context.current_key
-        merged = self._table.namespace(target)
+        merged = self._table.map(target)
         for source in sources:
-            value = self._table.namespace(source).pop(key, None)
+            value = self._table.map(source).remove(key)
             if value is not None:
                 fold = merged.get(key)
-                merged[key] = value if fold is None else self._reduce(fold, value)
+                merged.put(key, value if fold is None else self._reduce(fold, value))
 
 
 class HeapAggregatingState(HeapState):
     """An accumulator into which values are added, seen through its result."""
 
     def __init__(
-        self, context: CurrentKey, table: StateTable, function: Any, add: Callable[[Any, Any], Any]
+        self, context: KeyContext, table: StateTable, function: Any, add: Callable[[Any, Any], Any]
     ) -> None:
         """Opens a view; ``function`` is an AggregateFunction, ``add`` does what its method does."""
         super().__init__(context, table)
@@ -311,19 +329,20 @@ class HeapAggregatingState(HeapState):
     def add(self, value: Any) -> None:
         """Adds one value."""
         key = self._context.current_key
-        accumulator = self._keys.get(key)
+        position = self._keys.find(key)
+        accumulator = self._keys.at(position) if position >= 0 else None
         if accumulator is None:
             accumulator = self._function.create_accumulator()
-        self._keys[key] = self._add(value, accumulator)
+        self._keys.put_at(position, key, self._add(value, accumulator))
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:
         """Merges the current key's accumulators of other namespaces into that of ``target``."""
         key = self._context.current_key
-        merged = self._table.namespace(target)
+        merged = self._table.map(target)
         for source in sources:
-            accumulator = self._table.namespace(source).pop(key, None)
+            accumulator = self._table.map(source).remove(key)
             if accumulator is not None:
                 fold = merged.get(key)
-                merged[key] = (
-                    accumulator if fold is None else self._function.merge(fold, accumulator)
+                merged.put(
+                    key, accumulator if fold is None else self._function.merge(fold, accumulator)
                 )

@@ -5,10 +5,17 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from penstock import network
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
 from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
+from penstock.network import key_of
 from penstock.taskexecutor.processing_time import wall_clock_ms
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
@@ -17,9 +24,10 @@ from penstock.taskexecutor.state.heap import (
     HeapReducingState,
     HeapState,
     HeapValueState,
+    KeyContext,
+    StateTable,
     value_check,
 )
-from penstock.taskexecutor.state.table import StateTable
 from penstock.taskexecutor.state.time_to_live import TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
     TtlAggregatingState,
@@ -35,14 +43,11 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.snapshot import KeyedEntries
 
 
-class HeapKeyedStateBackend:
+class HeapKeyedStateBackend(KeyContext):
     """All keyed states of one operator, and the current key that they are views for.
 
     States are found by the name of their descriptor: two descriptors of one name give the same
     state.  Key groups only matter when state is snapshotted or restored.
-
-    Attributes:
-        current_key: The identity of the current key, as a ``KeyReader`` gives it.
     """
 
     def __init__(
@@ -54,15 +59,10 @@ class HeapKeyedStateBackend:
             clock_ms: The clock of times to live.
             evaluation: Says which functions that fold values are evaluated; None calls them all.
         """
+        super().__init__()
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
-        self.current_key: Any = None
         self._clock_ms = clock_ms
         self._tables: dict[str, StateTable] = {}
-
-    @property
-    def key(self) -> Any:
-        """The current key as functions see it."""
-        return network.key_of(self.current_key)
 
     def table(self, name: str, kind: str) -> StateTable:
         """The entries of a state, created when missing.
@@ -131,18 +131,29 @@ class HeapKeyedStateBackend:
         return state
 
     def state(self, descriptor: Any) -> HeapState:
-        """The state of any descriptor."""
-        kind = type(descriptor).__name__
-        for prefix, getter in (
-            ("Value", self.value_state),
-            ("List", self.list_state),
-            ("Map", self.map_state),
-            ("Reducing", self.reducing_state),
-            ("Aggregating", self.aggregating_state),
+        """The state of any descriptor.
+
+        Raises:
+            InvalidProgramError: It is no descriptor, or its name is taken by a state of another
+                kind.
+        """
+        return self._opener_of(descriptor)[1](descriptor)
+
+    def table_of(self, descriptor: Any) -> StateTable:
+        """The entries of the state of any descriptor; raises as ``state`` does."""
+        return self.table(descriptor.get_name(), self._opener_of(descriptor)[0])
+
+    def _opener_of(self, descriptor: Any) -> tuple[str, Callable[[Any], HeapState]]:
+        for descriptor_class, kind, opener in (
+            (ValueStateDescriptor, "value", self.value_state),
+            (ListStateDescriptor, "list", self.list_state),
+            (MapStateDescriptor, "map", self.map_state),
+            (ReducingStateDescriptor, "reducing", self.reducing_state),
+            (AggregatingStateDescriptor, "aggregating", self.aggregating_state),
         ):
-            if any(cls.__name__ == prefix + "StateDescriptor" for cls in type(descriptor).__mro__):
-                return getter(descriptor)
-        msg = f"{kind} is no state descriptor"
+            if isinstance(descriptor, descriptor_class):
+                return kind, opener
+        msg = f"{type(descriptor).__name__} is no state descriptor"
         raise InvalidProgramError(msg)
 
     def release_namespace(self, namespace: Any) -> None:
@@ -157,10 +168,15 @@ class HeapKeyedStateBackend:
 
     def snapshot(self, key_group_of: Callable[[Any], int]) -> KeyedEntries:
         """All states: name to kind and entries by key group, independent of later changes."""
-        return {
-            name: (table.kind, table.snapshot(key_group_of, copy.deepcopy))
-            for name, table in self._tables.items()
-        }
+        snapshot: KeyedEntries = {}
+        for name, table in self._tables.items():
+            groups: dict[int, list[tuple[Any, Any, Any]]] = {}
+            for namespace, identity, value in table:
+                key = key_of(identity)
+                entry = (namespace, key, copy.deepcopy(value))
+                groups.setdefault(key_group_of(key), []).append(entry)
+            snapshot[name] = (table.kind, groups)
+        return snapshot
 
     def restore(
         self, snapshot: KeyedEntries, key_groups: range, identity_of: Callable[[Any], Any]
@@ -176,7 +192,8 @@ class HeapKeyedStateBackend:
             table = self.table(name, kind)
             for group, entries in groups.items():
                 if group in key_groups:
-                    table.restore(copy.deepcopy(entries), identity_of)
+                    for namespace, key, value in copy.deepcopy(entries):
+                        table.map(namespace).put(identity_of(key), value)
 
     def _open(
         self, descriptor: Any, kind: str, type_attribute: str

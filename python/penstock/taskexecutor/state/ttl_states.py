@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.state.heap import (
-    CurrentKey,
     HeapState,
+    KeyContext,
     ListOperations,
     MapOperations,
     map_key,
@@ -28,7 +28,7 @@ class TtlState(HeapState):
 
     def __init__(
         self,
-        context: CurrentKey,
+        context: KeyContext,
         table: StateTable,
         ttl: TimeToLive,
         check: Callable[[Any], None] | None = None,
@@ -73,7 +73,7 @@ class TtlValueState(TtlState):
         if value is None:
             self.clear()
         else:
-            self._keys[self._context.current_key] = self._aged(value)
+            self._keys.put(self._context.current_key, self._aged(value))
 
 
 class TtlListState(ListOperations, TtlState):
@@ -88,14 +88,18 @@ class TtlListState(ListOperations, TtlState):
         kept = [entry for entry in entries if not expired(entry.time_ms)]
         values = [entry.value for entry in entries if self._visible(entry)]
         if kept:
-            self._keys[self._context.current_key] = kept
+            self._keys.put(self._context.current_key, kept)
         else:
             self.clear()
         return values
 
     def add(self, value: Any) -> None:
         """Appends one element."""
-        self._keys.setdefault(self._context.current_key, []).append(self._aged(value))
+        entries = self._keys.get(self._context.current_key)
+        if entries is None:
+            self._keys.put(self._context.current_key, [self._aged(value)])
+        else:
+            entries.append(self._aged(value))
 
 
 class TtlMapState(MapOperations, TtlState):
@@ -123,7 +127,11 @@ class TtlMapState(MapOperations, TtlState):
         """Sets the value of a key."""
         if self._check_key is not None:
             self._check_key(key)
-        self._keys.setdefault(self._context.current_key, {})[map_key(key)] = self._aged(value)
+        content = self._keys.get(self._context.current_key)
+        if content is None:
+            self._keys.put(self._context.current_key, {map_key(key): self._aged(value)})
+        else:
+            content[map_key(key)] = self._aged(value)
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key that has not expired."""
@@ -137,7 +145,7 @@ class TtlReducingState(TtlState):
 
     def __init__(
         self,
-        context: CurrentKey,
+        context: KeyContext,
         table: StateTable,
         ttl: TimeToLive,
         reduce: Callable[[Any, Any], Any],
@@ -156,14 +164,14 @@ class TtlReducingState(TtlState):
         fold = self._get_value()
         if fold is not None:
             value = self._reduce(fold, value)
-        self._keys[self._context.current_key] = self._aged(value)
+        self._keys.put(self._context.current_key, self._aged(value))
 
 
 class TtlAggregatingState(TtlState):
     """An accumulator that expires, seen through its result."""
 
     def __init__(
-        self, context: CurrentKey, table: StateTable, ttl: TimeToLive, function: Any
+        self, context: KeyContext, table: StateTable, ttl: TimeToLive, function: Any
     ) -> None:
         """Opens a view; ``function`` is an AggregateFunction."""
         super().__init__(context, table, ttl)
@@ -179,4 +187,5 @@ class TtlAggregatingState(TtlState):
         accumulator = self._get_value()
         if accumulator is None:
             accumulator = self._function.create_accumulator()
-        self._keys[self._context.current_key] = self._aged(self._function.add(value, accumulator))
+        added = self._function.add(value, accumulator)
+        self._keys.put(self._context.current_key, self._aged(added))

@@ -32,6 +32,7 @@ from penstock.taskexecutor.windowing.window_operator import (
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.state.table import StateMap
 
 
 def create_tumbling_operator(context: OperatorContext) -> StreamOperator | None:
@@ -81,22 +82,22 @@ class TumblingWindowOperator(TumblingWindowLoop):
         self.get_result = fold.get_result if keep == KEEP_ACCUMULATOR else None
         self.keyed_state = context.keyed_state
         descriptor = arguments["state_descriptor"]
-        self.table = context.keyed_state.state(descriptor)._table
+        self.table = context.keyed_state.table_of(descriptor)
         self.is_merging = False
         self.timers = context.timer_service(self)
         self.window_context = WindowContext(self)
         self.evaluate = evaluation(self.functions[1], self.window_context)
         self.late_tag: str | None = arguments.get("late_tag")
         self.late_records_dropped: Any = None
-        self.windows: dict[int, dict[Any, Any]] = {}
+        self.windows: dict[int, StateMap] = {}
         self.opened: list[Any] = []
 
     def initialize_state(self, context: Any) -> None:  # noqa: ARG002
         """Takes over the windows that were restored."""
         self.windows = {
-            window.start: contents
-            for window, contents in self.table.entries.items()
-            if window is not None
+            contents.namespace.start: contents
+            for contents in self.table.namespaces()
+            if contents.namespace is not None
         }
 
     def open(self) -> None:
@@ -109,13 +110,13 @@ class TumblingWindowOperator(TumblingWindowLoop):
         """Releases what was opened."""
         close_functions(self)
 
-    def contents_of(self, start: int, timestamp: int) -> dict[Any, Any] | None:
+    def contents_of(self, start: int, timestamp: int) -> StateMap | None:
         """The contents of a window, which is opened if it has not ended."""
         if timestamp == MIN_TIMESTAMP:
             event_timestamp(timestamp)
         contents = self.windows.get(start)
         if contents is None and start + self.size - 1 > self.timers.current_watermark:
-            contents = self.table.namespace(TimeWindow(start, start + self.size))
+            contents = self.table.map(TimeWindow(start, start + self.size))
             self.windows[start] = contents
         return contents
 
@@ -144,13 +145,13 @@ class TumblingWindowOperator(TumblingWindowLoop):
     def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """Never called: the operator registers no timers."""
 
-    def _fire(self, start: int, contents: dict[Any, Any]) -> None:
+    def _fire(self, start: int, contents: StateMap) -> None:
         window = TimeWindow(start, start + self.size)
         output, timestamp = self.output, window.max_timestamp()
         evaluate, get_result, is_list = self.evaluate, self.get_result, self.keep == KEEP_LIST
         without_function = self.functions[1] is None
         clear = getattr(self.functions[1], "clear", None)
-        for key, kept in contents.items():
+        for key, kept in contents:
             if without_function:
                 result = kept if get_result is None else get_result(kept)
                 if result is not None:

@@ -10,6 +10,7 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.loop import MAX_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.state.heap import HeapListState
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
 from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,
@@ -74,7 +75,7 @@ class WindowOperator(StreamOperator):
         self.functions = window_functions(context)
         self.evaluate = evaluation(self.functions[-1], self.window_context)
         self.contents = self._create_contents()
-        self.merging_table = self.keyed_state.table(_MERGING, "map").namespace(None)
+        self.merging_table = self.keyed_state.table(_MERGING, "map").map(None)
         self.late_records_dropped: Any = None
         self.opened: list[Any] = []
 
@@ -190,9 +191,9 @@ class WindowOperator(StreamOperator):
 
     def _persist(self, key: Any, merging: MergingWindowSet) -> None:
         if merging.mapping:
-            self.merging_table[key] = merging.mapping
+            self.merging_table.put(key, merging.mapping)
         else:
-            self.merging_table.pop(key, None)
+            self.merging_table.remove(key)
 
     def _merge(
         self, result: Any, merged: list[Any], state_window: Any, merged_state_windows: list[Any]
@@ -316,10 +317,7 @@ class EvictingWindowOperator(WindowOperator):
 
     def _create_contents(self) -> Any:
         # Not by the descriptor: the declared type is that of the elements without timestamps.
-        table = self.keyed_state.table(_CONTENTS, "list")
-        from penstock.taskexecutor.state.heap import HeapListState
-
-        return HeapListState(self.keyed_state, table)
+        return HeapListState(self.keyed_state, self.keyed_state.table(_CONTENTS, "list"))
 
     def _add(self, value: Any, timestamp: int) -> None:
         # A copy for every window that the element is in.

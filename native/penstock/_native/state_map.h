@@ -1,0 +1,307 @@
+/* The entries of one namespace of a keyed state, for state_table.pyx: a hash table in the order of
+ * insertion.
+ *
+ * Entries lie one after the other and keep their positions until they are removed, whose places
+ * are taken by later ones; an index of positions, by hash, is kept beside them once there are more
+ * than a few.  An integer of up to 63 bits is held in the entry itself, as key and as value: such
+ * an entry costs no object.  Anything else is a reference.
+ *
+ * The garbage collector does not see what is held here: it need not walk through the state of a
+ * task, and a cycle through it lives until the map is cleared.
+ */
+#ifndef PENSTOCK_STATE_MAP_H
+#define PENSTOCK_STATE_MAP_H
+
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "integers.h"
+
+/* An integer, shifted left by one, plus one; or a pointer, which is even; or 0 for nothing. */
+typedef uintptr_t PsWord;
+
+typedef struct {
+    PsWord key;     /* 0 in a free place */
+    PsWord value;   /* in a free place the next one plus one */
+    uint32_t hash;
+    uint32_t epoch; /* of the table when the value was last written, or read to be changed */
+} PsEntry;
+
+typedef struct {
+    PsEntry *entries;
+    int32_t *index;   /* positions by hash, PS_NONE and PS_REMOVED; NULL for few entries */
+    uint32_t mask;    /* size of the index less one */
+    uint32_t filled;  /* of the index, with what was removed */
+    int32_t used;     /* entries, with the free places among them */
+    int32_t capacity;
+    int32_t count;    /* without them */
+    int32_t free;     /* the first free place plus one, or 0 */
+} PsStateMap;
+
+/* The sum of two integers below it is one that an entry holds. */
+#define PS_MAX_TERM ((int64_t)1 << 61)
+
+enum { PS_NONE = -1, PS_REMOVED = -2, PS_FAILED = -3, PS_FEW_ENTRIES = 8 };
+
+static inline int ps_is_integer(PsWord word) { return word & 1; }
+
+static inline int64_t ps_integer(PsWord word) { return (int64_t)word >> 1; }
+
+/* Of an integer of up to 63 bits. */
+static inline PsWord ps_integer_word(int64_t number) { return (PsWord)((uint64_t)number << 1 | 1); }
+
+/* The word of an object, borrowed: the caller counts a reference when it keeps a pointer. */
+static inline PsWord ps_pack(PyObject *object) {
+    int64_t number;
+    int overflow = 0;
+    if (PyLong_CheckExact(object)) {
+        if (!ps_short_int(object, &number)) {
+            number = PyLong_AsLongLongAndOverflow(object, &overflow);
+        }
+        if (!overflow && number >= -((int64_t)1 << 62) && number < (int64_t)1 << 62) {
+            return ps_integer_word(number);
+        }
+    }
+    return (PsWord)object;
+}
+
+/* A new reference. */
+static inline PyObject *ps_unpack(PsWord word) {
+    if (ps_is_integer(word)) {
+        return PyLong_FromLongLong(ps_integer(word));
+    }
+    return Py_NewRef((PyObject *)word);
+}
+
+static inline void ps_hold(PsWord word) {
+    if (!ps_is_integer(word)) {
+        Py_INCREF((PyObject *)word);
+    }
+}
+
+static inline void ps_release(PsWord word) {
+    if (word && !ps_is_integer(word)) {
+        Py_DECREF((PyObject *)word);
+    }
+}
+
+/* Multiplication by the golden ratio: keys that differ in few bits must not share their place. */
+static inline uint32_t ps_spread(uint64_t hash) {
+    return (uint32_t)((hash * UINT64_C(0x9E3779B97F4A7C15)) >> 32);
+}
+
+static inline int ps_hash_word(PsWord word, uint32_t *hash) {
+    Py_hash_t code;
+    if (ps_is_integer(word)) {
+        *hash = ps_spread((uint64_t)word);
+        return 0;
+    }
+    if (PyUnicode_CheckExact((PyObject *)word) && ((PyASCIIObject *)word)->hash != -1) {
+        *hash = ps_spread((uint64_t)((PyASCIIObject *)word)->hash);
+        return 0;
+    }
+    code = PyObject_Hash((PyObject *)word);
+    if (code == -1) {
+        return -1;
+    }
+    *hash = ps_spread((uint64_t)code);
+    return 0;
+}
+
+/* Whether two pointers of equal hash hold one key: 1, 0, or -1 with an exception. */
+static inline int ps_same_object(PyObject *one, PyObject *other) {
+    int same;
+    if (one == other) {
+        return 1;
+    }
+    if (Py_TYPE(one) != Py_TYPE(other)) {
+        return 0; /* keys of two types are two keys */
+    }
+    if (PyUnicode_CheckExact(one)) {
+        const Py_ssize_t length = PyUnicode_GET_LENGTH(one);
+        const int kind = PyUnicode_KIND(one);
+        return length == PyUnicode_GET_LENGTH(other) && kind == (int)PyUnicode_KIND(other) &&
+               memcmp(PyUnicode_DATA(one), PyUnicode_DATA(other), (size_t)(length * kind)) == 0;
+    }
+    /* Held, since a namespace of a user's own may be part of the key, and compares by its code. */
+    Py_INCREF(one);
+    same = PyObject_RichCompareBool(one, other, Py_EQ);
+    Py_DECREF(one);
+    return same;
+}
+
+static inline int ps_same_word(PsWord one, PsWord other) {
+    if (one == other) {
+        return 1;
+    }
+    if (ps_is_integer(one) || ps_is_integer(other)) {
+        return 0;
+    }
+    return ps_same_object((PyObject *)one, (PyObject *)other);
+}
+
+static inline int32_t ps_scan(const PsStateMap *map, PsWord key, uint32_t hash) {
+    for (int32_t position = 0; position < map->used; position++) {
+        const PsEntry *entry = &map->entries[position];
+        if (entry->hash == hash && entry->key) {
+            const int same = ps_same_word(entry->key, key);
+            if (same) {
+                return same < 0 ? PS_FAILED : position;
+            }
+        }
+    }
+    return PS_NONE;
+}
+
+/* The position of a key; PS_NONE, or PS_FAILED with an exception. */
+static inline int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) {
+    uint32_t slot = hash;
+    int32_t position;
+    if (!map->index) {
+        return ps_scan(map, key, hash);
+    }
+    for (;; slot++) {
+        position = map->index[slot & map->mask];
+        if (position >= 0) {
+            const PsEntry *entry = &map->entries[position];
+            if (entry->hash == hash) {
+                const int same = ps_same_word(entry->key, key);
+                if (same) {
+                    return same < 0 ? PS_FAILED : position;
+                }
+            }
+        } else if (position == PS_NONE) {
+            return PS_NONE;
+        }
+    }
+}
+
+static inline void ps_index_position(PsStateMap *map, uint32_t hash, int32_t position) {
+    uint32_t slot = hash;
+    while (map->index[slot & map->mask] != PS_NONE) {
+        slot++;
+    }
+    map->index[slot & map->mask] = position;
+    map->filled++;
+}
+
+/* An index with room for as many entries again, without what was removed. */
+static inline int ps_rebuild_index(PsStateMap *map) {
+    size_t size = 16;
+    int32_t *index;
+    while (size < (size_t)map->count * 3) {
+        size *= 2;
+    }
+    index = (int32_t *)PyMem_RawMalloc(size * sizeof(int32_t));
+    if (!index) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memset(index, 0xFF, size * sizeof(int32_t));
+    PyMem_RawFree(map->index);
+    map->index = index;
+    map->mask = (uint32_t)(size - 1);
+    map->filled = 0;
+    for (int32_t position = 0; position < map->used; position++) {
+        if (map->entries[position].key) {
+            ps_index_position(map, map->entries[position].hash, position);
+        }
+    }
+    return 0;
+}
+
+static inline int ps_grow_entries(PsStateMap *map) {
+    const int64_t capacity = map->capacity;
+    const int64_t wanted = capacity < 4 ? capacity + 1 : capacity + capacity / 4 + 3;
+    PsEntry *entries;
+    if (wanted > INT32_MAX) {
+        PyErr_SetString(PyExc_OverflowError, "a state of one namespace has 2^31 entries");
+        return -1;
+    }
+    entries = (PsEntry *)PyMem_RawRealloc(map->entries, (size_t)wanted * sizeof(PsEntry));
+    if (!entries) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    map->entries = entries;
+    map->capacity = (int32_t)wanted;
+    return 0;
+}
+
+/* Adds a key that is not there, and counts references to both; its position or PS_FAILED. */
+static inline int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWord value,
+                                uint32_t epoch) {
+    int32_t position;
+    PsEntry *entry;
+    if (map->free) {
+        position = map->free - 1;
+    } else {
+        position = map->used;
+        if (position == map->capacity && ps_grow_entries(map) < 0) {
+            return PS_FAILED;
+        }
+    }
+    if (map->index) {
+        /* A third of the index stays empty, or one look-up would walk through all of it. */
+        if ((uint64_t)(map->filled + 1) * 3 > (uint64_t)(map->mask + 1) * 2 &&
+            ps_rebuild_index(map) < 0) {
+            return PS_FAILED;
+        }
+    }
+    entry = &map->entries[position];
+    if (map->free) {
+        map->free = (int32_t)entry->value;
+    } else {
+        map->used++;
+    }
+    ps_hold(key);
+    ps_hold(value);
+    *entry = (PsEntry){key, value, hash, epoch};
+    map->count++;
+    if (map->index) {
+        ps_index_position(map, hash, position);
+    } else if (map->count > PS_FEW_ENTRIES && ps_rebuild_index(map) < 0) {
+        /* It is found by looking at each until there is memory for an index. */
+        PyErr_Clear();
+    }
+    return position;
+}
+
+/* Takes an entry out; the caller gets its references. */
+static inline PsEntry ps_take_out(PsStateMap *map, int32_t position) {
+    const PsEntry entry = map->entries[position];
+    if (map->index) {
+        uint32_t slot = entry.hash;
+        while (map->index[slot & map->mask] != position) {
+            slot++;
+        }
+        map->index[slot & map->mask] = PS_REMOVED;
+    }
+    map->entries[position].key = 0;
+    map->entries[position].value = (PsWord)map->free;
+    map->free = position + 1;
+    map->count--;
+    return entry;
+}
+
+/* Forgets everything; the entries, which the caller releases, are handed over. */
+static inline PsEntry *ps_empty(PsStateMap *map, int32_t *used) {
+    PsEntry *entries = map->entries;
+    *used = map->used;
+    PyMem_RawFree(map->index);
+    memset(map, 0, sizeof(*map));
+    return entries;
+}
+
+static inline void ps_release_entries(PsEntry *entries, int32_t used) {
+    for (int32_t position = 0; position < used; position++) {
+        if (entries[position].key) {
+            ps_release(entries[position].key);
+            ps_release(entries[position].value);
+        }
+    }
+    PyMem_RawFree(entries);
+}
+
+#endif

@@ -1,0 +1,1 @@
+from penstock.taskexecutor.state.table import *  # noqa: F403
