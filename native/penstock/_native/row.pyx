@@ -51,8 +51,8 @@ cdef class RowBase:
         self.values = NO_VALUES
         self.kind = INSERT
 
+    # Without a docstring, which would take the place of the signature that inspect finds.
     def __init__(self, *args, **kwargs):
-        """Makes a row of positional or of named fields, not of both."""
         if kwargs:
             if args:
                 raise ValueError("A Row takes positional or named fields, not both at once")
@@ -108,6 +108,13 @@ cdef class RowBase:
         if self.names is None:
             raise AttributeError("_fields")
         return list(self.names)
+
+    @property
+    def __dict__(self):
+        attributes = {"_values": self.values, "_row_kind": self.kind}
+        if self.names is not None:
+            attributes["_fields"] = list(self.names)
+        return attributes
 
     def __contains__(self, item):
         return item in (self.values if self.names is None else self.names)

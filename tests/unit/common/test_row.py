@@ -90,6 +90,8 @@ def test_a_row_answers_as_before_whatever_its_fields_are_called():
     with pytest.raises(AttributeError):
         Row(1, 2)._fields  # noqa: B018
     assert Row(1, 2)._values == [1, 2]
+    assert vars(Row(1)) == {"_values": [1], "_row_kind": RowKind.INSERT}
+    assert vars(Row(a=1))["_fields"] == ["a"]
 
 
 def test_a_row_can_be_changed_by_index_and_name():
