@@ -52,37 +52,58 @@ def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> lis
         snapshots: One of each old subtask, in their order.
         parallelism: The number of new subtasks.
     """
-    lists, raw = [dict(old.lists) for old in snapshots], [old.raw_operator for old in snapshots]
-    if parallelism != len(snapshots):
-        start = 0
-        lists = [{} for _ in range(parallelism)]
-        for name in _names(old.lists for old in snapshots):
-            elements = [value for old in snapshots for value in old.lists.get(name, ())]
-            for subtask, block in enumerate(_blocks(elements, parallelism, start)):
-                lists[subtask][name] = block
-            start = (start + len(elements)) % parallelism
-        partitions = [partition for old in snapshots for partition in old.raw_operator]
-        raw = [tuple(block) for block in _blocks(partitions, parallelism, start)]
-    union = {
-        name: [value for old in snapshots for value in old.union_lists.get(name, ())]
-        for name in _names(old.union_lists for old in snapshots)
-    }
+    lists, start = _spread_lists(snapshots, parallelism)
+    raw_operator = _spread_raw(snapshots, parallelism, start)
     merged = replace(
         snapshots[0],
         keyed=_merged_keyed(snapshots),
         timers=_merged_timers(snapshots),
-        union_lists=union,
+        union_lists=_united_lists(snapshots),
         raw_keyed={group: data for old in snapshots for group, data in old.raw_keyed.items()},
     )
     return [
         replace(
             merged,
             lists=lists[subtask],
-            raw_operator=raw[subtask],
+            raw_operator=raw_operator[subtask],
             broadcast=snapshots[subtask % len(snapshots)].broadcast,
         )
         for subtask in range(parallelism)
     ]
+
+
+def _spread_lists(
+    snapshots: Sequence[OperatorSnapshot], parallelism: int
+) -> tuple[list[dict[str, list[Any]]], int]:
+    """The lists of each new subtask, and the subtask that gets the next surplus."""
+    if parallelism == len(snapshots):
+        return [dict(old.lists) for old in snapshots], 0
+    lists: list[dict[str, list[Any]]] = [{} for _ in range(parallelism)]
+    start = 0
+    for name in _names(old.lists for old in snapshots):
+        elements = [value for old in snapshots for value in old.lists.get(name, ())]
+        for subtask, block in enumerate(_blocks(elements, parallelism, start)):
+            lists[subtask][name] = block
+        start = (start + len(elements)) % parallelism
+    return lists, start
+
+
+def _spread_raw(
+    snapshots: Sequence[OperatorSnapshot], parallelism: int, start: int
+) -> list[tuple[bytes, ...]]:
+    """The raw partitions of each new subtask; ``start`` gets the surplus."""
+    if parallelism == len(snapshots):
+        return [old.raw_operator for old in snapshots]
+    partitions = [partition for old in snapshots for partition in old.raw_operator]
+    return [tuple(block) for block in _blocks(partitions, parallelism, start)]
+
+
+def _united_lists(snapshots: Sequence[OperatorSnapshot]) -> dict[str, list[Any]]:
+    """The lists of which every new subtask gets all."""
+    return {
+        name: [value for old in snapshots for value in old.union_lists.get(name, ())]
+        for name in _names(old.union_lists for old in snapshots)
+    }
 
 
 def _names(states: Iterator[Mapping[str, Any]]) -> list[str]:
