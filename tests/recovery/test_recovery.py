@@ -29,6 +29,14 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
         assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
 
 
+@pytest.mark.parametrize("target", ["local", "in-process"])
+def test_batch_jobs_take_no_checkpoints(tmp_path, target):
+    """They end without a last one, and do not restart because of an interval that is set."""
+    options = {"execution.runtime-mode": "BATCH", "execution.target": target}
+    last, _ = counts(1000, tmp_path, 0, "raise", options)
+    assert last == dict.fromkeys(range(KEYS), 100)
+
+
 def test_tasks_end_with_a_last_checkpoint(tmp_path):
     """FLIP-147: with an interval that is never over, a bounded job ends all the same, and soon."""
     last, failed = counts(1000, tmp_path, 0, "raise", {"execution.checkpointing.interval": "1 h"})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.common.options import checkpointing
 from penstock.common.options import restart_strategy as options
+from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.common.options.value_types import INFINITE
 from penstock.errors import ConfigurationError
 
@@ -215,7 +216,10 @@ def restart_strategy_from_configuration(
         ConfigurationError: If the type is unknown or a value is malformed.
     """
     kind = options.TYPE.read(configuration)
-    takes_checkpoints = checkpointing.INTERVAL.read(configuration) is not None
+    takes_checkpoints = (
+        checkpointing.INTERVAL.read(configuration) is not None
+        and RUNTIME_MODE.read(configuration) != "BATCH"
+    )
     if takes_checkpoints and not options.TYPE.is_set(configuration):
         kind = "exponential-delay"
     if kind == "fixed-delay":

@@ -10,6 +10,7 @@ from penstock.checkpoint_storage.storage import checkpoint_directory
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options import checkpointing
+from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.network.events import (
     Alignment,
     CheckpointBarrier,
@@ -100,9 +101,12 @@ class TaskCheckpoints:
                 )
         self.stop_mode: StopMode | None = None
         self._stop_barrier: CheckpointBarrier | None = None
-        self._awaits_final = checkpointing.INTERVAL.read(
-            configuration
-        ) is not None and checkpointing.AFTER_TASKS_FINISH.read(configuration)
+        # A job in BATCH mode takes no checkpoints, whatever interval is set.
+        self._awaits_final = (
+            RUNTIME_MODE.read(configuration) != "BATCH"
+            and checkpointing.INTERVAL.read(configuration) is not None
+            and checkpointing.AFTER_TASKS_FINISH.read(configuration)
+        )
         self._has_ended = False
         self._final_id: int | None = None
 
