@@ -11,6 +11,7 @@ import importlib.util
 import os
 
 import pytest
+from penstock.common import Row
 from penstock.common.typeinfo import Types
 from penstock.network import load
 from penstock.network.type_schema import schema_of
@@ -23,7 +24,10 @@ WORDS = [(f"word{i % 500}", 1) for i in range(RECORDS)]
 CASES = {
     "word_count_typed": (Types.TUPLE([Types.STRING(), Types.INT()]), WORDS),
     "word_count_undeclared": (None, WORDS),
-    "row": (Types.ROW_NAMED(["w", "n"], [Types.STRING(), Types.INT()]), WORDS),
+    "row": (
+        Types.ROW_NAMED(["w", "n"], [Types.STRING(), Types.INT()]),
+        [Row(w=word, n=number) for word, number in WORDS],
+    ),
     "string": (Types.STRING(), [word for word, _ in WORDS]),
     "distinct_strings": (Types.STRING(), [f"distinct{i}" for i in range(RECORDS)]),
     "long": (Types.LONG(), list(range(RECORDS))),
