@@ -168,8 +168,10 @@ def test_aggregating(states, context, table):
         (Types.BYTE(), [127, -128], [128, -129]),
         (Types.STRING(), ["", "x"], [b"x", 1]),
         (Types.DOUBLE(), [1.5, 1], ["1.5"]),
-        (Types.TUPLE([Types.INT()]), [(1,)], [1, "1", [1]]),
-        (Types.ROW([Types.INT()]), [Row(1)], [1, {"f0": 1}, (1,)]),
+        (Types.TUPLE([Types.INT()]), [(1,)], [1, "1", [1], ("a",)]),
+        (Types.ROW([Types.INT()]), [Row(1), Row(f0=1)], [1, {"f0": 1}, (1,), [1], Row("a")]),
+        (Types.BOOLEAN(), [True, 0], ["yes", None]),
+        (Types.LIST(Types.INT()), [[1, None]], [(1,), ["a"]]),
     ],
 )
 def test_type_checks(package, type_info, good, bad):

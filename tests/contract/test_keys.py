@@ -248,6 +248,9 @@ def test_keys_become_their_declared_type(kind, declared, given_key, expected):
         assert select(given_key) == select(expected)
 
 
+ROWS = Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.STRING()])
+
+
 @pytest.mark.parametrize("kind", RUNTIMES)
 @pytest.mark.parametrize(
     ("declared", "key"),
@@ -261,6 +264,8 @@ def test_keys_become_their_declared_type(kind, declared, given_key, expected):
         (Types.STRING(), 1),
         (Types.TUPLE([Types.INT()]), (1, 2)),
         (Types.TUPLE([Types.INT()]), [1]),
+        (Types.LIST(Types.INT()), (1,)),
+        (ROWS, (1.0, "a")),
     ],
     ids=repr,
 )
@@ -274,7 +279,6 @@ def test_keys_that_are_not_of_their_declared_type_are_refused(kind, declared, ke
 
 
 ELEMENTS = Types.TUPLE([Types.DOUBLE(), Types.INT(), Types.BOOLEAN(), Types.STRING()])
-ROWS = Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.STRING()])
 
 
 @pytest.mark.parametrize("kind", RUNTIMES)

@@ -48,7 +48,7 @@ def text_of(value: Any, depth: int = 0) -> str:
     if isinstance(value, enum.Enum):
         return f"{kind.__name__}.{value.name}"
     if hasattr(value, "get_row_kind"):
-        fields = value.__dict__.get("_fields")
+        fields = field_names(value)
         return f"Row({fields}{[text_of(v, depth + 1) for v in value]}{value.get_row_kind()})"
     if kind.__name__ == "Instant":
         return f"Instant({value.seconds},{value.nanos})"
@@ -59,6 +59,14 @@ def text_of(value: Any, depth: int = 0) -> str:
     if kind.__module__.startswith(("pyflink", "penstock")):
         return f"<{kind.__name__}{said_by(value) if depth < 2 else ''}>"
     return f"<{kind.__name__}>"
+
+
+def field_names(row: Any) -> Any:
+    """The names of a row's fields; None if it has none."""
+    try:
+        return row.__dict__.get("_fields")
+    except AttributeError:  # PyFlink's rows have a dictionary, and recurse without one
+        return getattr(row, "_fields", None)
 
 
 def said_by(value: Any) -> str:
