@@ -144,6 +144,7 @@ class _Translation:
         self._function = plain.function
         self._code = plain.function.__code__
         self._bound = plain.bound
+        self._instructions = list(dis.get_instructions(self._code))
         unset = self._code.co_nlocals - self._code.co_argcount
         # None behind a return or an unconditional jump.
         self._state: _State | None = _State(
@@ -157,7 +158,7 @@ class _Translation:
         body = self._body
         end, result = body.label(), body.register()
         has_returned = False
-        instructions = list(dis.get_instructions(self._code))
+        instructions = self._instructions
         for found in instructions:
             if found.offset in self._arrivals:
                 if self._state is not None:
@@ -210,6 +211,10 @@ class _Translation:
             stack += [body.add("field", fields, number=i) for i in reversed(range(argument))]
         elif what == "unary":
             stack.append(body.add(kind, stack.pop()))
+        elif what == "truth":
+            # A jump or a "not" that follows looks at the truth by itself.
+            if self._is_followed_by_value(found):
+                stack.append(body.add("not", body.add("not", stack.pop())))
         elif what == "gather":
             begin = len(stack) - argument
             stack[begin:] = [body.gather(kind, stack[begin:])]
@@ -229,6 +234,11 @@ class _Translation:
                 body.subscript(left, right) if is_subscript else body.add(operation, left, right)
             )
 
+    def _is_followed_by_value(self, found: dis.Instruction) -> bool:
+        after = [i for i in self._instructions if i.offset > found.offset and i.opname != "CACHE"]
+        what, kind = self._byte_code.steps.get(after[0].opname, ("", ""))
+        return what != "jump if" and (what, kind) != ("unary", "not")
+
     def _move_locals(self, what: str, argument: int, state: _State) -> None:
         # Two of them are in the upper and in the lower half of a byte.
         first, second = argument >> 4, argument & 15
@@ -247,6 +257,9 @@ class _Translation:
                 self._load(second, state)
 
     def _load(self, local: int, state: _State) -> None:
+        if local >= len(state.locals):
+            # A cell: from 3.13 on that is how a nested function gets one.
+            raise NotComputedError("makes a function")
         register = state.locals[local]
         if register is None:
             name = self._code.co_varnames[local]

@@ -89,8 +89,7 @@ _312: Final = {
 
 _313: Final = {
     **_312,
-    # Only before a jump or a "not", which look at the truth anyway.
-    "TO_BOOL": ("ignore", ""),
+    "TO_BOOL": ("truth", ""),
     "LOAD_FAST_LOAD_FAST": ("load two locals", ""),
     "STORE_FAST_LOAD_FAST": ("store and load local", ""),
     "STORE_FAST_STORE_FAST": ("store two locals", ""),

@@ -13,7 +13,7 @@ from penstock.expressions.program import ProgramBuilder
 from support.evaluation.reference import GivenUpError, run
 from support.evaluation.sources import FAMILIES, PLACES, STAND_INS, Case
 
-CASES = 1000
+CASES = 2000
 
 #: What has to be recognised by every version.
 ALWAYS = [
@@ -29,6 +29,10 @@ ALWAYS = [
     "lambda a: 0 < a <= 10 and a != 5",
     "lambda a: not a",
     "lambda a: not (a > 3 or a < -3)",
+    "lambda a: not not a",
+    "lambda a: (not not a, not a)",
+    "lambda a: 1 if not not a else 2",
+    "lambda a: (not not a) or 2",
     "lambda a: -a",
     "lambda a: ~a",
     "lambda a: a or 'x'",
@@ -42,6 +46,30 @@ ALWAYS = [
     "lambda a: 5",
 ]
 TWO = "lambda a, b: a + b"
+
+#: What no version may take for something else.
+NEVER = [
+    "(lambda c: lambda a: (lambda q: q + c)(a))(3)",
+    "(lambda c: lambda a: [q + c for q in a])(3)",
+    "lambda a: lambda: a",
+    "lambda a: [q for q in a]",
+    "lambda a: {q: a for q in a}",
+    "lambda a: (yield a)",
+    "lambda a: f'{a}'",
+    "lambda a: a[1:2]",
+    "lambda a: a.b",
+    "lambda a: a.b()",
+    "lambda a: a()",
+    "lambda a: len(a)",
+    "lambda a: {a}",
+    "lambda a: {'k': a}",
+    "lambda a: [*a, 1]",
+    "lambda a: a @ a",
+    "lambda a: (b := a)() and b",
+    "lambda *a: a",
+    "lambda **a: a",
+    "lambda a, *, b=1: a",
+]
 
 
 def program_of(function, arguments):
@@ -109,6 +137,9 @@ def main():
             found, expected = outcome(run, program, value), outcome(function, value)
             if found != expected:
                 sys.exit(f"{text} of {value!r}: {found}, not {expected}")
+    for text in NEVER:
+        if program_of(eval(text), 1) is not None:
+            sys.exit(f"recognised: {text}")
     if program_of(eval(TWO), 2) is None:
         sys.exit(f"not recognised: {TWO}")
     recognised = sum(compare_generated(number) for number in range(CASES))

@@ -173,6 +173,7 @@ class Expressions:
             lambda: f"({n()} {compare()} {n()})",
             lambda: f"({n()} {compare()} {n()} {compare()} {n()})",
             lambda: f"(not {n()})",
+            lambda: f"(not not {n()})",
             lambda: f"({self.truth(depth - 1)} {random.choice(['and', 'or'])} {self.truth(0)})",
             lambda: f"({n()} {random.choice(['in', 'not in'])} (1, 2.5, 'a', None, {n()}))",
             lambda: f"({n()} in (0, 1, 2**62))",
