@@ -65,12 +65,16 @@ static int ps_run(PsMade *made, PsValue *result) {
             continue;
         case PS_FIELD:
             object = left->object;
-            if (object == NULL || !PyTuple_CheckExact(object) ||
-                instruction->number >= PyTuple_GET_SIZE(object)) {
-                return PS_NOT_HERE;
+            if (object != NULL && PyTuple_CheckExact(object) &&
+                instruction->number < PyTuple_GET_SIZE(object)) {
+                target->object = PyTuple_GET_ITEM(object, instruction->number);
+                continue;
             }
-            target->object = PyTuple_GET_ITEM(object, instruction->number);
-            continue;
+            outcome = ps_item(made, target, object, instruction->number);
+            break;
+        case PS_ROW_FIELD:
+            outcome = ps_row_field(made, target, left->object, right->object, instruction->number);
+            break;
         case PS_UNPACK:
             object = left->object;
             if (object == NULL || !PyTuple_CheckExact(object) ||
@@ -121,6 +125,9 @@ static int ps_run(PsMade *made, PsValue *result) {
         case PS_LIST:
             outcome = ps_gather(made, (PsOperation)instruction->operation, target,
                                 instruction->list, instruction->number);
+            break;
+        case PS_CALL:
+            outcome = ps_call(made, target, left->object, instruction->list, instruction->number);
             break;
         case PS_JUMP:
             instruction = first + instruction->number - 1;

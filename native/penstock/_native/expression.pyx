@@ -9,6 +9,7 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
 
+from penstock.common.types import Row
 from penstock.expressions import program as programs
 
 cdef extern from "Python.h":
@@ -24,19 +25,26 @@ cdef extern from "Python.h":
 
 cdef extern from "evaluator.h":
     enum:
-        PS_MOVE, PS_CELL, PS_GLOBAL, PS_FIELD, PS_UNPACK, PS_SUBSCRIPT
+        PS_MOVE, PS_CELL, PS_GLOBAL, PS_FIELD, PS_ROW_FIELD, PS_UNPACK, PS_SUBSCRIPT
         PS_ADD, PS_SUBTRACT, PS_MULTIPLY, PS_FLOOR_DIVIDE, PS_REMAINDER, PS_AND, PS_OR, PS_XOR
         PS_LEFT_SHIFT, PS_RIGHT_SHIFT, PS_TRUE_DIVIDE, PS_POWER
         PS_LESS, PS_LESS_OR_EQUAL, PS_EQUAL, PS_NOT_EQUAL, PS_GREATER, PS_GREATER_OR_EQUAL
         PS_IS, PS_IS_NOT, PS_IN, PS_NOT_IN, PS_NEGATE, PS_INVERT, PS_NOT, PS_TUPLE, PS_LIST
+        PS_CALL
         PS_JUMP, PS_JUMP_IF_TRUE, PS_JUMP_IF_FALSE, PS_JUMP_IF_NONE, PS_JUMP_IF_NOT_NONE
         PS_DROP_IF_FALSE, PS_RETURN
+        PS_MAX_OPERANDS
+    PyObject *ps_row_class
+    PyObject *ps_row_values
+    PyObject *ps_row_names
 
 if programs.LIMIT > PS_MAX_REGISTERS:
     raise ImportError(f"programs of {programs.LIMIT} places, room for {PS_MAX_REGISTERS}")
+if programs.MAX_OPERANDS > PS_MAX_OPERANDS:
+    raise ImportError(f"calls of {programs.MAX_OPERANDS} operands, room for {PS_MAX_OPERANDS}")
 
 cdef dict OPERATIONS = {
-    "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD,
+    "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD, "row field": PS_ROW_FIELD,
     "unpack": PS_UNPACK, "subscript": PS_SUBSCRIPT,
     "+": PS_ADD, "-": PS_SUBTRACT, "*": PS_MULTIPLY, "//": PS_FLOOR_DIVIDE, "%": PS_REMAINDER,
     "&": PS_AND, "|": PS_OR, "^": PS_XOR, "<<": PS_LEFT_SHIFT, ">>": PS_RIGHT_SHIFT,
@@ -45,12 +53,20 @@ cdef dict OPERATIONS = {
     ">": PS_GREATER, ">=": PS_GREATER_OR_EQUAL,
     "is": PS_IS, "is not": PS_IS_NOT, "in": PS_IN, "not in": PS_NOT_IN,
     "negate": PS_NEGATE, "invert": PS_INVERT, "not": PS_NOT, "tuple": PS_TUPLE, "list": PS_LIST,
+    "call": PS_CALL,
     "jump": PS_JUMP, "jump if true": PS_JUMP_IF_TRUE, "jump if false": PS_JUMP_IF_FALSE,
     "jump if none": PS_JUMP_IF_NONE, "jump if not none": PS_JUMP_IF_NOT_NONE,
     "drop if false": PS_DROP_IF_FALSE, "return": PS_RETURN,
 }
 if OPERATIONS.keys() != programs.OPERATIONS:
     raise ImportError(f"operations that differ: {OPERATIONS.keys() ^ programs.OPERATIONS}")
+
+
+# For ever there, as this module is.
+ROW = (Row, "_values", "_fields")
+ps_row_class = <PyObject *>ROW[0]
+ps_row_values = <PyObject *>ROW[1]
+ps_row_names = <PyObject *>ROW[2]
 
 
 @cython.final
@@ -77,7 +93,7 @@ cdef class Expression:
             machine.instructions[i].number = number
             machine.instructions[i].target = &machine.registers[<Py_ssize_t>target]
             machine.instructions[i].left = &machine.registers[<Py_ssize_t>left]
-            if operation in ("tuple", "list"):
+            if operation in ("tuple", "list", "call"):
                 machine.instructions[i].list = &machine.lists[<Py_ssize_t>right]
             else:
                 machine.instructions[i].right = &machine.registers[<Py_ssize_t>right]

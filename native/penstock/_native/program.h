@@ -9,6 +9,7 @@
 
 enum {
     PS_MAX_REGISTERS = 96, /* and instructions, and fields: every operand is below it */
+    PS_MAX_OPERANDS = 8,   /* of a call */
     PS_MAX_FAILURES = 64,  /* after so many in succession a program is not tried any more */
 };
 
@@ -16,7 +17,8 @@ typedef enum {
     PS_MOVE,             /* target = left */
     PS_CELL,             /* target = what the cell `left` holds */
     PS_GLOBAL,           /* target = what the dict `right` holds for the name `left` */
-    PS_FIELD,            /* target = field `number` of the tuple `left` */
+    PS_FIELD,            /* target = field `number` of the tuple, list or row `left` */
+    PS_ROW_FIELD,        /* target = the field `right`, by its type at `number`, of the row `left` */
     PS_UNPACK,           /* checks that `left` is a tuple of `number` fields */
     PS_SUBSCRIPT,        /* target = left[right] */
     PS_ADD,              /* from here: target = left and right, combined */
@@ -46,6 +48,7 @@ typedef enum {
     PS_NOT,
     PS_TUPLE,            /* target = the `number` registers of `list` */
     PS_LIST,
+    PS_CALL,             /* target = the function of `left`, given the `number` registers of `list` */
     PS_JUMP,             /* go on at instruction `number` */
     PS_JUMP_IF_TRUE,     /* ... if `left` is so */
     PS_JUMP_IF_FALSE,
@@ -277,12 +280,87 @@ static int ps_binary(PsMade *made, PsOperation operation, PsValue *target, PsVal
     return PS_DONE;
 }
 
+/* The class of rows, and the names of what they keep in their dicts; set once. */
+static PyObject *ps_row_class, *ps_row_values, *ps_row_names;
+
+static inline int ps_is_row(const PyObject *object) {
+    return (PyObject *)Py_TYPE(object) == ps_row_class;
+}
+
+/* The list of a row's values or of its names, borrowed; NULL if it is none. */
+static inline PyObject *ps_list_of_row(PyObject *row, PyObject *name) {
+    PyObject *dict = PyObject_GenericGetDict(row, NULL), *list = NULL;
+    if (dict != NULL) {
+        list = PyDict_GetItemWithError(dict, name);
+        Py_DECREF(dict);
+    }
+    PyErr_Clear();
+    return list != NULL && PyList_CheckExact(list) ? list : NULL;
+}
+
+/* Where a row has a field of that name; -1 if it has none. */
+static Py_ssize_t ps_place_in_row(PyObject *names, PyObject *name, Py_ssize_t expected) {
+    if (expected < PyList_GET_SIZE(names) && PyList_GET_ITEM(names, expected) == name) {
+        return expected;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(names); i++) {
+        PyObject *other = PyList_GET_ITEM(names, i);
+        if (other == name || (PyUnicode_CheckExact(other) && PyUnicode_CheckExact(name) &&
+                              PyUnicode_Compare(other, name) == 0)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* target = values[index] of a list, or not here. */
+static inline int ps_put_item(PsMade *made, PsValue *target, PyObject *values, int64_t index) {
+    if (values == NULL || index < 0 || index >= PyList_GET_SIZE(values)) {
+        return PS_NOT_HERE;
+    }
+    ps_put(made, target, Py_NewRef(PyList_GET_ITEM(values, index)));
+    return PS_DONE;
+}
+
+/* target = left[number] for what is no tuple. */
+static int ps_item(PsMade *made, PsValue *target, PyObject *container, int32_t number) {
+    if (container == NULL) {
+        return PS_NOT_HERE;
+    }
+    if (ps_is_row(container)) {
+        container = ps_list_of_row(container, ps_row_values);
+    } else if (!PyList_CheckExact(container)) {
+        return PS_NOT_HERE;
+    }
+    return ps_put_item(made, target, container, number);
+}
+
+/* target = the field of a row that has the name, or that is at `number` in one without names. */
+static int ps_row_field(PsMade *made, PsValue *target, PyObject *row, PyObject *name,
+                        int32_t number) {
+    PyObject *names;
+    Py_ssize_t place = number;
+    if (row == NULL || !ps_is_row(row)) {
+        return PS_NOT_HERE;
+    }
+    names = ps_list_of_row(row, ps_row_names);
+    if (names != NULL) {
+        place = ps_place_in_row(names, name, number);
+    }
+    return ps_put_item(made, target, ps_list_of_row(row, ps_row_values), place);
+}
+
 /* target = left[right]. */
 static int ps_subscript(PsMade *made, PsValue *target, PsValue *left, PsValue *right) {
     PyObject *container = left->object, *found;
     int64_t index;
     if (container == NULL) {
         return PS_NOT_HERE;
+    }
+    if (ps_is_row(container) && right->object != NULL && PyUnicode_CheckExact(right->object)) {
+        PyObject *names = ps_list_of_row(container, ps_row_names);
+        index = names == NULL ? -1 : ps_place_in_row(names, right->object, 0);
+        return ps_put_item(made, target, ps_list_of_row(container, ps_row_values), index);
     }
     if (PyDict_CheckExact(container)) {
         if (!ps_box(made, right)) {
@@ -316,6 +394,38 @@ static int ps_subscript(PsMade *made, PsValue *target, PsValue *left, PsValue *r
         }
     }
     ps_put(made, target, Py_NewRef(found));
+    return PS_DONE;
+}
+
+/* target = function(operands...), where `called` is the function and the classes of which the
+ * first operand must be one; the other operands are scalars, or constants of the program. */
+static int ps_call(PsMade *made, PsValue *target, PyObject *called, const int16_t *list,
+                   Py_ssize_t count) {
+    PsProgram *program = made->program;
+    PyObject *const classes = PyTuple_GET_ITEM(called, 1);
+    PyObject *operands[PS_MAX_OPERANDS], *result;
+    int fits = PyTuple_GET_SIZE(classes) == 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PsValue *value = &program->registers[list[i]];
+        if (!ps_box(made, value)) {
+            return PS_RAISED;
+        }
+        operands[i] = value->object;
+        if ((i > 0 || fits) && !ps_is_scalar(operands[i]) && program->constants[list[i]] == NULL) {
+            return PS_NOT_HERE;
+        }
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(classes) && !fits; i++) {
+        fits = (PyObject *)Py_TYPE(operands[0]) == PyTuple_GET_ITEM(classes, i);
+    }
+    if (!fits) {
+        return PS_NOT_HERE;
+    }
+    result = PyObject_Vectorcall(PyTuple_GET_ITEM(called, 0), operands, (size_t)count, NULL);
+    if (result == NULL) {
+        return ps_after_error();
+    }
+    ps_put(made, target, result);
     return PS_DONE;
 }
 

@@ -15,23 +15,30 @@ from typing import Any, Final
 #: ``PS_MAX_REGISTERS``.
 LIMIT: Final = 96
 
+#: The most operands of a call; the machine's ``PS_MAX_OPERANDS``.
+MAX_OPERANDS: Final = 8
+
 #: Operators of two values, by the names that Python has for them.
 ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**"})
 COMPARISONS: Final = frozenset({"<", "<=", "==", "!=", ">", ">="})
 _BINARY: Final = ARITHMETIC | COMPARISONS | {"is", "is not", "in", "not in", "subscript"}
 _UNARY: Final = frozenset({"move", "cell", "field", "negate", "invert", "not"})
-_GATHERING: Final = frozenset({"tuple", "list"})
+_GATHERING: Final = frozenset({"tuple", "list", "call"})
 _JUMPS: Final = frozenset(
     {"jump", "jump if true", "jump if false", "jump if none", "jump if not none"}
 )
 
 #: All operations.
 OPERATIONS: Final = (
-    _BINARY | _UNARY | _GATHERING | _JUMPS | {"global", "unpack", "drop if false", "return"}
+    _BINARY
+    | _UNARY
+    | _GATHERING
+    | _JUMPS
+    | {"global", "row field", "unpack", "drop if false", "return"}
 )
 
-#: Operation; target, left and right register, the right one being a place in ``lists`` for tuples
-#: and lists; number.
+#: Operation; target, left and right register, the right one being a place in ``lists`` for tuples,
+#: lists and calls; number.
 Instruction = tuple[str, int, int, int, int]
 
 #: A function with the code, and the defaults if they are used, that a program was made of.
@@ -45,7 +52,7 @@ class Program:
     Attributes:
         parameters: How many arguments it is given: the first registers.
         instructions: What is done, in order; jumps lead forward.
-        lists: The registers that make up tuples and lists.
+        lists: The registers that make up tuples and lists, and that calls are given.
         constants: By register: literals and defaults; names, cells and dicts of the function's
             surroundings.
         origins: The functions that it was made of: it is worth nothing once one of them has other
@@ -111,17 +118,37 @@ def _used(program: Program, place: int) -> tuple[int, ...]:
     if operation in _GATHERING:
         if number < 0 or not 0 <= right <= right + number <= len(program.lists):
             raise ValueError(f"instruction {place} uses operands that do not exist")
+        if operation == "call":
+            _check_call(program, place)
         return program.lists[right : right + number]
-    if operation in ("field", "unpack") and not 0 <= number < LIMIT:
+    if operation in ("field", "row field", "unpack") and not 0 <= number < LIMIT:
         raise ValueError(f"instruction {place} takes field {number}")
-    if operation in ("cell", "global"):
-        operands = (left,) if operation == "cell" else (left, right)
-        if any(register not in program.constants for register in operands):
+    if operation in ("cell", "global", "row field"):
+        looked_up = {"cell": (left,), "global": (left, right), "row field": (right,)}[operation]
+        if any(register not in program.constants for register in looked_up):
             raise ValueError(f"instruction {place} looks up what is no constant")
-        return operands
+        return (left,) if operation == "row field" else looked_up
     if operation == "jump":
         return ()
     return (left, right) if operation in _BINARY else (left,)
+
+
+def _check_call(program: Program, place: int) -> None:
+    _, _, left, _, number = program.instructions[place]
+    match program.constants.get(left):
+        case (function, tuple() as classes) if callable(function):
+            if not all(isinstance(found, type) for found in classes):
+                raise ValueError(f"instruction {place} takes operands of no classes: {classes}")
+        case other:
+            raise ValueError(f"instruction {place} calls what is no function: {other!r}")
+    if not 1 <= number <= MAX_OPERANDS:
+        raise ValueError(
+            f"instruction {place} calls with {number} operands, not 1 to {MAX_OPERANDS}"
+        )
+
+
+class NotComputedError(Exception):
+    """A function does more than compute, or cannot be called as it is; its text says why."""
 
 
 class ProgramBuilder:
@@ -177,11 +204,11 @@ class ProgramBuilder:
         self.emit(operation, target=target, left=left, right=right, number=number)
         return target
 
-    def gather(self, operation: str, registers: list[int]) -> int:
+    def gather(self, operation: str, registers: list[int], left: int = 0) -> int:
         """Adds an instruction that makes one value of many; returns its target."""
         begin = len(self._lists)
         self._lists += registers
-        return self.add(operation, right=begin, number=len(registers))
+        return self.add(operation, left, begin, len(registers))
 
     def subscript(self, container: int, index: int) -> int:
         """Adds the subscript of one register by another; returns its target."""

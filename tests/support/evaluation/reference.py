@@ -61,6 +61,12 @@ def _value(program, registers, operation, left, right, number):
     if operation in GATHERING:
         operands = program.lists[right : right + number]
         return GATHERING[operation](registers[operand] for operand in operands)
+    if operation == "call":
+        function, _ = registers[left]
+        return function(*(registers[operand] for operand in program.lists[right : right + number]))
+    if operation == "row field":
+        row = registers[left]
+        return row[registers[right] if hasattr(row, "_fields") else number]
     if operation == "move":
         return registers[left]
     if operation == "field":

@@ -33,7 +33,9 @@ def test_a_program():
     [
         ((), "ends with a return"),
         ((("+", 1, 0, 0, 0),), "ends with a return"),
-        ((("call", 1, 0, 0, 0), RETURN), "no operation"),
+        ((("jumps", 1, 0, 0, 0), RETURN), "no operation"),
+        ((("call", 1, 0, 0, 0), RETURN), "calls what is no function"),
+        ((("row field", 1, 0, 0, 0), RETURN), "looks up what is no constant"),
         ((("return", 0, 1, 0, 0),), "empty register"),
         ((("+", 1, 0, 2, 0), RETURN), "empty register"),
         ((("+", LIMIT, 0, 0, 0), RETURN), "no target"),
@@ -62,6 +64,24 @@ def test_a_program():
 def test_what_is_no_program(instructions, message):
     with pytest.raises(ValueError, match=message):
         program(*instructions)
+
+
+@pytest.mark.parametrize(
+    ("called", "operands", "message"),
+    [
+        (abs, (0,), "calls what is no function"),
+        ((abs, [int]), (0,), "calls what is no function"),
+        ((5, ()), (0,), "calls what is no function"),
+        ((abs, (5,)), (0,), "operands of no classes"),
+        ((abs, ()), (), "with 0 operands, not 1 to 8"),
+        ((max, ()), (0,) * 9, "with 9 operands, not 1 to 8"),
+    ],
+)
+def test_what_is_no_call(called, operands, message):
+    call = ("call", 2, 1, 0, len(operands))
+    assert program(("call", 2, 1, 0, 1), RETURN, lists=(0,), constants={1: (abs, (int,))})
+    with pytest.raises(ValueError, match=message):
+        program(call, RETURN, lists=operands, constants={1: called})
 
 
 def test_operands_and_constants_are_in_registers():
