@@ -24,12 +24,20 @@ def user_location() -> str | None:
     Returns:
         File, line and text of the line, or None when there is no such line.
     """
+    found = user_line()
+    if found is None:
+        return None
+    file, line = found
+    text = linecache.getline(file, line).strip()
+    return f"{file}:{line}" + (f": {text}" if text else "")
+
+
+def user_line() -> tuple[str, int] | None:
+    """File and number of the line that `user_location` shows."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if _is_users(frame):
-            file, line = frame.f_code.co_filename, frame.f_lineno
-            text = linecache.getline(file, line).strip()
-            return f"{file}:{line}" + (f": {text}" if text else "")
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
 

@@ -122,6 +122,10 @@ class WatermarkStrategy:
         Raises:
             InvalidProgramError: It is no TimestampAssigner.
         """
+        as_assigner = getattr(timestamp_assigner, "__timestamp_assigner__", None)
+        if as_assigner is not None:
+            # An expression: what is computed of elements.
+            timestamp_assigner = as_assigner()
         if not isinstance(timestamp_assigner, TimestampAssigner):
             raise InvalidProgramError(
                 f"with_timestamp_assigner takes a TimestampAssigner, got {timestamp_assigner!r}"

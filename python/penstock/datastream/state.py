@@ -17,6 +17,7 @@ from penstock.datastream.functions.basic import AggregateFunction, ReduceFunctio
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.state_ttl_config import StateTtlConfig
 from penstock.errors import InvalidProgramError
+from penstock.expressions.functions import bound_function
 
 __all__ = [
     "AggregatingState",
@@ -373,6 +374,11 @@ class _CallableReduce(ReduceFunction):
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self._function = function
+        # In place of the method: the function itself may not have to be called at all.
+        vars(self)["reduce"] = bound_function(function, "reduce")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _CallableReduce, (self._function,)
 
     def reduce(self, value1: Any, value2: Any) -> Any:
         return self._function(value1, value2)

@@ -26,6 +26,7 @@ from penstock.datastream.process_configuration import process_configuration
 from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
+from penstock.expressions.computed import with_computed_timestamps
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.settings import DEFAULT_JOB_NAME
 from penstock.graph.transformations import (
@@ -422,7 +423,9 @@ class StreamExecutionEnvironment(MissingMethods):
             shipped(operator.function, "from_source"),
             {
                 **operator.arguments,
-                "watermark_strategy": shipped(watermark_strategy, "from_source"),
+                "watermark_strategy": with_computed_timestamps(
+                    shipped(watermark_strategy, "from_source"), declared
+                ),
             },
         )
         return self._source(

@@ -9,8 +9,10 @@ fails with the user's line in its traceback.  Whatever is not recognised is call
 from __future__ import annotations
 
 import dis
+import logging
 import sys
 from dataclasses import dataclass
+from functools import cache
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +23,14 @@ from penstock.expressions.bytecode_tables import (
     table,
     why_refused,
 )
-from penstock.expressions.program import ARITHMETIC, LIMIT, ProgramBuilder
+from penstock.expressions.program import ARITHMETIC, LIMIT, NotComputedError, ProgramBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.expressions.bytecode_tables import ByteCode
+
+logger = logging.getLogger(__name__)
 
 #: Steps that only name what is in a local variable.
 _OF_LOCALS: Final = frozenset(
@@ -39,10 +43,6 @@ _OF_LOCALS: Final = frozenset(
 #: Flags of code.
 _VARARGS: Final = 0x04 | 0x08
 _GENERATORS: Final = 0x20 | 0x80 | 0x200
-
-
-class NotComputedError(Exception):
-    """A function does more than compute, or cannot be called as it is; its text says why."""
 
 
 def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:
@@ -61,8 +61,17 @@ def translate(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) 
     """
     byte_code = table()
     if byte_code is None:
+        _log_unknown_version()
         raise NotComputedError(f"is made of the byte code of {interpreter()}, which is not known")
     return _Translation(builder, byte_code, _plain(function), list(arguments)).result()
+
+
+@cache
+def _log_unknown_version() -> None:
+    logger.warning(
+        "Functions are called for each element and not evaluated: the byte code of %s is not known",
+        interpreter(),
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +104,7 @@ def _plain(function: Any) -> _PlainFunction:
         (code.co_exceptiontable, "handles exceptions"),
         (code.co_argcount < bound, "takes no arguments"),
         (type(plain.__globals__) is not dict, "has globals that are no plain dict"),
-        (_is_watched(), "is watched by a debugger, a profiler or -b"),
+        (_is_watched(), "is watched by a debugger or a profiler"),
     ):
         if is_so:
             raise NotComputedError(reason)
@@ -103,8 +112,8 @@ def _plain(function: Any) -> _PlainFunction:
 
 
 def _is_watched() -> bool:
-    """Whether calls or operators are to be noticed: by a debugger, by a warning about bytes."""
-    if sys.flags.bytes_warning or sys.gettrace() is not None or sys.getprofile() is not None:
+    """Whether a debugger, a coverage tool or a profiler wants to see calls."""
+    if sys.gettrace() is not None or sys.getprofile() is not None:
         return True
     monitoring = getattr(sys, "monitoring", None)  # of Python 3.12 and later
     return monitoring is not None and any(monitoring.get_tool(i) is not None for i in range(6))

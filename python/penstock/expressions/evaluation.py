@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import logging
+import sys
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.options.user_code import EVALUATE_FUNCTIONS
-from penstock.expressions.bytecode import NotComputedError, translate
-from penstock.expressions.bytecode_tables import interpreter, table
-from penstock.expressions.program import LIMIT, Program, ProgramBuilder
+from penstock.expressions.bytecode import translate
+from penstock.expressions.compilation import compile_into
+from penstock.expressions.computed import computed_by
+from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
 from penstock.network import runtime
 from penstock.network.key_selection import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,13 +57,13 @@ class Evaluation:
             return Called(f"is not looked at, as {EVALUATE_FUNCTIONS.key} is false")
         if runtime() != "native":
             return Called(f"is not looked at by the {runtime()} runtime")
-        if table() is None:
-            _log_unknown_version()
+        if sys.flags.bytes_warning:
+            return Called("is not looked at, as the interpreter warns of bytes (-b)")
         builder = ProgramBuilder()
         values = [builder.register() for _ in range(arguments)]
         try:
             for function, is_filter in stages:
-                result = translate(builder, function, values)
+                result = _translated(builder, function, values)
                 if is_filter:
                     builder.emit("drop if false", left=result)
                 else:
@@ -115,9 +113,11 @@ class Evaluation:
         return self.without_call(selector, 1), -1
 
 
-@cache
-def _log_unknown_version() -> None:
-    logger.warning(
-        "Functions are called for each element and not evaluated: the byte code of %s is not known",
-        interpreter(),
-    )
+def _translated(builder: ProgramBuilder, function: Any, arguments: Sequence[int]) -> int:
+    """Adds what a function computes to a program; returns the register of its result."""
+    expression = computed_by(function)
+    if expression is None:
+        return translate(builder, function, arguments)
+    if expression.arguments != len(arguments):
+        raise NotComputedError(f"cannot be called with {len(arguments)} positional arguments")
+    return compile_into(builder, expression.node, arguments)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.expressions.computed import ComputedFunction
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,6 +16,8 @@ def bound_function(function: Any, method: str) -> Callable[..., Any]:
     Raises:
         TypeError: It is neither.
     """
+    if isinstance(function, ComputedFunction):
+        return function.function
     found = getattr(function, method, None)
     if callable(found):
         return found  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.expressions.computed import computed_by
 from penstock.expressions.evaluation import Called
 from penstock.expressions.functions import bound_function
 
@@ -102,10 +103,14 @@ def _selector_fact(selector: Any, evaluation: Evaluation) -> str:
     called = bound_function(selector, "get_key")
     _, position = evaluation.key_selection(called)
     if position >= 0:
-        return f"field {position}, taken without a call"
+        expression = computed_by(called)
+        fact = f"field {position}, taken without a call"
+        return fact if expression is None else f"{fact}: {expression}"
     return _fact(called, 1, evaluation)
 
 
 def _fact(called: Callable[..., Any], arguments: int, evaluation: Evaluation) -> str:
     decided = evaluation.decide([(called, False)], arguments)
-    return f"called, it {decided.reason}" if isinstance(decided, Called) else "evaluated"
+    fact = f"called, it {decided.reason}" if isinstance(decided, Called) else "evaluated"
+    expression = computed_by(called)
+    return fact if expression is None else f"{fact}: {expression}"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from penstock.expressions import bytecode, evaluation
+from penstock.expressions import bytecode
 from penstock.expressions.bytecode_tables import TABLES
 from penstock.expressions.evaluation import Called, Evaluation
 from penstock.network import runtime
@@ -57,12 +57,11 @@ def test_programs_are_what_functions_compute(version):
 @pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
 def test_an_unknown_version_evaluates_nothing_and_says_so_once(monkeypatch, caplog):
     monkeypatch.setattr(bytecode, "table", lambda: None)
-    monkeypatch.setattr(evaluation, "table", lambda: None)
-    evaluation._log_unknown_version.cache_clear()
+    bytecode._log_unknown_version.cache_clear()
     with caplog.at_level(logging.WARNING):
         decided = [Evaluation().decide([(lambda x: x, False)]) for _ in range(3)]
     version = "CPython {}.{}".format(*sys.version_info[:2])
     assert decided == [Called(f"is made of the byte code of {version}, which is not known")] * 3
     (record,) = caplog.records
     assert version in record.getMessage()
-    evaluation._log_unknown_version.cache_clear()
+    bytecode._log_unknown_version.cache_clear()

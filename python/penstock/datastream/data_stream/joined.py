@@ -21,6 +21,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
+from penstock.expressions.computed import computed, result_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,16 +51,19 @@ class _TwoKeyedStreams(MissingMethods):
             key_selector: A KeySelector or a callable.
             key_type: The type of both streams' keys.
         """
-        check_function(key_selector, KeySelector, "where", or_callable=True)
-        self._selectors[LEFT] = shipped(key_selector, "where")
+        self._select(LEFT, key_selector, "where")
         self._key_type = key_type
         return self
 
     def equal_to(self, key_selector: KeySelector | Callable[[Any], Any]) -> Self:
         """Names the key of an element of the second stream."""
-        check_function(key_selector, KeySelector, "equal_to", or_callable=True)
-        self._selectors[RIGHT] = shipped(key_selector, "equal_to")
+        self._select(RIGHT, key_selector, "equal_to")
         return self
+
+    def _select(self, side: int, key_selector: Any, where: str) -> None:
+        function = self._streams[side]._function(key_selector, where)
+        check_function(function, KeySelector, where, or_callable=True)
+        self._selectors[side] = shipped(function, where)
 
     def _tagged(self) -> DataStream[Any]:
         if len(self._selectors) < 2:
@@ -77,6 +81,7 @@ class _WithWindow(MissingMethods):
     def __init__(
         self, streams: _TwoKeyedStreams, window_assigner: WindowAssigner[Any, Any]
     ) -> None:
+        self._types = [stream._plain().get_type() for stream in streams._streams]
         key_selector = _EitherKey(streams._selectors[LEFT], streams._selectors[RIGHT])
         keyed = streams._tagged().key_by(key_selector, streams._key_type)
         self._windowed = keyed.window(window_assigner)
@@ -121,9 +126,11 @@ class JoinedStreams(_TwoKeyedStreams):
                     number.
                 output_type: The type of the results.
             """
-            if not isinstance(function, FlatJoinFunction):
-                check_function(function, JoinFunction, "join apply", or_callable=True)
-            return self._windowed.apply(_JoinWindow(function), output_type).name("Join")
+            joined = computed(function, "join apply", self._types)
+            if not isinstance(joined, FlatJoinFunction):
+                check_function(joined, JoinFunction, "join apply", or_callable=True)
+            declared = result_type(joined, output_type)
+            return self._windowed.apply(_JoinWindow(joined), declared).name("Join")
 
 
 class CoGroupedStreams(_TwoKeyedStreams):

@@ -24,6 +24,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
+from penstock.expressions.computed import computed
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import PartitionTransformation, ReduceTransformation
@@ -107,8 +108,9 @@ class KeyedStream(DataStream[T], Generic[T]):
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
         """Folds the elements of each key, emitting every intermediate result; the type stays."""
-        check_function(func, ReduceFunction, "reduce", or_callable=True)
-        return self._reduction(OperatorDescriptor("reduce", shipped(func, "reduce")))
+        function = computed(func, "reduce", [self._origin.get_type()] * 2)
+        check_function(function, ReduceFunction, "reduce", or_callable=True)
+        return self._reduction(OperatorDescriptor("reduce", shipped(function, "reduce")))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """The running sum of a field, by position or name, or of the elements themselves."""

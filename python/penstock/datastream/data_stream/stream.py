@@ -33,6 +33,7 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.shipping import shipped
 from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.expressions.computed import computed, result_type, with_computed_timestamps
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
@@ -97,8 +98,9 @@ class DataStream(StreamSettings, Generic[T]):
         Raises:
             InvalidProgramError: An argument is of the wrong kind, or cannot be pickled.
         """
-        check_function(func, MapFunction, "map", or_callable=True)
-        return self._one_input("map", "Map", func, output_type)
+        function = self._function(func, "map")
+        check_function(function, MapFunction, "map", or_callable=True)
+        return self._one_input("map", "Map", function, result_type(function, output_type))
 
     @overload
     def flat_map(
@@ -114,13 +116,18 @@ class DataStream(StreamSettings, Generic[T]):
         self, func: Callable[[T], Iterable[Any]] | FlatMapFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
         """Makes any number of elements of each; see `map` for the arguments."""
-        check_function(func, FlatMapFunction, "flat_map", or_callable=True)
-        return self._one_input("flat_map", "FlatMap", func, output_type)
+        function = self._function(func, "flat_map", wanted="list")
+        check_function(function, FlatMapFunction, "flat_map", or_callable=True)
+        declared = output_type
+        if declared is None:
+            declared = getattr(result_type(function, None), "element_type", None)
+        return self._one_input("flat_map", "FlatMap", function, declared)
 
     def filter(self, func: Callable[[T], Any] | FilterFunction) -> DataStream[T]:
         """Keeps the elements for which the function is true; the type stays."""
-        check_function(func, FilterFunction, "filter", or_callable=True)
-        return self._typed_one_input("filter", "Filter", func, self._transformation.output_type)
+        function = self._function(func, "filter", wanted="boolean")
+        check_function(function, FilterFunction, "filter", or_callable=True)
+        return self._typed_one_input("filter", "Filter", function, self._transformation.output_type)
 
     def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
         """Makes any number of elements of each, with timestamps and side outputs."""
@@ -169,7 +176,10 @@ class DataStream(StreamSettings, Generic[T]):
                 "watermark alignment holds sources back: give a strategy with it to from_source, "
                 "not to assign_timestamps_and_watermarks"
             )
-        strategy = shipped(watermark_strategy, "assign_timestamps_and_watermarks")
+        strategy = with_computed_timestamps(
+            shipped(watermark_strategy, "assign_timestamps_and_watermarks"),
+            self._plain().get_type(),
+        )
         return self._add(
             TimestampsAndWatermarksTransformation(
                 self._transformation,
@@ -292,8 +302,9 @@ class DataStream(StreamSettings, Generic[T]):
         """
         from penstock.datastream.data_stream.keyed import KeyedStream
 
-        check_function(key_selector, KeySelector, "key_by", or_callable=True)
-        selector: Any = shipped(key_selector, "key_by")
+        function = self._function(key_selector, "key_by")
+        check_function(function, KeySelector, "key_by", or_callable=True)
+        selector: Any = shipped(function, "key_by")
         declared = type_argument(key_type, "key_by")
         if isinstance(declared, RowTypeInfo):
             selector = NamedRowKeySelector(selector, declared.get_field_names())
@@ -374,13 +385,16 @@ class DataStream(StreamSettings, Generic[T]):
             partitioner: Given a key and the downstream parallelism it names the subtask.
             key_selector: Names the key of an element.
         """
-        check_function(partitioner, Partitioner, "partition_custom", or_callable=True)
-        check_function(key_selector, KeySelector, "partition_custom", or_callable=True)
+        selector = self._function(key_selector, "partition_custom")
+        types = [result_type(selector, None), Types.INT()]
+        function = computed(partitioner, "partition_custom", types, wanted="integer")
+        check_function(function, Partitioner, "partition_custom", or_callable=True)
+        check_function(selector, KeySelector, "partition_custom", or_callable=True)
         return self._partitioned(
             PartitionerSpec(
                 "CUSTOM",
-                key_selector=shipped(key_selector, "partition_custom"),
-                function=shipped(partitioner, "partition_custom"),
+                key_selector=shipped(selector, "partition_custom"),
+                function=shipped(function, "partition_custom"),
             )
         )
 
@@ -466,6 +480,10 @@ class DataStream(StreamSettings, Generic[T]):
     def _plain(self) -> DataStream[T]:
         """The stream without its keys."""
         return self
+
+    def _function(self, func: Any, where: str, *, wanted: str = "any") -> Any:
+        """What an operator calls for each element: an expression becomes a function of them."""
+        return computed(func, where, [self._plain().get_type()], wanted=wanted)
 
     def _keys(self) -> tuple[Any, TypeInformation | None]:
         """Key selector and key type of a keyed stream."""

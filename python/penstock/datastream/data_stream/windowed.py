@@ -26,6 +26,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import InvalidProgramError
+from penstock.expressions.computed import computed
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import OneInputTransformation
 
@@ -135,16 +136,16 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             window_function: Gets the folded element when the window fires.
             output_type: The type of the window function's results.
         """
-        check_function(reduce_function, ReduceFunction, "reduce", or_callable=True)
-        function = shipped(reduce_function, "reduce")
+        element = self._keyed_stream._plain().get_type()
+        fold = computed(reduce_function, "reduce", [element, element])
+        check_function(fold, ReduceFunction, "reduce", or_callable=True)
+        function = shipped(fold, "reduce")
         declared = self._keyed_stream.transformation.output_type
         if window_function is None and output_type is None:
             result: Any = declared
         else:
             result = type_argument(output_type, "reduce")
-        descriptor = ReducingStateDescriptor(
-            WINDOW_STATE_NAME, function, self._keyed_stream._plain().get_type()
-        )
+        descriptor = ReducingStateDescriptor(WINDOW_STATE_NAME, function, element)
         return self._window("reduce", function, window_function, descriptor, result)
 
     def aggregate(

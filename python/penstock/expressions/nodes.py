@@ -1,0 +1,191 @@
+"""Expressions as data: what was written, before types are known.
+
+A node says what is computed, not how; ``typing`` gives it types, ``source`` makes a function of it
+and ``compilation`` a program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of an expression."""
+
+
+@dataclass(frozen=True)
+class Argument(Node):
+    """An argument of the function, counted from 0."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return "element" if self.index == 0 else f"argument({self.index})"
+
+
+@dataclass(frozen=True)
+class Field(Node):
+    """A field of a tuple, row, list or dictionary.
+
+    Attributes:
+        container: What has the field.
+        key: Its name or position, or the key of a dictionary.
+        declared: The type that the program says it has.
+        position: Of a row whose type is known: where its type has the field.
+    """
+
+    container: Node
+    key: int | str
+    declared: TypeInformation | None = None
+    position: int | None = None
+
+    def __str__(self) -> str:
+        declared = "" if self.declared is None else f", {self.declared}"
+        taken = f"field({self.key!r}{declared})"
+        return taken if self.container == Argument(0) else f"{self.container}.{taken}"
+
+
+@dataclass(frozen=True)
+class Literal(Node):
+    """A value that is always the same and never changes."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class Binary(Node):
+    """An operator of arithmetic or a comparison."""
+
+    operator: str
+    left: Node
+    right: Node
+
+    def __str__(self) -> str:
+        return f"({self.left} {self.operator} {self.right})"
+
+
+@dataclass(frozen=True)
+class Negative(Node):
+    """The negative of a number."""
+
+    operand: Node
+
+    def __str__(self) -> str:
+        return f"-{self.operand}"
+
+
+@dataclass(frozen=True)
+class Logical(Node):
+    """Both conditions (``and``) or one of them (``or``); the second is looked at if need be."""
+
+    operator: str
+    left: Node
+    right: Node
+
+    def __str__(self) -> str:
+        return f"({self.left} {'&' if self.operator == 'and' else '|'} {self.right})"
+
+
+@dataclass(frozen=True)
+class Not(Node):
+    """A condition that does not hold."""
+
+    operand: Node
+
+    def __str__(self) -> str:
+        return f"~{self.operand}"
+
+
+@dataclass(frozen=True)
+class IsNull(Node):
+    """Whether a value is None, or is not."""
+
+    operand: Node
+    negated: bool
+
+    def __str__(self) -> str:
+        return f"{self.operand}.is_{'not_' if self.negated else ''}null()"
+
+
+@dataclass(frozen=True)
+class IsIn(Node):
+    """Whether a value equals one of some."""
+
+    operand: Node
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return f"{self.operand}.is_in({list(self.values)!r})"
+
+
+@dataclass(frozen=True)
+class When(Node):
+    """The value of the first condition that holds, else another one."""
+
+    branches: tuple[tuple[Node, Node], ...]
+    otherwise: Node
+
+    def __str__(self) -> str:
+        parts = "".join(f"when({condition}).then({value})." for condition, value in self.branches)
+        return f"{parts}otherwise({self.otherwise})"
+
+
+@dataclass(frozen=True)
+class Coalesce(Node):
+    """The first value that is not None; None if all are."""
+
+    items: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return f"coalesce({', '.join(map(str, self.items))})"
+
+
+@dataclass(frozen=True)
+class Gather(Node):
+    """A tuple or list of values."""
+
+    kind: str
+    items: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return f"as_{self.kind}({', '.join(map(str, self.items))})"
+
+
+@dataclass(frozen=True)
+class MakeRow(Node):
+    """A row of named values."""
+
+    names: tuple[str, ...]
+    items: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        pairs = zip(self.names, self.items, strict=True)
+        return f"as_row({', '.join(f'{name}={item}' for name, item in pairs)})"
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """The result of a function.
+
+    Attributes:
+        function: The name of one of ``pure_functions.FUNCTIONS``.
+        operands: What it is called with.
+    """
+
+    function: str
+    operands: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        space, _, name = self.function.rpartition(".")
+        first, *others = map(str, self.operands)
+        if space:
+            return f"{first}.{space}.{name}({', '.join(others)})"
+        return f"{name}({', '.join([first, *others])})"

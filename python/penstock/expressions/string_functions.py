@@ -1,0 +1,81 @@
+"""Functions of texts, ``field("user").str.lower()``; they do what the methods of ``str`` do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.expressions import nodes as n
+from penstock.expressions.expression import Expression, as_node
+
+
+class StringFunctions:
+    """What can be made of a text."""
+
+    __slots__ = ("_expression",)
+
+    def __init__(self, expression: Expression) -> None:
+        """Use ``expression.str``."""
+        self._expression = expression
+
+    def lower(self) -> Expression:
+        """In lower case."""
+        return self._call("lower")
+
+    def upper(self) -> Expression:
+        """In upper case."""
+        return self._call("upper")
+
+    def title(self) -> Expression:
+        """Each word with a capital."""
+        return self._call("title")
+
+    def strip(self, characters: Any = None) -> Expression:
+        """Without white space, or without some characters, at both ends."""
+        return self._call_with_optional("strip", characters)
+
+    def lstrip(self, characters: Any = None) -> Expression:
+        """Without white space, or without some characters, at the beginning."""
+        return self._call_with_optional("lstrip", characters)
+
+    def rstrip(self, characters: Any = None) -> Expression:
+        """Without white space, or without some characters, at the end."""
+        return self._call_with_optional("rstrip", characters)
+
+    def replace(self, old: Any, new: Any) -> Expression:
+        """With every occurrence of a text replaced."""
+        return self._call("replace", old, new)
+
+    def starts_with(self, prefix: Any) -> Expression:
+        """Whether it starts with a text."""
+        return self._call("starts_with", prefix)
+
+    def ends_with(self, suffix: Any) -> Expression:
+        """Whether it ends with a text."""
+        return self._call("ends_with", suffix)
+
+    def contains(self, part: Any) -> Expression:
+        """Whether a text occurs in it."""
+        return self._call("contains", part)
+
+    def find(self, part: Any) -> Expression:
+        """Where a text occurs first, from 0; -1 if it does not."""
+        return self._call("find", part)
+
+    def length(self) -> Expression:
+        """The number of its characters."""
+        return self._call("length")
+
+    def slice(self, start: Any = None, stop: Any = None) -> Expression:
+        """The characters from one place to before another, as ``text[start:stop]``."""
+        return self._call("slice", start, stop)
+
+    def split(self, separator: Any = None) -> Expression:
+        """The list of its parts between separators, or between white space."""
+        return self._call_with_optional("split", separator)
+
+    def _call(self, name: str, *operands: Any) -> Expression:
+        nodes = (self._expression.node, *map(as_node, operands))
+        return Expression(n.Call(f"str.{name}", nodes))
+
+    def _call_with_optional(self, name: str, operand: Any) -> Expression:
+        return self._call(name) if operand is None else self._call(name, operand)

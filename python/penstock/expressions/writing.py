@@ -1,0 +1,120 @@
+"""How expressions begin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import InvalidProgramError
+from penstock.expressions import nodes as n
+from penstock.expressions.expression import Expression, as_node
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+#: The element itself: the first argument of the function.
+element: Final = Expression(n.Argument(0))
+
+
+def argument(index: int) -> Expression:
+    """An argument of the function, counted from 0.
+
+    A reduce function has two, elements both; a join function the elements of either side.
+    """
+    if type(index) is not int or index < 0:
+        raise InvalidProgramError(f"arguments are counted from 0, {index!r} is none")
+    return Expression(n.Argument(index))
+
+
+def field(key: int | str, type_info: TypeInformation | None = None) -> Expression:
+    """A field of the element.
+
+    Args:
+        key: The name of a row's field, a position in a tuple or list, or the key of a dictionary.
+            Fields of a tuple whose type is known are also called f0, f1 and so on.
+        type_info: Its type, where the stream's does not say it.
+    """
+    return element.field(key, type_info)
+
+
+def lit(value: Any) -> Expression:
+    """A value that is always the same: a number, text, bytes, boolean or None."""
+    return Expression(as_node(value))
+
+
+def coalesce(*values: Any) -> Expression:
+    """The first of some values that is not None; None if all are."""
+    if not values:
+        raise InvalidProgramError("coalesce() takes at least one value")
+    return Expression(n.Coalesce(tuple(map(as_node, values))))
+
+
+def as_tuple(*values: Any) -> Expression:
+    """A tuple of some values."""
+    return Expression(n.Gather("tuple", tuple(map(as_node, values))))
+
+
+def as_list(*values: Any) -> Expression:
+    """A list of some values."""
+    return Expression(n.Gather("list", tuple(map(as_node, values))))
+
+
+def as_row(**values: Any) -> Expression:
+    """A `Row` of named values."""
+    if not values:
+        raise InvalidProgramError("as_row() takes at least one field")
+    return Expression(n.MakeRow(tuple(values), tuple(map(as_node, values.values()))))
+
+
+def least(*values: Any) -> Expression:
+    """The least of some values, as Python's ``min``."""
+    return _one_of("least", values)
+
+
+def greatest(*values: Any) -> Expression:
+    """The greatest of some values, as Python's ``max``."""
+    return _one_of("greatest", values)
+
+
+def when(condition: Any) -> Then:
+    """A choice: ``when(condition).then(value).otherwise(other)``."""
+    return Then((), as_node(condition))
+
+
+class Then:
+    """A condition without its value."""
+
+    __slots__ = ("_branches", "_condition")
+
+    def __init__(self, branches: tuple[tuple[n.Node, n.Node], ...], condition: n.Node) -> None:
+        """Use `when`."""
+        self._branches = branches
+        self._condition = condition
+
+    def then(self, value: Any) -> When:
+        """The value if the condition holds."""
+        return When((*self._branches, (self._condition, as_node(value))))
+
+
+class When(Expression):
+    """A choice, which is None where no condition holds."""
+
+    __slots__ = ("_branches",)
+
+    def __init__(self, branches: tuple[tuple[n.Node, n.Node], ...]) -> None:
+        """Use `when`."""
+        super().__init__(n.When(branches, n.Literal(None)))
+        self._branches = branches
+
+    def when(self, condition: Any) -> Then:
+        """The next condition, if none before it holds."""
+        return Then(self._branches, as_node(condition))
+
+    def otherwise(self, value: Any) -> Expression:
+        """The value if no condition holds."""
+        return Expression(n.When(self._branches, as_node(value)))
+
+
+def _one_of(function: str, values: tuple[Any, ...]) -> Expression:
+    if len(values) < 2:
+        raise InvalidProgramError(f"{function}() takes at least two values")
+    return Expression(n.Call(function, tuple(map(as_node, values))))
