@@ -121,7 +121,8 @@ CHANGING = [
 
 
 def vars_of(value):
-    return getattr(value, "__dict__", {})
+    # A row makes its own when it is asked for it.
+    return {} if isinstance(value, Row) else getattr(value, "__dict__", {})
 
 
 def parts_that_change(value, found):
