@@ -1,11 +1,16 @@
 """A native and a pure executor exchange data: one wire format (SEMANTICS C3)."""
 
+import dataclasses
 import random
+import uuid
 
 import pytest
+from penstock.common import Row
 from penstock.errors import PartitionNotFoundError, ProducerFailedError
 from penstock.network.events import CheckpointBarrier, EndOfData, EndOfPartition
+from penstock.network.value_layouts import number_classes
 
+from contract.codecs import EXTENDED, Point
 from contract.plane import (
     NATIVE_IS_BUILT,
     PATIENCE_MS,
@@ -95,6 +100,54 @@ def test_large_record(planes):
     gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
     value = random.Random(3).randbytes(6 << 20)
     assert exchanged(producing, consuming, partition, gate, [value]) == [value]
+
+
+@dataclasses.dataclass
+class Item:
+    """Known to the job of the test by a number."""
+
+    name: str
+    parts: list
+
+
+def test_values_of_every_kind(planes):
+    """Equal, of their class and with their hash after the exchange; classes by their number."""
+    number_classes([(None, Item), (None, Point)])
+    producing, consuming = planes
+    pid = partition_id()
+    producer, consumer = producing.environment(), consuming.environment()
+    partition = producer.create_result_partition(pid, 1)
+    gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)
+    values = [
+        *EXTENDED,
+        Item("a", [Point(1, 2.0)]),
+        Row(a=1, b=[Row(2)]),
+        uuid.UUID(int=7),
+        {"a": {1}},
+    ]
+    found = exchanged(producing, consuming, partition, gate, values)
+    assert [type(value) for value in found] == [type(value) for value in values]
+    assert found == values
+    for value, back in zip(values, found, strict=True):
+        if type(value).__hash__ is not None and not isinstance(value, (Item, Row)):
+            assert hash(back) == hash(value)
+    assert partition_bytes(producing, values[-4:]) < sum(
+        len(producing.codec.encode(value)) for value in values[-4:]
+    )
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
+def partition_bytes(plane, values):
+    """What a record writer makes of values, without the frames of the records."""
+    environment = plane.environment()
+    partition = environment.create_result_partition(partition_id(), 1)
+    writing = plane.writing(partition, "GLOBAL")
+    writing.write(*values)
+    size = writing.writer.bytes_out - 5 * len(values)
+    partition.release()
+    return size
 
 
 @pytest.mark.parametrize("exclusive", [0, 1, 2])

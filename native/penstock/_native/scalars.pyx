@@ -31,6 +31,7 @@ from penstock._native.wire cimport (
 )
 
 from penstock.common.types import Row, RowKind
+from penstock.network.loaded_numpy import loaded_numpy
 
 cdef extern from "Python.h":
     object _PyLong_FromByteArray(const uint8_t *data, size_t size, int little, int signed)
@@ -459,7 +460,7 @@ def scalar_kind(cls):
         return kind, None
     if cls is Row and issubclass(cls, RowBase):
         return ROW, None
-    numpy = sys.modules.get("numpy")
+    numpy = loaded_numpy()
     if numpy is not None and IS_LITTLE and issubclass(cls, numpy.generic):
         if not NUMPY_CLASSES:
             fill_numpy_classes()

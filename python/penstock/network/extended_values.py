@@ -13,7 +13,6 @@ import decimal
 import enum
 import io
 import pickle
-import sys
 import zoneinfo
 from collections.abc import Callable
 from typing import Any
@@ -24,6 +23,7 @@ from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.network.class_reference import is_own, reference_of, resolve
+from penstock.network.loaded_numpy import loaded_numpy
 from penstock.network.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.network.value_layouts import layout_of, on_change
 
@@ -98,7 +98,7 @@ def _reducer_for(cls: type) -> Reducer:
     layout = layout_of(cls)
     if layout is not None:
         return _named_tuple if layout.kind == NAMED_TUPLE_LAYOUT else _dataclass
-    numpy = sys.modules.get("numpy")
+    numpy = loaded_numpy()
     if numpy is not None:
         if cls is numpy.ndarray:
             return _numpy_array

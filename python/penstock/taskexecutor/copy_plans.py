@@ -15,13 +15,13 @@ import fractions
 import ipaddress
 import pathlib
 import re
-import sys
 import types
 import uuid
 import zoneinfo
 from typing import Any, Final, NamedTuple
 
 from penstock.common.types import Row
+from penstock.network.loaded_numpy import loaded_numpy
 from penstock.network.value_layouts import slots_of
 
 UNCHANGING: Final = 0
@@ -94,7 +94,7 @@ def plan_of(value: Any) -> CopyPlan:
 def _is_unchanging(cls: type) -> bool:
     if cls in UNCHANGING_CLASSES or issubclass(cls, (enum.Enum, type)):
         return True
-    numpy = sys.modules.get("numpy")
+    numpy = loaded_numpy()
     if numpy is not None and issubclass(cls, numpy.generic):
         # The fields of a structured scalar can be set.
         return cls.__module__ == "numpy" and not issubclass(cls, numpy.void)
