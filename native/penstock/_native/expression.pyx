@@ -44,7 +44,8 @@ if programs.MAX_OPERANDS > PS_MAX_OPERANDS:
     raise ImportError(f"calls of {programs.MAX_OPERANDS} operands, room for {PS_MAX_OPERANDS}")
 
 cdef dict OPERATIONS = {
-    "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL, "field": PS_FIELD, "row field": PS_ROW_FIELD,
+    "move": PS_MOVE, "cell": PS_CELL, "global": PS_GLOBAL,
+    "field": PS_FIELD, "row field": PS_ROW_FIELD,
     "unpack": PS_UNPACK, "subscript": PS_SUBSCRIPT,
     "+": PS_ADD, "-": PS_SUBTRACT, "*": PS_MULTIPLY, "//": PS_FLOOR_DIVIDE, "%": PS_REMAINDER,
     "&": PS_AND, "|": PS_OR, "^": PS_XOR, "<<": PS_LEFT_SHIFT, ">>": PS_RIGHT_SHIFT,
@@ -63,7 +64,7 @@ if OPERATIONS.keys() != programs.OPERATIONS:
 
 
 # For ever there, as this module is.
-ROW = (Row, "_values", "_fields")
+cdef tuple ROW = (Row, "_values", "_fields")
 ps_row_class = <PyObject *>ROW[0]
 ps_row_values = <PyObject *>ROW[1]
 ps_row_names = <PyObject *>ROW[2]
