@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from penstock.common.typeinfo import PickledBytesTypeInfo, Types
+from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, Types
 from penstock.network.codec import codec_for
 from penstock.taskexecutor.loop import ChainingOutput
 
@@ -33,6 +33,10 @@ _EXACT: Final = (
     (Types.LONG(), int),
     (Types.DOUBLE(), float),
 )
+
+
+#: Types of which a value that fits comes back as it is, whatever its class.
+_UNCHANGED: Final = (Types.STRING(), Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())
 
 
 class TypedChainingOutput(ChainingOutput):
@@ -76,5 +80,18 @@ def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorCo
 
 
 def has_form(declared: object) -> TypeGuard[TypeInformation]:
-    """Whether a declared type gives values a form."""
-    return declared is not None and not isinstance(declared, PickledBytesTypeInfo)
+    """Whether a declared type gives values a form.
+
+    Tuples of texts and whole numbers come back as they are: to write and read each of them costs
+    as much as an exchange.  One that does not fit fails where it leaves the chain.
+    """
+    if declared is None or isinstance(declared, PickledBytesTypeInfo):
+        return False
+    return not (isinstance(declared, TupleTypeInfo) and _comes_back(declared))
+
+
+def _comes_back(declared: TypeInformation) -> bool:
+    """Whether a value that fits the type is the same when it has been written and read."""
+    if isinstance(declared, TupleTypeInfo):
+        return all(map(_comes_back, declared.get_field_types()))
+    return any(declared == kind for kind in _UNCHANGED)
