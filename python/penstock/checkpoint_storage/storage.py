@@ -2,8 +2,6 @@
 
 ```
 <checkpoint directory>/<job id, hex>/chk-<n>/_metadata, <files>     one checkpoint
-<checkpoint directory>/<job id, hex>/shared/<files>                 used by several of them
-<checkpoint directory>/<job id, hex>/taskowned/<files>              never deleted from here
 <target>/savepoint-<6 of the job id>-<12 random>/_metadata, <files> one savepoint
 ```
 """
@@ -130,11 +128,6 @@ class FileSystemCheckpointStorage(CheckpointStorage):
     def job_directory(self) -> str:
         """The directory of the job."""
         return f"{self._directory}/{self._job_id.hex()}"
-
-    @property
-    def shared_directory(self) -> str:
-        """The directory of the files that several checkpoints use."""
-        return f"{self.job_directory}/shared"
 
     def create_checkpoint(self, checkpoint_id: int) -> str:
         """Makes the directory of a checkpoint and returns it.

@@ -35,26 +35,11 @@ class CheckpointFailureReason(enum.Enum):
     FINALIZE_FAILURE = "the complete checkpoint could not be stored"
 
     @property
-    def is_pre_flight(self) -> bool:
-        """Whether no task had heard of the checkpoint yet."""
-        return self in _PRE_FLIGHT
-
-    @property
     def is_counted(self) -> bool:
         """Whether it counts against ``tolerable-failed-checkpoints``."""
         return self in _COUNTED
 
 
-_PRE_FLIGHT = frozenset(
-    {
-        CheckpointFailureReason.COORDINATOR_SHUTDOWN,
-        CheckpointFailureReason.PERIODIC_SCHEDULER_SHUTDOWN,
-        CheckpointFailureReason.TOO_MANY_CHECKPOINT_REQUESTS,
-        CheckpointFailureReason.MINIMUM_TIME_BETWEEN_CHECKPOINTS,
-        CheckpointFailureReason.NOT_ALL_REQUIRED_TASKS_RUNNING,
-        CheckpointFailureReason.BLOCKING_OUTPUT_EXIST,
-    }
-)
 _COUNTED = frozenset(
     {
         CheckpointFailureReason.IO_EXCEPTION,

@@ -98,11 +98,6 @@ class CheckpointCoordinator:
         """Checkpoints under way, oldest first."""
         return tuple(self._pending.values())
 
-    @property
-    def next_id(self) -> int:
-        """The number of the next checkpoint."""
-        return self._next_id
-
     # Requests -------------------------------------------------------------------------------
 
     def request(

@@ -120,11 +120,6 @@ class SingleCheckpointBarrierHandler:
         """Whether barriers of a checkpoint are still to come."""
         return self._current_id > self._last_done_id
 
-    @property
-    def blocked_channels(self) -> frozenset[int]:
-        """Channels that wait for the barriers of others."""
-        return frozenset(self._blocked)
-
     def on_barrier(self, channel: int, barrier: CheckpointBarrier) -> None:
         """A barrier was read from a channel, which has stopped if the barrier is aligned."""
         if self._is_obsolete(barrier.checkpoint_id):
