@@ -105,13 +105,13 @@ def codec_rows(runtime: str, count: int, *, smoke: bool) -> dict[str, float]:
     In batches, as writers and readers do it inside of a task; and one by one, where the call from
     Python and the bytes object that it makes cost more than the work.
     """
-    from penstock.network.type_schema import schema_of
+    from penstock.serialization.type_schema import schema_of
 
     schema = schema_of(Types.TUPLE([Types.STRING(), Types.LONG()]))
     if runtime == "native":
         from penstock._native.codec import Codec
     else:
-        from penstock.network.pure.codec import Codec
+        from penstock.serialization.pure.codec import Codec
     codec = Codec(schema)
     value = ("word", 1)
     data, batch = codec.encode(value), codec.encode_batch([value] * BATCH)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.network import load
-from penstock.network.type_schema import schema_of
+from penstock.serialization.type_schema import schema_of
 
 CHANNELS = 16
 SEGMENTS = 512
@@ -95,7 +95,7 @@ def codec_of(runtime: str) -> Any:
     if runtime == "native":
         from penstock._native.codec import Codec
     else:
-        from penstock.network.pure.codec import Codec
+        from penstock.serialization.pure.codec import Codec
     return Codec(schema_of(None))
 
 

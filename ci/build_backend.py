@@ -27,7 +27,7 @@ EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 # Modules with one source for both runtimes: plain Python that the native build compiles, most with
 # an augmenting .pxd of the same name under native/.
 SHARED_SOURCES = {
-    "penstock._native.keys": "python/penstock/network/pure/keys.py",
+    "penstock._native.keys": "python/penstock/serialization/pure/keys.py",
     "penstock._native.operator_loop": "python/penstock/taskexecutor/operator_loop.py",
     "penstock._native.function_operators": "python/penstock/taskexecutor/function_operators.py",
     "penstock._native.field_sum": "python/penstock/taskexecutor/field_sum.py",

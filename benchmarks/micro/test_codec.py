@@ -14,7 +14,7 @@ import pytest
 from penstock.common import Row
 from penstock.common.typeinfo import Types
 from penstock.network import load
-from penstock.network.type_schema import schema_of
+from penstock.serialization.type_schema import schema_of
 
 RECORDS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
 NO_TIMESTAMP = -(2**63)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pytest
-from penstock.network.type_schema import schema_of
+from penstock.serialization.type_schema import schema_of
 
 NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codec") is not None
 

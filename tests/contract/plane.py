@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from penstock.network import load
 from penstock.network.data_type import DataType
 from penstock.network.events import Event, data_type_of, parse_event, serialize_event
-from penstock.network.type_schema import schema_of
+from penstock.serialization.type_schema import schema_of
 
 NATIVE_IS_BUILT = importlib.util.find_spec("penstock._core") is not None
 TOKEN = b"contract tests' token, 32 bytes!"
@@ -186,7 +186,7 @@ class Plane:
         if self.kind == "native":
             from penstock._native.codec import Codec
         else:
-            from penstock.network.pure.codec import Codec
+            from penstock.serialization.pure.codec import Codec
         return Codec(schema_of(None))
 
     def input_for(self, process):

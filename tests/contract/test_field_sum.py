@@ -21,7 +21,7 @@ def modules(request):
         paths.append("penstock._native.state_table")
     else:
         paths = [f"penstock.taskexecutor.{n}" for n in ("field_sum", "operator_loop")]
-        paths += ["penstock.network.pure.keys", "penstock.taskexecutor.state.table"]
+        paths += ["penstock.serialization.pure.keys", "penstock.taskexecutor.state.table"]
     return [importlib.import_module(path) for path in paths]
 
 

@@ -8,7 +8,7 @@ import pytest
 from penstock.common import Row
 from penstock.errors import PartitionNotFoundError, ProducerFailedError
 from penstock.network.events import CheckpointBarrier, EndOfData, EndOfPartition
-from penstock.network.value_layouts import number_classes
+from penstock.serialization.value_layouts import number_classes
 
 from contract.codecs import EXTENDED, Point
 from contract.plane import (

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, murmur_hash
-from penstock.network.key_selection import field_of
+from penstock.serialization.key_selection import field_of
 
 from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Point, module_of
 

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row
 from penstock.errors import SerializationError
-from penstock.network.key_form import form_of
-from penstock.network.key_types import key_type_of, sent_key_type
+from penstock.serialization.key_form import form_of
+from penstock.serialization.key_types import key_type_of, sent_key_type
 
 from contract.codecs import RUNTIMES, Colour, Frozen, Point, codec_of, module_of
 
@@ -53,7 +53,7 @@ class Text(str):
 
 def keys_module(kind):
     return importlib.import_module(
-        "penstock._native.keys" if kind == "native" else "penstock.network.pure.keys"
+        "penstock._native.keys" if kind == "native" else "penstock.serialization.pure.keys"
     )
 
 

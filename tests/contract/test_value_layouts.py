@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import cloudpickle
 import pytest
 from penstock.errors import CorruptStreamError, SerializationError
-from penstock.network.class_reference import noting_classes, reference_of, register, resolve
-from penstock.network.extended_values import is_pickled
-from penstock.network.pure.dynamic_codec import decode_dynamic, encode_dynamic
-from penstock.network.pure.value_bytes import JobBytes, Reader
-from penstock.network.value_layouts import layout_of, layout_signed, number_classes
+from penstock.serialization.class_reference import noting_classes, reference_of, register, resolve
+from penstock.serialization.extended_values import is_pickled
+from penstock.serialization.pure.dynamic_codec import decode_dynamic, encode_dynamic
+from penstock.serialization.pure.value_bytes import JobBytes, Reader
+from penstock.serialization.value_layouts import layout_of, layout_signed, number_classes
 
 from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Order, Plain, Point, codec_of
 

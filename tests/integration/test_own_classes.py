@@ -24,7 +24,7 @@ from penstock.datastream import (
 )
 from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
-from penstock.network.extended_values import is_pickled
+from penstock.serialization.extended_values import is_pickled
 
 
 class Side(enum.Enum):

@@ -12,8 +12,8 @@ from penstock._native.integers cimport ps_short_int
 from penstock._native.key_hash cimport hash_key, hash_kind, ps_murmur
 
 from penstock.graph.key_groups import operator_index
-from penstock.network.key_selection import field_of
-from penstock.network.key_types import UNDECLARED
+from penstock.serialization.key_selection import field_of
+from penstock.serialization.key_types import UNDECLARED
 from penstock.network.pure.channel_selector import checked_channel, identity
 
 cdef extern from "Python.h":

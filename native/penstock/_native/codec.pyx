@@ -1,6 +1,6 @@
 """Native codecs: values of one type to bytes and back.
 
-Byte-identical with ``penstock.network.pure.codec``; docs/formats/codec.md has the byte tables.
+Byte-identical with ``penstock.serialization.pure.codec``; docs/formats/codec.md has the byte tables.
 """
 
 from sys import exc_info
@@ -20,7 +20,7 @@ from penstock._native.failure cimport fail_misfit
 from penstock._native.wire cimport ps_load32, ps_store32, reserve
 
 from penstock.errors import CorruptStreamError, SerializationError
-from penstock.network.pure.codec import Codec as PureCodec
+from penstock.serialization.pure.codec import Codec as PureCodec
 
 cdef dict NODES = {
     "ANY": DynamicNode,

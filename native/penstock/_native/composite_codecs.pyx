@@ -1,4 +1,4 @@
-"""Nodes of TUPLE, ROW, LIST, the arrays and MAP; twin of ``penstock.network.pure.codec``."""
+"""Nodes of TUPLE, ROW, LIST, the arrays and MAP; twin of ``penstock.serialization.pure.codec``."""
 
 from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.list cimport PyList_Check, PyList_New
@@ -21,7 +21,7 @@ from collections.abc import Mapping
 
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError
-from penstock.network.pure.codec import row_values
+from penstock.serialization.pure.codec import row_values
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)

@@ -1,4 +1,4 @@
-"""The self-describing codec, byte-identical with ``penstock.network.pure.dynamic_codec``."""
+"""The self-describing codec, byte-identical with ``penstock.serialization.pure.dynamic_codec``."""
 
 from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE,
@@ -28,7 +28,7 @@ from penstock._native.wire cimport (
 )
 
 from penstock.errors import CorruptStreamError
-from penstock.network.extended_values import rebuild_value, reduce_value
+from penstock.serialization.extended_values import rebuild_value, reduce_value
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1

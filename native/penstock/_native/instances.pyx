@@ -1,6 +1,6 @@
 """Instances of classes with a layout, and members of enums, as values of undeclared type.
 
-The layouts are those of ``penstock.network.value_layouts``, compiled once for each class.
+The layouts are those of ``penstock.serialization.value_layouts``, compiled once for each class.
 """
 
 import enum
@@ -18,10 +18,11 @@ from penstock._native.failure cimport fail_too_deep_bytes
 from penstock._native.limits cimport MAX_DEPTH
 from penstock._native.wire cimport get32, left, need, ps_copy, read_varint, reserve, text_of
 
-from penstock.network import class_reference, value_layouts
-from penstock.network.class_reference import is_own, reference_of
-from penstock.network.extended_values import reduce_value
-from penstock.network.pure import dynamic_codec as pure
+from penstock.serialization import class_reference
+from penstock.serialization import value_layouts
+from penstock.serialization.class_reference import is_own, reference_of
+from penstock.serialization.extended_values import reduce_value
+from penstock.serialization.pure import dynamic_codec as pure
 
 cdef extern from "Python.h":
     object PyObject_GenericGetDict(object value, void *context)

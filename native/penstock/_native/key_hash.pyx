@@ -1,4 +1,4 @@
-"""Canonical key hashing, the native twin of ``penstock.network.pure.key_hash``."""
+"""Canonical key hashing, the native twin of ``penstock.serialization.pure.key_hash``."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.float cimport PyFloat_AS_DOUBLE
@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 from penstock._native.integers cimport ps_short_int
 from penstock._native.wire cimport ps_double_bits, ps_float_bits
 
-from penstock.network.pure import key_hash as pure
+from penstock.serialization.pure import key_hash as pure
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -107,7 +107,7 @@ cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
 
 
 def key_hash(kind=None):
-    """The hash function of keys of a declared kind; see ``penstock.network.pure.key_hash``."""
+    """The hash function of keys of a declared kind; see ``penstock.serialization.pure.key_hash``."""
     cdef HashKind which = hash_kind(kind)
 
     def hash_of(key):

@@ -1,4 +1,4 @@
-# C declarations for python/penstock/network/pure/keys.py, which Cython compiles as
+# C declarations for python/penstock/serialization/pure/keys.py, which Cython compiles as
 # penstock._native.keys.
 
 cimport cython

@@ -1,4 +1,4 @@
-# Limits that both runtimes keep; penstock.network.pure.value_bytes has the same.
+# Limits that both runtimes keep; penstock.serialization.pure.value_bytes has the same.
 
 cdef enum:
     MAX_DEPTH = 200

@@ -1,6 +1,6 @@
 """Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
 
-They have the bytes that ``penstock.network.extended_values`` gives them; what is rare about them
+They have the bytes that ``penstock.serialization.extended_values`` gives them; what is rare about them
 (time zones, long texts, dtypes of many sizes) is left to it.
 """
 
@@ -31,7 +31,7 @@ from penstock._native.wire cimport (
 )
 
 from penstock.common.types import Row, RowKind
-from penstock.network.loaded_numpy import loaded_numpy
+from penstock.serialization.loaded_numpy import loaded_numpy
 
 cdef extern from "Python.h":
     object _PyLong_FromByteArray(const uint8_t *data, size_t size, int little, int signed)

@@ -4,7 +4,7 @@ from typing import Any, Self, final
 from typing_extensions import disjoint_base
 
 from penstock._native.codec import Codec
-from penstock.network.key_types import KeyType
+from penstock.serialization.key_types import KeyType
 
 @disjoint_base
 class ChannelSelector:

@@ -1,7 +1,7 @@
 from typing import Any, Self, final
 
 from penstock._native.codec_node import CodecNode
-from penstock.network.type_schema import TypeSchema
+from penstock.serialization.type_schema import TypeSchema
 
 @final
 class Codec:

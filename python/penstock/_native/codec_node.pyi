@@ -2,7 +2,7 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-from penstock.network.type_schema import TypeSchema
+from penstock.serialization.type_schema import TypeSchema
 
 @disjoint_base
 class CodecNode:

@@ -3,7 +3,7 @@ from typing import Self, final
 from typing_extensions import disjoint_base
 
 from penstock._native.codec_node import CodecNode
-from penstock.network.type_schema import TypeSchema
+from penstock.serialization.type_schema import TypeSchema
 
 @disjoint_base
 class FieldsNode(CodecNode):

@@ -1,1 +1,1 @@
-from penstock.network.pure.keys import *  # noqa: F403
+from penstock.serialization.pure.keys import *  # noqa: F403

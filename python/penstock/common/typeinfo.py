@@ -1,7 +1,7 @@
 """Type descriptions: what the codecs of the data plane are chosen by.
 
 ``str()`` of a description, its equality and the names of fields are those of PyFlink.  A
-description holds no codec itself: `penstock.network.codec` makes one from it.
+description holds no codec itself: `penstock.serialization.codec` makes one from it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
             and times is none.
         SerializationError: An element does not fit the type; names its position.
     """
-    from penstock.network.codec import codec_for
+    from penstock.serialization.codec import codec_for
 
     collection = elements_of(collection, declared)
     if not hasattr(collection, "__iter__"):

@@ -352,7 +352,7 @@ class StreamExecutionEnvironment(MissingMethods):
             InvalidProgramError: The collection is none.
             SerializationError: An element does not fit the type.
         """
-        from penstock.network.class_reference import noting_classes
+        from penstock.serialization.class_reference import noting_classes
 
         declared = type_argument(type_info, "from_collection")
         with noting_classes() as classes:

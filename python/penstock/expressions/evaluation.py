@@ -12,7 +12,7 @@ from penstock.expressions.compilation import compile_into
 from penstock.expressions.computed import computed_by
 from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
 from penstock.network import runtime
-from penstock.network.key_selection import field_of
+from penstock.serialization.key_selection import field_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

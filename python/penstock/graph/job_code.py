@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import cloudpickle
 
 from penstock.errors import InvalidProgramError
-from penstock.network.class_reference import is_own, register
-from penstock.network.value_layouts import layout_of, number_classes
+from penstock.serialization.class_reference import is_own, register
+from penstock.serialization.value_layouts import layout_of, number_classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

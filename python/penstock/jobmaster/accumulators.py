@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from penstock.errors import JobExecutionError
-from penstock.network.codec import codec_for
 from penstock.rpc.messages import ACCUMULATOR_EXTENSION
+from penstock.serialization.codec import codec_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

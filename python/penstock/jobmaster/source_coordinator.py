@@ -13,8 +13,8 @@ from penstock.datastream.connectors.split_source import ReaderInfo, SplitEnumera
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.split_assignments import SplitAssignments
-from penstock.network.codec import codec_for
 from penstock.rpc import messages
+from penstock.serialization.codec import codec_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

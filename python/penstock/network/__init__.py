@@ -17,14 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from penstock.network.codec import codec_for
     from penstock.network.pure.channel_selector import make_selector
     from penstock.network.pure.environment import NetworkEnvironment
     from penstock.network.pure.input_gate import InputGate
     from penstock.network.pure.input_processor import StreamInputProcessor
     from penstock.network.pure.io_manager import IOManager
-    from penstock.network.pure.key_hash import key_hash
-    from penstock.network.pure.keys import KeyReader, identity_of, key_of
     from penstock.network.pure.local_buffer_pool import LocalBufferPool
     from penstock.network.pure.memory_segment import MemorySegment
     from penstock.network.pure.network_buffer_pool import NetworkBufferPool
@@ -39,6 +36,9 @@ if TYPE_CHECKING:
         SpanningRecordSerializer,
         SpillingAdaptiveSpanningRecordDeserializer,
     )
+    from penstock.serialization.codec import codec_for
+    from penstock.serialization.pure.key_hash import key_hash
+    from penstock.serialization.pure.keys import KeyReader, identity_of, key_of
 
 __all__ = [
     "BufferReader",
@@ -79,7 +79,7 @@ _SHARED = {
     "SerializationResult": "penstock.network.spanning",
     "SpanningRecordSerializer": "penstock.network.spanning",
     "SpillingAdaptiveSpanningRecordDeserializer": "penstock.network.spanning",
-    "codec_for": "penstock.network.codec",
+    "codec_for": "penstock.serialization.codec",
 }
 """What both runtimes have in common: written in Python, over what is theirs."""
 
@@ -116,10 +116,10 @@ _MODULES: dict[Runtime, dict[str, str]] = {
         "RecordWriter": "penstock.network.pure.record_writer",
         "ResultPartition": "penstock.network.pure.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",
-        "KeyReader": "penstock.network.pure.keys",
-        "identity_of": "penstock.network.pure.keys",
-        "key_hash": "penstock.network.pure.key_hash",
-        "key_of": "penstock.network.pure.keys",
+        "KeyReader": "penstock.serialization.pure.keys",
+        "identity_of": "penstock.serialization.pure.keys",
+        "key_hash": "penstock.serialization.pure.key_hash",
+        "key_of": "penstock.serialization.pure.keys",
         "make_selector": "penstock.network.pure.channel_selector",
     },
 }

@@ -8,8 +8,8 @@ import msgspec
 
 from penstock.common.accumulators import Accumulator
 from penstock.errors import InvalidProgramError
-from penstock.network.codec import codec_for
 from penstock.rpc.messages import ACCUMULATOR_EXTENSION
+from penstock.serialization.codec import codec_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,8 +21,8 @@ import zoneinfo
 from typing import Any, Final, NamedTuple
 
 from penstock.common.types import Row
-from penstock.network.loaded_numpy import loaded_numpy
-from penstock.network.value_layouts import slots_of
+from penstock.serialization.loaded_numpy import loaded_numpy
+from penstock.serialization.value_layouts import slots_of
 
 UNCHANGING: Final = 0
 NAMED_TUPLE: Final = 1

@@ -16,7 +16,7 @@ from .function_operators import KeyedReduceOperator  # noqa: TID252
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.table import StateMap
 
 

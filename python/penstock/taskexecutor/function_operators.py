@@ -15,7 +15,7 @@ from .operator_loop import MAX_TIMESTAMP, FunctionOperator, StreamOperator  # no
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.table import StateMap
 
 

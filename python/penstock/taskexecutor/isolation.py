@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
-from penstock.network.type_schema import schema_of
+from penstock.serialization.type_schema import schema_of
 from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
 from penstock.taskexecutor.loop import (
     ChainingOutput,

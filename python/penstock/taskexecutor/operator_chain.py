@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from penstock import network
 from penstock.datastream.output_tag import OutputTag
 from penstock.expressions.functions import bound_function
-from penstock.network.codec import codec_for
 from penstock.network.events import Event, data_type_of, serialize_event
-from penstock.network.key_types import UNDECLARED, sent_key_type
+from penstock.serialization.codec import codec_for
+from penstock.serialization.key_types import UNDECLARED, sent_key_type
 from penstock.taskexecutor.fusion import Fusion
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.loop import (

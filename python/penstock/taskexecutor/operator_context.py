@@ -11,7 +11,7 @@ from penstock.common.options.state import BACKEND
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group, key_group_range
-from penstock.network.key_types import key_type_of
+from penstock.serialization.key_types import key_type_of
 from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.isolation import Isolation
 from penstock.taskexecutor.processing_time import OperatorProcessingTime
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import OperatorConfig
     from penstock.graph.operators import OperatorDescriptor
     from penstock.network.events import Event
-    from penstock.network.key_types import KeyType
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.key_types import KeyType
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.mailbox import Mailbox
     from penstock.taskexecutor.processing_time import ProcessingTimeService
     from penstock.taskexecutor.task_environment import TaskEnvironment

@@ -15,7 +15,7 @@ from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output  # noqa: TID2
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
 
 
 class ElementContext:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock import network
 from penstock.errors import CorruptStreamError
-from penstock.network.codec import codec_for
 from penstock.network.events import (
     CancelCheckpointMarker,
     CheckpointBarrier,
@@ -17,6 +16,7 @@ from penstock.network.events import (
     TaskEvent,
     parse_event,
 )
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
 from penstock.taskexecutor.watermark_valve import StatusWatermarkValve
 

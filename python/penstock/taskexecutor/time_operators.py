@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 
 if TYPE_CHECKING:
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.table import StateMap
 
 

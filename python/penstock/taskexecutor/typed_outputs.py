@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, Types
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.loop import ChainingOutput
 
 if TYPE_CHECKING:

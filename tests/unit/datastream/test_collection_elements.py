@@ -7,7 +7,7 @@ import pytest
 from penstock.common import Instant, Row, RowKind, Types
 from penstock.datastream.collection_elements import encoded_elements
 from penstock.errors import InvalidProgramError, SerializationError
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 
 
 @pytest.mark.parametrize(

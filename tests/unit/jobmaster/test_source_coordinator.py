@@ -5,8 +5,8 @@ import threading
 import pytest
 from penstock.datastream.connectors import SplitEnumerator
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
-from penstock.network.codec import codec_for
 from penstock.rpc import messages
+from penstock.serialization.codec import codec_for
 
 JOB, OPERATOR = b"j" * 16, b"o" * 16
 

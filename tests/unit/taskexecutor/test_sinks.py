@@ -12,7 +12,7 @@ from penstock.datastream.connectors.file_system import BucketAssigner, RollingPo
 from penstock.datastream.functions import SinkFunction
 from penstock.errors import SinkError
 from penstock.graph.operators import OperatorDescriptor
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
 from penstock.taskexecutor.sinks.element_text import flink_text
 from penstock.testing import OneInputStreamOperatorTestHarness

@@ -7,7 +7,7 @@ from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.graph.operators import OperatorDescriptor
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.loop import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 
 import pytest
-from penstock.network.codec import codec_for
 from penstock.network.events import EndOfData, data_type_of, serialize_event
 from penstock.network.pure.channel_selector import make_selector
 from penstock.network.pure.environment import NetworkEnvironment
 from penstock.network.pure.record_writer import RecordWriter
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.operator_loop import Input
 from penstock.taskexecutor.task_input import TaskInput
 

@@ -80,7 +80,7 @@ class CloseableIterator(Generic[T]):
 
 def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIterator[T]:
     """Runs the program of a stream with a sink that sends its elements here."""
-    from penstock.network.codec import codec_for
+    from penstock.serialization.codec import codec_for
 
     environment = stream.get_execution_environment()
     output_type: Any = stream.transformation.output_type

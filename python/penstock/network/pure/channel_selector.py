@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, operator_index
-from penstock.network.key_types import UNDECLARED, KeyType, exactness
-from penstock.network.pure.key_hash import key_hash
+from penstock.serialization.key_types import UNDECLARED, KeyType, exactness
+from penstock.serialization.pure.key_hash import key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.network.codec import Codec
+    from penstock.serialization.codec import Codec
 
 #: What ``select`` returns when the element goes to every channel.
 ALL_CHANNELS = -1

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
-from penstock.network.pure.codec import Codec
 from penstock.network.pure.input_gate import DATA, END_OF_INPUT, EVENT
-from penstock.network.pure.value_bytes import I64
 from penstock.network.stream_element import (
     IDLE,
     INTERNAL_WATERMARK,
@@ -23,6 +21,8 @@ from penstock.network.stream_element import (
     WATERMARK_STATUS,
     WATERMARK_STATUS_FORM,
 )
+from penstock.serialization.pure.codec import Codec
+from penstock.serialization.pure.value_bytes import I64
 from penstock.taskexecutor.operator_loop import Input
 
 if TYPE_CHECKING:

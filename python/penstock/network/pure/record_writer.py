@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
 from penstock.network.pure.channel_selector import ALL_CHANNELS, ChannelSelector
-from penstock.network.pure.codec import Codec
-from penstock.network.pure.value_bytes import I32, I64, MAX_RECORD_BYTES, JobBytes
 from penstock.network.stream_element import (
     MIN_TIMESTAMP,
     RECORD,
@@ -17,6 +15,8 @@ from penstock.network.stream_element import (
     encode_status,
     encode_watermark,
 )
+from penstock.serialization.pure.codec import Codec
+from penstock.serialization.pure.value_bytes import I32, I64, MAX_RECORD_BYTES, JobBytes
 from penstock.taskexecutor.operator_loop import Output
 
 if TYPE_CHECKING:

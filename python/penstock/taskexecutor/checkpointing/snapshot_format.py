@@ -14,7 +14,7 @@ from penstock.checkpoint_storage.handles import (
 )
 from penstock.checkpoint_storage.streams import read_stream
 from penstock.errors import CorruptCheckpointError
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.iterations.feedback_channel import (
     FeedbackChannel,
     SuperstepEnd,

@@ -18,7 +18,7 @@ from penstock.taskexecutor.operators.function_timers import FunctionTimers
 from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
 
 if TYPE_CHECKING:
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 

@@ -17,7 +17,7 @@ from penstock.taskexecutor.loop import (
 )
 
 if TYPE_CHECKING:
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.state.table import StateMap
 

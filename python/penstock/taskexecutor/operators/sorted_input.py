@@ -9,7 +9,7 @@ from penstock.taskexecutor.loop import MAX_TIMESTAMP, Input, Output, StreamOpera
 from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 #: Kinds of keyed operators that get one key after the other; a reduction keeps one value of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.loop import IteratorSource, StreamOperator
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit

@@ -13,7 +13,6 @@ from penstock.datastream.connectors.split_source import (
     SourceReaderContext,
 )
 from penstock.datastream.state import ListStateDescriptor
-from penstock.network.codec import codec_for
 from penstock.rpc.messages import (
     AcknowledgeCheckpointEvent,
     AddSplits,
@@ -24,6 +23,7 @@ from penstock.rpc.messages import (
     SourceEvent,
     WatermarkAlignment,
 )
+from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.loop import (
     END_OF_DATA,
     MORE_AVAILABLE,

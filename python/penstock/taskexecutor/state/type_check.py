@@ -19,7 +19,7 @@ from penstock.common.typeinfo import (
     TypeInformation,
 )
 from penstock.errors import SerializationError
-from penstock.network.codec import codec_for
+from penstock.serialization.codec import codec_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

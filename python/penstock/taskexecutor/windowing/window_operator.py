@@ -21,7 +21,7 @@ from penstock.taskexecutor.windowing.window_functions import WindowContext, eval
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.network.pure.keys import KeyReader
+    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.operator_context import OperatorContext
 
 _CONTENTS = "window-contents"

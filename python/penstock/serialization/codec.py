@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.network import runtime
-from penstock.network.type_schema import TypeSchema, schema_of
+from penstock.serialization.type_schema import TypeSchema, schema_of
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
@@ -63,6 +63,6 @@ def _codec_of(schema: TypeSchema, kind: str) -> Codec:
         from penstock._native.codec import Codec as NativeCodec
 
         return NativeCodec(schema)
-    from penstock.network.pure.codec import Codec as PureCodec
+    from penstock.serialization.pure.codec import Codec as PureCodec
 
     return PureCodec(schema)

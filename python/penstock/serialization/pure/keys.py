@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from penstock.network.key_form import form_of
+from penstock.serialization.key_form import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,10 +22,10 @@ import cloudpickle
 from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
-from penstock.network.class_reference import is_own, reference_of, resolve
-from penstock.network.loaded_numpy import loaded_numpy
-from penstock.network.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
-from penstock.network.value_layouts import layout_of, on_change
+from penstock.serialization.class_reference import is_own, reference_of, resolve
+from penstock.serialization.loaded_numpy import loaded_numpy
+from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
+from penstock.serialization.value_layouts import layout_of, on_change
 
 DATETIME = 0x10
 DATE = 0x11

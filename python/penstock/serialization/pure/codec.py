@@ -13,14 +13,14 @@ from typing import Any
 
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
-from penstock.network.pure.codec_node import Misfit, Node
-from penstock.network.pure.dynamic_codec import (
+from penstock.serialization.pure.codec_node import Misfit, Node
+from penstock.serialization.pure.dynamic_codec import (
     decode_dynamic,
     encode_dynamic,
     read_big_int,
     write_big_int,
 )
-from penstock.network.pure.value_bytes import (
+from penstock.serialization.pure.value_bytes import (
     F32,
     F64,
     I8,
@@ -33,7 +33,7 @@ from penstock.network.pure.value_bytes import (
     write_sized,
     write_varint,
 )
-from penstock.network.type_schema import Conversion, TypeSchema
+from penstock.serialization.type_schema import Conversion, TypeSchema
 
 #: Bits of the first byte of a TUPLE or ROW, and of a LIST or MAP after its count.
 KIND_BITS = 0x03

@@ -28,8 +28,8 @@ from typing import Any, Final
 
 from penstock.common.types import Row
 from penstock.errors import SerializationError
-from penstock.network.key_form import form_of
-from penstock.network.pure.value_bytes import F32, F64, MAX_DEPTH
+from penstock.serialization.key_form import form_of
+from penstock.serialization.pure.value_bytes import F32, F64, MAX_DEPTH
 
 #: Named in checkpoints, so that a state written under another scheme is recognised.
 KEY_HASH_SCHEME: Final = "java-1"

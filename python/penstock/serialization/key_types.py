@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import SerializationError
-from penstock.network.codec import codec_for, codec_of
-from penstock.network.type_schema import ANY, TypeSchema, schema_of
+from penstock.serialization.codec import codec_for, codec_of
+from penstock.serialization.type_schema import ANY, TypeSchema, schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.common.typeinfo import TypeInformation
-    from penstock.network.codec import Codec
+    from penstock.serialization.codec import Codec
 
 _CLASSES: dict[str, type] = {
     "STRING": str,

@@ -13,7 +13,7 @@ from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import SerializationError
-from penstock.network.class_reference import (
+from penstock.serialization.class_reference import (
     forget_imported,
     is_own,
     reference_of,

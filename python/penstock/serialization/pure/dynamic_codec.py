@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.errors import CorruptStreamError, SerializationError
-from penstock.network.class_reference import is_own, reference_of
-from penstock.network.extended_values import ENUM as ENUM
-from penstock.network.extended_values import rebuild_value, reduce_value
-from penstock.network.pure.value_bytes import (
+from penstock.serialization.class_reference import is_own, reference_of
+from penstock.serialization.extended_values import ENUM as ENUM
+from penstock.serialization.extended_values import rebuild_value, reduce_value
+from penstock.serialization.pure.value_bytes import (
     F64,
     I8,
     I16,
@@ -26,7 +26,7 @@ from penstock.network.pure.value_bytes import (
     write_sized,
     write_varint,
 )
-from penstock.network.value_layouts import (
+from penstock.serialization.value_layouts import (
     NAMED_TUPLE,
     SLOTS,
     Layout,

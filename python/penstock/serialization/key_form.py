@@ -12,9 +12,16 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from penstock.errors import SerializationError
-from penstock.network.extended_values import DECIMAL, NUMPY_SCALAR, PICKLE, reduce_value
-from penstock.network.pure.dynamic_codec import DICT, FROZENSET, LIST, SET, TUPLE, encode_dynamic
-from penstock.network.pure.value_bytes import MAX_DEPTH, write_varint
+from penstock.serialization.extended_values import DECIMAL, NUMPY_SCALAR, PICKLE, reduce_value
+from penstock.serialization.pure.dynamic_codec import (
+    DICT,
+    FROZENSET,
+    LIST,
+    SET,
+    TUPLE,
+    encode_dynamic,
+)
+from penstock.serialization.pure.value_bytes import MAX_DEPTH, write_varint
 
 _NAN: Final = float("nan")
 _SCALARS: Final = frozenset({type(None), bool, int, str, bytes, bytearray})

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.common import typeinfo
 from penstock.errors import SerializationError
-from penstock.network import conversions
+from penstock.serialization import conversions
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from penstock.errors import SerializationError
-from penstock.network.pure.value_bytes import Reader
-from penstock.network.type_schema import TypeSchema
+from penstock.serialization.pure.value_bytes import Reader
+from penstock.serialization.type_schema import TypeSchema
 
 
 class Misfit(SerializationError):

@@ -1,0 +1,5 @@
+"""Values as bytes, for the network, state, savepoints and what is collected.
+
+Types become schemas (``type_schema``), schemas become codecs (``codec``): the native ones, or
+their twins in ``pure``, which write the same bytes.
+"""
