@@ -7,9 +7,9 @@ import time
 import penstock.network as network
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.network.data_type import DataType
-from penstock.network.pure.network_buffer_pool import NetworkBufferPool
-from penstock.network.pure.record_deserializer import RecordDeserializer
-from penstock.network.pure.record_serializer import RecordSerializer
+from penstock.network.pure.framing.deserializer import RecordDeserializer
+from penstock.network.pure.framing.serializer import RecordSerializer
+from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
 from penstock.serialization.pure.codec import Codec
 from penstock.serialization.type_schema import schema_of
 from penstock.taskexecutor.operator_loop import Input

@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import PATIENCE_MS, TOKEN
 

@@ -11,7 +11,7 @@ from penstock.network.events import (
     parse_event,
     serialize_event,
 )
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import (
     PATIENCE_MS,

@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import ConfigurationError
 from penstock.network.data_type import DataType
 from penstock.network.events import CancelCheckpointMarker
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import (
     PATIENCE_MS,

@@ -97,7 +97,7 @@ def test_blocks_round_trip(manager, synchronous):
 
 def test_runtimes_read_each_others_files(plane, manager, tmp_path):
     """A7: the bytes of a file are the same in both runtimes."""
-    from penstock.network.pure.file_channel import BufferFileReader
+    from penstock.network.pure.memory.file_channel import BufferFileReader
 
     channel = manager.create_channel()
     writer = manager.create_buffer_writer(channel)

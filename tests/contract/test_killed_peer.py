@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from penstock.errors import CancelTaskError, PartitionConnectionError
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.peer_process import CHANNELS, VALUE_BYTES
 from contract.plane import (

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from penstock.errors import CorruptStreamError, PartitionConnectionError
 from penstock.network.data_type import DataType
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import (
     PATIENCE_MS,

@@ -10,7 +10,7 @@ from penstock.network.events import (
     EndOfData,
     parse_event,
 )
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import (
     PATIENCE_MS,

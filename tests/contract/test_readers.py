@@ -16,8 +16,13 @@ from penstock.network.events import (
     data_type_of,
     serialize_event,
 )
-from penstock.network.readers import AbstractReader, BufferReader, MutableRecordReader, RecordReader
-from penstock.network.spanning import (
+from penstock.network.legacy.readers import (
+    AbstractReader,
+    BufferReader,
+    MutableRecordReader,
+    RecordReader,
+)
+from penstock.network.legacy.spanning import (
     DeserializationResult,
     SerializationResult,
     SpanningRecordSerializer,

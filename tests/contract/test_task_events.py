@@ -9,9 +9,9 @@ from penstock.errors import (
     PartitionConnectionError,
 )
 from penstock.network.events import EndOfSuperstep, TaskEvent, serialize_event
-from penstock.network.pure import wire
-from penstock.network.readers import BufferReader
-from penstock.network.task_events import TaskEventDispatcher
+from penstock.network.legacy.readers import BufferReader
+from penstock.network.legacy.task_events import TaskEventDispatcher
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import (
     PATIENCE_MS,

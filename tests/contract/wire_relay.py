@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from penstock.network.data_type import DataType
-from penstock.network.pure import wire
+from penstock.network.pure.wire import messages as wire
 
 from contract.plane import PATIENCE_MS
 from contract.raw_peer import same_host_name

@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from penstock.network.pure.channel_selector import make_selector
-    from penstock.network.pure.environment import NetworkEnvironment
-    from penstock.network.pure.input_gate import InputGate
-    from penstock.network.pure.input_processor import StreamInputProcessor
-    from penstock.network.pure.io_manager import IOManager
-    from penstock.network.pure.local_buffer_pool import LocalBufferPool
-    from penstock.network.pure.memory_segment import MemorySegment
-    from penstock.network.pure.network_buffer_pool import NetworkBufferPool
-    from penstock.network.pure.record_deserializer import RecordDeserializer
-    from penstock.network.pure.record_serializer import RecordSerializer
-    from penstock.network.pure.record_writer import RecordWriter
-    from penstock.network.pure.result_partition import ResultPartition
-    from penstock.network.readers import BufferReader, MutableRecordReader, RecordReader
-    from penstock.network.spanning import (
+    from penstock.network.legacy.readers import BufferReader, MutableRecordReader, RecordReader
+    from penstock.network.legacy.spanning import (
         DeserializationResult,
         SerializationResult,
         SpanningRecordSerializer,
         SpillingAdaptiveSpanningRecordDeserializer,
     )
+    from penstock.network.pure.channel_selector import make_selector
+    from penstock.network.pure.environment import NetworkEnvironment
+    from penstock.network.pure.framing.deserializer import RecordDeserializer
+    from penstock.network.pure.framing.serializer import RecordSerializer
+    from penstock.network.pure.gate.input_gate import InputGate
+    from penstock.network.pure.input_processor import StreamInputProcessor
+    from penstock.network.pure.memory.io_manager import IOManager
+    from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
+    from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
+    from penstock.network.pure.memory.segment import MemorySegment
+    from penstock.network.pure.partition.result_partition import ResultPartition
+    from penstock.network.pure.record_writer import RecordWriter
     from penstock.serialization.codec import codec_for
     from penstock.serialization.pure.key_hash import key_hash
     from penstock.serialization.pure.keys import KeyReader, identity_of, key_of
@@ -72,13 +72,13 @@ __all__ = [
 Runtime = Literal["native", "pure"]
 
 _SHARED = {
-    "BufferReader": "penstock.network.readers",
-    "DeserializationResult": "penstock.network.spanning",
-    "MutableRecordReader": "penstock.network.readers",
-    "RecordReader": "penstock.network.readers",
-    "SerializationResult": "penstock.network.spanning",
-    "SpanningRecordSerializer": "penstock.network.spanning",
-    "SpillingAdaptiveSpanningRecordDeserializer": "penstock.network.spanning",
+    "BufferReader": "penstock.network.legacy.readers",
+    "DeserializationResult": "penstock.network.legacy.spanning",
+    "MutableRecordReader": "penstock.network.legacy.readers",
+    "RecordReader": "penstock.network.legacy.readers",
+    "SerializationResult": "penstock.network.legacy.spanning",
+    "SpanningRecordSerializer": "penstock.network.legacy.spanning",
+    "SpillingAdaptiveSpanningRecordDeserializer": "penstock.network.legacy.spanning",
     "codec_for": "penstock.serialization.codec",
 }
 """What both runtimes have in common: written in Python, over what is theirs."""
@@ -105,16 +105,16 @@ _MODULES: dict[Runtime, dict[str, str]] = {
     },
     "pure": _SHARED
     | {
-        "IOManager": "penstock.network.pure.io_manager",
-        "InputGate": "penstock.network.pure.input_gate",
-        "LocalBufferPool": "penstock.network.pure.local_buffer_pool",
-        "MemorySegment": "penstock.network.pure.memory_segment",
-        "NetworkBufferPool": "penstock.network.pure.network_buffer_pool",
+        "IOManager": "penstock.network.pure.memory.io_manager",
+        "InputGate": "penstock.network.pure.gate.input_gate",
+        "LocalBufferPool": "penstock.network.pure.memory.local_buffer_pool",
+        "MemorySegment": "penstock.network.pure.memory.segment",
+        "NetworkBufferPool": "penstock.network.pure.memory.network_buffer_pool",
         "NetworkEnvironment": "penstock.network.pure.environment",
-        "RecordDeserializer": "penstock.network.pure.record_deserializer",
-        "RecordSerializer": "penstock.network.pure.record_serializer",
+        "RecordDeserializer": "penstock.network.pure.framing.deserializer",
+        "RecordSerializer": "penstock.network.pure.framing.serializer",
         "RecordWriter": "penstock.network.pure.record_writer",
-        "ResultPartition": "penstock.network.pure.result_partition",
+        "ResultPartition": "penstock.network.pure.partition.result_partition",
         "StreamInputProcessor": "penstock.network.pure.input_processor",
         "KeyReader": "penstock.serialization.pure.keys",
         "identity_of": "penstock.serialization.pure.keys",

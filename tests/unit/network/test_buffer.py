@@ -2,8 +2,8 @@
 
 import pytest
 from penstock.network.data_type import DataType
-from penstock.network.pure.buffer import FREEING_RECYCLER, Buffer, event_buffer
-from penstock.network.pure.memory_segment import MemorySegment
+from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer, event_buffer
+from penstock.network.pure.memory.segment import MemorySegment
 
 
 def test_capacity():

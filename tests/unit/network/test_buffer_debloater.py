@@ -1,7 +1,7 @@
 """The arithmetic of debloating in the pure runtime (SEMANTICS A6); the native one has its own."""
 
 import pytest
-from penstock.network.pure.buffer_debloater import (
+from penstock.network.pure.memory.debloat import (
     BufferDebloater,
     DebloatOptions,
     ThroughputCalculator,

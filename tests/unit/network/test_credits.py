@@ -14,10 +14,10 @@ from hypothesis.stateful import (
 )
 from penstock.errors import CancelTaskError, CorruptStreamError
 from penstock.network.data_type import DataType
-from penstock.network.pure.buffer_manager import BufferManager
-from penstock.network.pure.network_buffer_pool import NetworkBufferPool
-from penstock.network.pure.remote_channel import RemoteInputChannel
-from penstock.network.pure.wire import BufferHeader
+from penstock.network.pure.gate.buffer_manager import BufferManager
+from penstock.network.pure.gate.remote_channel import RemoteInputChannel
+from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
+from penstock.network.pure.wire.messages import BufferHeader
 
 
 class Gate:

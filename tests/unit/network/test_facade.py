@@ -28,7 +28,7 @@ def test_everything_is_there(monkeypatch, kind):
         pytest.importorskip("penstock._core")
     for name in penstock.network.__all__:
         assert getattr(penstock.network, name).__name__ == name
-    place = "penstock._core" if kind == "native" else "penstock.network.pure.memory_segment"
+    place = "penstock._core" if kind == "native" else "penstock.network.pure.memory.segment"
     assert penstock.network.MemorySegment.__module__ == place
 
 
@@ -72,7 +72,7 @@ def test_import_starts_nothing():
     code = (
         "import sys, threading, penstock.network;"
         "assert threading.active_count() == 1;"
-        "assert 'penstock.network.readers' not in sys.modules;"
+        "assert 'penstock.network.legacy.readers' not in sys.modules;"
         "assert not [m for m in sys.modules if m.startswith(('penstock._', 'penstock.network.p'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

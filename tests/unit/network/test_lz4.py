@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.errors import CorruptStreamError
-from penstock.network.pure import lz4
+from penstock.network.pure.wire import lz4
 
 REPETITIVE = st.lists(
     st.tuples(st.binary(min_size=1, max_size=20), st.integers(1, 300)), min_size=1, max_size=8

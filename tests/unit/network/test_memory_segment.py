@@ -2,7 +2,7 @@
 
 import pytest
 from penstock.errors import IllegalStateError
-from penstock.network.pure.memory_segment import MemorySegment
+from penstock.network.pure.memory.segment import MemorySegment
 
 
 def test_strict_segment_is_freed_once():

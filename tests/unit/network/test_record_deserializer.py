@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.errors import CorruptStreamError, NetworkError
-from penstock.network.pure.record_deserializer import RecordDeserializer
+from penstock.network.pure.framing.deserializer import RecordDeserializer
 
 
 def framed(*records):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from penstock.errors import IllegalStateError, PartitionNotFoundError
 from penstock.network.data_type import DataType
 from penstock.network.events import CheckpointBarrier, EndOfData, serialize_event
-from penstock.network.pure.buffer_builder import BufferBuilder, BufferConsumer
-from penstock.network.pure.memory_segment import MemorySegment
-from penstock.network.pure.subpartition import REFUSED, PipelinedSubpartition
-from penstock.network.pure.subpartition_view import next_sequence_number
+from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferConsumer
+from penstock.network.pure.memory.segment import MemorySegment
+from penstock.network.pure.partition.subpartition import REFUSED, PipelinedSubpartition
+from penstock.network.pure.partition.view import next_sequence_number
 
 SEGMENT_BYTES = 4096
 

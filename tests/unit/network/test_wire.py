@@ -28,9 +28,9 @@ from penstock.network.events import (
     parse_event,
     serialize_event,
 )
-from penstock.network.pure import wire
-from penstock.network.pure.frame_decoder import FrameDecoder
-from penstock.network.pure.handshake import ClientHandshake, ServerHandshake
+from penstock.network.pure.transport.frame_decoder import FrameDecoder
+from penstock.network.pure.transport.handshake import ClientHandshake, ServerHandshake
+from penstock.network.pure.wire import messages as wire
 
 ID = bytes(range(16))
 PARTITION = bytes(range(60))

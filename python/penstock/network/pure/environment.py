@@ -8,30 +8,30 @@ import threading
 from typing import TYPE_CHECKING
 
 from penstock.errors import ConfigurationError, IllegalStateError, PartitionConnectionError
-from penstock.network.pure.blocking_subpartition import PartitionFile
-from penstock.network.pure.buffer_debloater import DebloatOptions, GateDebloating
-from penstock.network.pure.buffer_manager import BufferManager
-from penstock.network.pure.client import ConnectionManager
-from penstock.network.pure.event_loop import EventLoop
-from penstock.network.pure.input_gate import InputGate, SingleInputGate
-from penstock.network.pure.local_channel import LocalInputChannel
-from penstock.network.pure.network_buffer_pool import UNBOUNDED, NetworkBufferPool
-from penstock.network.pure.output_flusher import OutputFlusher
-from penstock.network.pure.partition_manager import ResultPartitionManager
-from penstock.network.pure.record_deserializer import SPILL_THRESHOLD_BYTES
-from penstock.network.pure.remote_channel import RemoteInputChannel
-from penstock.network.pure.result_partition import ResultPartition
-from penstock.network.pure.server import TransportServer
-from penstock.network.pure.tls import TlsContexts
-from penstock.network.pure.union_gate import UnionInputGate
-from penstock.network.pure.wire import PARTITION_ID_BYTES
+from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES
+from penstock.network.pure.gate.buffer_manager import BufferManager
+from penstock.network.pure.gate.input_gate import InputGate, SingleInputGate
+from penstock.network.pure.gate.local_channel import LocalInputChannel
+from penstock.network.pure.gate.remote_channel import RemoteInputChannel
+from penstock.network.pure.gate.union import UnionInputGate
+from penstock.network.pure.memory.debloat import DebloatOptions, GateDebloating
+from penstock.network.pure.memory.network_buffer_pool import UNBOUNDED, NetworkBufferPool
+from penstock.network.pure.partition.blocking import PartitionFile
+from penstock.network.pure.partition.flusher import OutputFlusher
+from penstock.network.pure.partition.manager import ResultPartitionManager
+from penstock.network.pure.partition.result_partition import ResultPartition
+from penstock.network.pure.transport.client import ConnectionManager
+from penstock.network.pure.transport.event_loop import EventLoop
+from penstock.network.pure.transport.server import TransportServer
+from penstock.network.pure.transport.tls import TlsContexts
+from penstock.network.pure.wire.messages import PARTITION_ID_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.network import api
-    from penstock.network.pure.input_channel import InputChannel
-    from penstock.network.pure.local_buffer_pool import LocalBufferPool
+    from penstock.network.pure.gate.input_channel import InputChannel
+    from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
-from penstock.network.pure.input_gate import DATA, END_OF_INPUT, EVENT
+from penstock.network.pure.gate.input_gate import DATA, END_OF_INPUT, EVENT
 from penstock.network.stream_element import (
     IDLE,
     INTERNAL_WATERMARK,
@@ -26,7 +26,7 @@ from penstock.serialization.pure.value_bytes import I64
 from penstock.taskexecutor.operator_loop import Input
 
 if TYPE_CHECKING:
-    from penstock.network.pure.input_gate import InputGate
+    from penstock.network.pure.gate.input_gate import InputGate
 
 #: Results of :meth:`StreamInputProcessor.process_next`.
 NOTHING_AVAILABLE = 0

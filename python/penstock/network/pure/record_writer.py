@@ -20,7 +20,7 @@ from penstock.serialization.pure.value_bytes import I32, I64, MAX_RECORD_BYTES, 
 from penstock.taskexecutor.operator_loop import Output
 
 if TYPE_CHECKING:
-    from penstock.network.pure.result_partition import ResultPartition
+    from penstock.network.pure.partition.result_partition import ResultPartition
 
 _NO_LENGTH = bytes(4)
 

@@ -1,0 +1,1 @@
+"""Records in buffers: the twin of `rust/network/src/framing`."""

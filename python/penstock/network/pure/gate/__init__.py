@@ -1,0 +1,1 @@
+"""What a task reads from: the twin of `rust/network/src/gate`."""

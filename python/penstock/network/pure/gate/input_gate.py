@@ -1,0 +1,428 @@
+"""What one task reads from one exchange (SEMANTICS C9)."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
+from penstock.network.data_type import DataType
+from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
+from penstock.network.pure.partition.task_events import check_task_event
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.network.pure.gate.input_channel import InputChannel
+    from penstock.network.pure.memory.buffer import AnyBuffer
+    from penstock.network.pure.memory.debloat import GateDebloating
+    from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
+
+NOTHING = 0
+DATA = 1
+EVENT = 2
+END_OF_INPUT = 3
+
+RecordBatch = tuple[int, int, int, list[bytes | memoryview]]
+"""Kind, channel, data type, and the records (kind DATA) or the one event (kind EVENT)."""
+
+
+class InputGate:
+    """The reading interface; one task thread reads, any thread may wake or close.
+
+    A buffer's bytes are copied once when it is taken and the buffer goes back at once: a gate
+    may be closed while its reader is at work, so it must never hold a segment by itself.
+    """
+
+    def __init__(
+        self,
+        num_channels: int,
+        temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
+    ) -> None:
+        self.num_channels = num_channels
+        self.idle_ns = 0
+        """Nanoseconds for which reading has waited."""
+        self._lock = threading.Condition()
+        self._woken = False
+        self._closed = False
+        self._failure: Exception | None = None
+        self._deserializers = [
+            RecordDeserializer(temp_directories, spill_threshold_bytes) for _ in range(num_channels)
+        ]
+        self._on_ready: Callable[[], None] | None = None
+
+    # -- reading --------------------------------------------------------------------------
+
+    def next_buffer(self, timeout_ms: int) -> tuple[int, int, bytes] | None:
+        """Return channel, data type and bytes of the next buffer.
+
+        None means that the time is over, the gate was woken, or everything has been read.
+        A negative timeout waits for as long as it takes.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            NetworkError: a channel has failed.
+        """
+        taken = self._take(timeout_ms)
+        if taken is None:
+            return None
+        channel, buffer = taken
+        return channel, int(buffer.data_type), _contents(buffer)
+
+    def next_records(self, timeout_ms: int) -> RecordBatch:
+        """Return the records that end in the next buffer, or the next event.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            NetworkError: a channel has failed.
+        """
+        taken = self._take(timeout_ms)
+        if taken is None:
+            return (END_OF_INPUT if self.is_finished() else NOTHING), -1, 0, []
+        channel, buffer = taken
+        data_type = buffer.data_type
+        data = _contents(buffer)
+        deserializer = self._deserializers[channel]
+        if data_type.is_buffer:
+            return DATA, channel, data_type, deserializer.records_of(memoryview(data))
+        if deserializer.has_pending_bytes and not data_type.has_priority:
+            raise CorruptStreamError(
+                f"{data_type.name} on channel {channel} inside a record: broken serialization"
+            )
+        return EVENT, channel, data_type, [data]
+
+    def _take(self, timeout_ms: int) -> tuple[int, AnyBuffer] | None:
+        """Wait for a buffer that some channel has."""
+        deadline = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
+        while self._wait_ready(deadline):
+            taken = self._poll()
+            if taken is not None:
+                return taken
+        return None
+
+    def _wait_ready(self, deadline: float | None) -> bool:
+        with self._lock:
+            while True:
+                self._check_open()
+                if self._woken:
+                    self._woken = False
+                    return False
+                if self._is_ready():
+                    return True
+                left = None if deadline is None else deadline - time.monotonic()
+                self._on_empty()
+                if (left is not None and left <= 0) or self.is_finished():
+                    return False
+                began = time.monotonic_ns()
+                self._lock.wait(left)
+                self.idle_ns += time.monotonic_ns() - began
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CancelTaskError("the input gate has been closed")
+        if self._failure is not None:
+            raise self._failure
+
+    def unconsumed(self, channel: int) -> bytes:
+        """Return the begun record of a channel, as it came.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        if not 0 <= channel < self.num_channels:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        return self._deserializers[channel].unconsumed()
+
+    # -- what the kinds of gates provide --------------------------------------------------
+
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers how large their next buffers should be, by the pace since last time.
+
+        Returns:
+            For each gate that is debloated, the size told last in bytes, and how long processing
+            all that is in flight takes in milliseconds.
+        """
+        raise NotImplementedError
+
+    def _on_empty(self) -> None:
+        """The time that follows is not the reader's."""
+        raise NotImplementedError
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies of the data that belongs to an unaligned checkpoint.
+
+        Raises:
+            IllegalStateError: a later checkpoint's barrier has arrived.
+        """
+        raise NotImplementedError
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping for a checkpoint and any before it, and drop what was not taken."""
+        raise NotImplementedError
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return the data of a channel kept since the last call, and whether it is complete.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        raise NotImplementedError
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let an announced barrier overtake the data before it in its channel.
+
+        Returns:
+            False when it is not there: not announced, or read already.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        raise NotImplementedError
+
+    def _is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def _poll(self) -> tuple[int, AnyBuffer] | None:
+        raise NotImplementedError
+
+    def request_partitions(self) -> None:
+        """Ask all producers; returns at once, failures surface when reading."""
+        raise NotImplementedError
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            IllegalStateError: there is no such channel, or it has ended or is not blocked.
+        """
+        raise NotImplementedError
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send a serialized task event to the producers of all channels that have not ended.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            CorruptStreamError: the bytes are no task event.
+            IllegalStateError: the event is too long, or the partitions were not requested.
+        """
+        raise NotImplementedError
+
+    def is_finished(self) -> bool:
+        """Whether every channel has delivered EndOfPartition."""
+        raise NotImplementedError
+
+    # -- any thread -----------------------------------------------------------------------
+
+    def wakeup(self) -> None:
+        """Make the present or else the next read return without a buffer."""
+        with self._lock:
+            self._woken = True
+            self._lock.notify_all()
+
+    def close(self) -> None:
+        """Give everything back; blocked and later reads raise CancelTaskError."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._lock.notify_all()
+        self._release()
+        self._notify_ready()
+
+    def _release(self) -> None:
+        raise NotImplementedError
+
+    def _notify_ready(self) -> None:
+        if self._on_ready is not None:
+            self._on_ready()
+
+
+def _contents(buffer: AnyBuffer) -> bytes:
+    """Copy a buffer and give it back."""
+    try:
+        return bytes(buffer.view())
+    finally:
+        buffer.recycle()
+
+
+class SingleInputGate(InputGate):
+    """Channels of one exchange, served in turn, one buffer each."""
+
+    def __init__(
+        self,
+        num_channels: int,
+        pool: LocalBufferPool | None,
+        *,
+        debloating: GateDebloating | None = None,
+        temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
+        on_close: Callable[[SingleInputGate], None] | None = None,
+    ) -> None:
+        super().__init__(num_channels, temp_directories, spill_threshold_bytes)
+        self.channels: list[InputChannel] = []
+        self.pool = pool
+        self._debloating = debloating
+        self._on_close = on_close
+        self._ready: deque[int] = deque()
+        self._is_queued = [False] * num_channels
+        self._num_priority = 0
+        self._ended = [False] * num_channels
+        self._num_ended = 0
+        self._requested = False
+
+    def request_partitions(self) -> None:
+        """Ask all producers.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            self._requested = True
+        for channel in self.channels:
+            channel.request()
+
+    def notify_channel_non_empty(self, index: int, *, priority: bool = False) -> None:
+        """A channel has a buffer or an error."""
+        with self._lock:
+            if self._closed or self._ended[index]:
+                return
+            if self._is_queued[index]:
+                if priority and index in list(self._ready)[self._num_priority :]:
+                    self._ready.remove(index)
+                else:
+                    return
+            self._is_queued[index] = True
+            if priority:
+                self._ready.insert(self._num_priority, index)
+                self._num_priority += 1
+            else:
+                self._ready.append(index)
+            self._lock.notify()
+        self._notify_ready()
+
+    def _is_ready(self) -> bool:
+        return bool(self._ready)
+
+    def _poll(self) -> tuple[int, AnyBuffer] | None:
+        with self._lock:
+            if not self._ready:
+                return None
+            index = self._ready.popleft()
+            self._is_queued[index] = False
+            if self._num_priority:
+                self._num_priority -= 1
+            if self._ended[index]:
+                return None
+        channel = self.channels[index]
+        try:
+            result = channel.next_buffer()
+        except Exception as error:
+            self._keep_failure(error)
+            raise
+        if result is None:
+            return None
+        buffer = result.buffer
+        if result.more_available:
+            self.notify_channel_non_empty(index)
+        if buffer.data_type is DataType.END_OF_PARTITION:
+            self._end_channel(channel, buffer, more=result.more_available)
+        if self._debloating is not None:
+            self._debloating.on_buffer(buffer.size)
+        return index, buffer
+
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers how large their next buffers should be."""
+        if self._debloating is None:
+            return []
+        in_use = sum(channel.buffers_in_use for channel in self.channels)
+        size = self._debloating.recalculate(in_use)
+        if size is not None:
+            for channel in self.channels:
+                channel.announce_buffer_size(size)
+        return [self._debloating.figures]
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies in every channel."""
+        for channel in self.channels:
+            channel.start_persisting(checkpoint_id)
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping in every channel."""
+        for channel in self.channels:
+            channel.stop_persisting(checkpoint_id)
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return what a channel has kept."""
+        return self._channel(channel).take_persisted()
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let a barrier overtake in a channel."""
+        return self._channel(channel).prioritize_barrier(checkpoint_id)
+
+    def _channel(self, channel: int) -> InputChannel:
+        if not 0 <= channel < self.num_channels:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        return self.channels[channel]
+
+    def _on_empty(self) -> None:
+        if self._debloating is not None:
+            self._debloating.on_empty()
+
+    def _keep_failure(self, error: Exception) -> None:
+        """A failed gate stays failed, whichever channel is asked next."""
+        with self._lock:
+            if self._failure is None and not self._closed:
+                self._failure = error
+
+    def _end_channel(self, channel: InputChannel, buffer: AnyBuffer, *, more: bool) -> None:
+        if more:
+            buffer.recycle()
+            error = CorruptStreamError(f"data follows EndOfPartition on channel {channel.index}")
+            self._keep_failure(error)
+            raise error
+        with self._lock:
+            self._ended[channel.index] = True
+            self._num_ended += 1
+        # The buffer is an event's and unpooled, so it outlives its channel.
+        channel.release()
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event."""
+        if not 0 <= channel < self.num_channels:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            if self._ended[channel]:
+                raise IllegalStateError(f"channel {channel} has ended")
+        self.channels[channel].resume_consumption()
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send a task event to the producers of all channels that have not ended."""
+        check_task_event(event)
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            if not self._requested:
+                raise IllegalStateError("a task event before the partitions were requested")
+            channels = [channel for channel in self.channels if not self._ended[channel.index]]
+        for channel in channels:
+            channel.send_task_event(event)
+
+    def is_finished(self) -> bool:
+        """Whether every channel has ended."""
+        return self._num_ended == self.num_channels
+
+    def _release(self) -> None:
+        for channel in self.channels:
+            channel.release()
+        if self.pool is not None:
+            self.pool.lazy_destroy()
+        if self._on_close is not None:
+            self._on_close(self)

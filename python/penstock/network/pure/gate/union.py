@@ -1,0 +1,134 @@
+"""What one task reads from several exchanges as if they were one (SEMANTICS C9)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.errors import IllegalStateError
+from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES
+from penstock.network.pure.gate.input_gate import InputGate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.network.pure.memory.buffer import AnyBuffer
+
+
+class UnionInputGate(InputGate):
+    """Several gates read as one; a channel's index is its own plus the offset of its gate."""
+
+    def __init__(
+        self,
+        gates: Sequence[InputGate],
+        temp_directories: Sequence[str] = (),
+        spill_threshold_bytes: int = SPILL_THRESHOLD_BYTES,
+    ) -> None:
+        if not gates:
+            raise IllegalStateError("a union of no gates")
+        if any(isinstance(gate, UnionInputGate) for gate in gates):
+            raise IllegalStateError("a union of unions")
+        if any(gate._on_ready is not None for gate in gates) or len(set(gates)) < len(gates):
+            raise IllegalStateError("a gate is part of a union already")
+        num_channels = sum(gate.num_channels for gate in gates)
+        super().__init__(num_channels, temp_directories, spill_threshold_bytes)
+        self._gates = list(gates)
+        self._offsets: list[int] = []
+        offset = 0
+        for gate in gates:
+            self._offsets.append(offset)
+            offset += gate.num_channels
+        self._ready: deque[int] = deque()
+        self._is_queued = [False] * len(gates)
+        for index, gate in enumerate(gates):
+            gate._on_ready = partial(self._on_gate_ready, index)
+            self._on_gate_ready(index)
+
+    def request_partitions(self) -> None:
+        """Ask all producers of all gates."""
+        for gate in self._gates:
+            gate.request_partitions()
+
+    def _on_gate_ready(self, index: int) -> None:
+        with self._lock:
+            if self._is_queued[index]:
+                return
+            self._is_queued[index] = True
+            self._ready.append(index)
+            self._lock.notify()
+        self._notify_ready()
+
+    def _is_ready(self) -> bool:
+        return bool(self._ready)
+
+    def _poll(self) -> tuple[int, AnyBuffer] | None:
+        with self._lock:
+            if not self._ready:
+                return None
+            index = self._ready.popleft()
+            self._is_queued[index] = False
+        gate = self._gates[index]
+        taken = gate._take(0)
+        if taken is None:
+            return None
+        # It may have more; if not, the next turn finds that out.
+        self._on_gate_ready(index)
+        channel, buffer = taken
+        return self._offsets[index] + channel, buffer
+
+    def resume_consumption(self, channel: int) -> None:
+        """Let a channel continue after a blocking event."""
+        for index in reversed(range(len(self._gates))):
+            if channel >= self._offsets[index]:
+                self._gates[index].resume_consumption(channel - self._offsets[index])
+                return
+
+    def send_task_event(self, event: bytes) -> None:
+        """Send a task event to the producers of all gates."""
+        for gate in self._gates:
+            gate.send_task_event(event)
+
+    def debloat(self) -> list[tuple[int, int]]:
+        """Tell the producers of all gates how large their next buffers should be."""
+        return [figures for gate in self._gates for figures in gate.debloat()]
+
+    def start_persisting(self, checkpoint_id: int) -> None:
+        """Begin to keep copies in every gate."""
+        for gate in self._gates:
+            gate.start_persisting(checkpoint_id)
+
+    def stop_persisting(self, checkpoint_id: int) -> None:
+        """End keeping in every gate."""
+        for gate in self._gates:
+            gate.stop_persisting(checkpoint_id)
+
+    def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
+        """Return what a channel of a gate has kept."""
+        gate, channel = self._gate_of(channel)
+        return gate.take_persisted(channel)
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Let a barrier overtake in a channel of a gate."""
+        gate, channel = self._gate_of(channel)
+        return gate.prioritize_barrier(channel, checkpoint_id)
+
+    def _gate_of(self, channel: int) -> tuple[InputGate, int]:
+        """The gate that a channel is part of, and its index there."""
+        index = bisect_right(self._offsets, channel) - 1
+        if index < 0:
+            raise IllegalStateError(f"channel {channel} of a gate with {self.num_channels}")
+        return self._gates[index], channel - self._offsets[index]
+
+    def _on_empty(self) -> None:
+        for gate in self._gates:
+            gate._on_empty()
+
+    def is_finished(self) -> bool:
+        """Whether every gate has ended."""
+        return all(gate.is_finished() for gate in self._gates)
+
+    def _release(self) -> None:
+        for gate in self._gates:
+            gate.close()

@@ -1,0 +1,1 @@
+"""Segments, pools, buffers and files: the twin of `rust/memory`."""

@@ -1,0 +1,254 @@
+"""One writer appends to a segment while one reader takes slices of it (SEMANTICS A3).
+
+They share a single integer, the position marker.  A positive marker is the number of committed
+bytes of an open buffer, a negative one that of a finished buffer; ``FINISHED_EMPTY`` stands for
+"finished with 0 bytes", since -0 is 0.  The writer alone stores it and the reader alone caches
+it, so no lock is needed: a store of one attribute is atomic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import IllegalStateError
+from penstock.network.pure.memory.buffer import Buffer, BufferRecycler, BufferSlice, event_buffer
+
+if TYPE_CHECKING:
+    from penstock.network.data_type import DataType
+    from penstock.network.pure.memory.segment import MemorySegment
+
+FINISHED_EMPTY = -(2**31)
+
+
+def absolute_position(marker: int) -> int:
+    """Return the committed bytes that a marker stands for."""
+    return 0 if marker == FINISHED_EMPTY else abs(marker)
+
+
+class PositionMarker:
+    """The published marker; only the builder writes it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: int = 0) -> None:
+        self.value = value
+
+
+class BufferBuilder:
+    """The writing end; holds one reference of the buffer until ``close``."""
+
+    __slots__ = ("_buffer", "_closed", "_consumer_made", "_finished", "_marker", "_written")
+
+    def __init__(self, segment: MemorySegment, recycler: BufferRecycler) -> None:
+        self._buffer = Buffer(segment, recycler)
+        self._marker = PositionMarker()
+        self._written = 0
+        self._finished = False
+        self._consumer_made = False
+        self._closed = False
+
+    @property
+    def max_capacity(self) -> int:
+        """Most bytes it takes."""
+        return self._buffer.capacity
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes appended, committed or not."""
+        return self._written
+
+    @property
+    def writable_bytes(self) -> int:
+        """Bytes that still fit."""
+        return self._buffer.capacity - self._written
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more fits."""
+        return self._written == self._buffer.capacity
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether ``finish`` was called."""
+        return self._finished
+
+    def append(self, data: bytes | bytearray | memoryview) -> int:
+        """Copy what fits, invisible until ``commit``; return the number of bytes taken."""
+        if self._finished:
+            raise IllegalStateError("the buffer builder is finished")
+        count = min(len(data), self._buffer.capacity - self._written)
+        if count:
+            start = self._written
+            self._buffer.segment.view[start : start + count] = data[:count]
+            self._written = start + count
+        return count
+
+    def append_record(self, data: bytes | bytearray | memoryview) -> bool:
+        """Append and publish a whole record if it leaves room behind it; else do nothing.
+
+        Records are far smaller than buffers as a rule, so this is the path that must be short.
+        """
+        end = self._written + len(data)
+        if end >= self._buffer.capacity or self._finished:
+            return False
+        self._buffer.segment.view[self._written : end] = data
+        self._written = self._marker.value = end
+        return True
+
+    def commit(self) -> None:
+        """Publish what was appended."""
+        self._marker.value = self._written
+
+    def append_and_commit(self, data: bytes | bytearray | memoryview) -> int:
+        """Append and publish; return the number of bytes taken."""
+        count = self.append(data)
+        self.commit()
+        return count
+
+    def finish(self) -> int:
+        """Publish everything and close for writing, once; return the bytes written in all."""
+        if not self._finished:
+            self._finished = True
+            self._marker.value = -self._written if self._written else FINISHED_EMPTY
+        return self._written
+
+    def trim(self, size: int) -> None:
+        """Lower the capacity to ``size`` bytes, but not below what is written."""
+        self._buffer.capacity = min(max(size, self._written), self._buffer.segment.size)
+
+    def create_buffer_consumer(self) -> BufferConsumer:
+        """Make the reading end, starting where the writer stands now."""
+        return self._make_consumer(self._written)
+
+    def create_buffer_consumer_from_beginning(self) -> BufferConsumer:
+        """Make the reading end, starting at the first byte."""
+        return self._make_consumer(0)
+
+    def close(self) -> None:
+        """Drop the builder's reference; a second call does nothing."""
+        if not self._closed:
+            # Nothing is written any more: the segment may be another's from now on.
+            self._closed = self._finished = True
+            self._buffer.recycle()
+
+    def _make_consumer(self, position: int) -> BufferConsumer:
+        if self._closed:
+            raise IllegalStateError("buffer has been recycled")
+        if self._consumer_made:
+            raise IllegalStateError("two consumers of one builder; copy the first")
+        self._consumer_made = True
+        return BufferConsumer(self._buffer.retain(), self._marker, position)
+
+
+class BufferConsumer:
+    """The reading end; holds one reference of the buffer until ``close``."""
+
+    __slots__ = (
+        "_buffer",
+        "_cached_marker",
+        "_closed",
+        "_marker",
+        "_reader_position",
+        "data_type",
+        "is_buffer",
+        "partial_record_length",
+    )
+
+    def __init__(self, buffer: Buffer, marker: PositionMarker, reader_position: int) -> None:
+        self._buffer = buffer
+        self._marker = marker
+        self._cached_marker = 0
+        self._reader_position = reader_position
+        self._closed = False
+        self.data_type = buffer.data_type
+        self.is_buffer = buffer.data_type.is_buffer
+        self.partial_record_length = 0
+        """Leading bytes that belong to a record begun in an earlier buffer."""
+
+    @classmethod
+    def of_event(cls, event: bytes, data_type: DataType) -> BufferConsumer:
+        """Make the finished consumer of an event."""
+        buffer = event_buffer(event, data_type)
+        consumer = cls(buffer, PositionMarker(-len(event) or FINISHED_EMPTY), 0)
+        consumer._cached_marker = consumer._marker.value
+        return consumer
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the writer had finished when ``build`` was last called."""
+        return self._cached_marker < 0
+
+    @property
+    def is_recycled(self) -> bool:
+        """Whether the segment went back."""
+        return self._buffer.is_recycled
+
+    @property
+    def is_data_available(self) -> bool:
+        """Whether published bytes wait to be built."""
+        return self._reader_position < absolute_position(self._marker.value)
+
+    @property
+    def written_bytes(self) -> int:
+        """Bytes published so far."""
+        return absolute_position(self._marker.value)
+
+    def build(self) -> BufferSlice:
+        """Return a retained slice of what was published since the last call, perhaps empty.
+
+        Raises:
+            IllegalStateError: the consumer was closed.
+        """
+        self._check_open()
+        marker = self._cached_marker = self._marker.value
+        end = absolute_position(marker)
+        start = self._reader_position
+        piece = self._buffer.retain().slice(start, end - start)
+        self._reader_position = end
+        return piece
+
+    def skip(self, count: int) -> int:
+        """Pass over up to ``count`` published bytes; return how many that were."""
+        if count < 0:
+            raise IndexError(f"skip of {count} bytes")
+        marker = self._cached_marker = self._marker.value
+        skipped = min(count, absolute_position(marker) - self._reader_position)
+        self._reader_position += skipped
+        return skipped
+
+    def skip_partial_record(self) -> bool:
+        """Skip the leading partial record; False if it goes on in the next buffer."""
+        length = self.partial_record_length
+        if length == 0 or self._reader_position != 0 or not self.is_buffer:
+            return True
+        self.skip(length)
+        return length < self._buffer.segment.size
+
+    def copy(self) -> BufferConsumer:
+        """Return a retained twin at the same position, independent from then on."""
+        return self.copy_with_reader_position(self._reader_position)
+
+    def copy_with_reader_position(self, at: int) -> BufferConsumer:
+        """Return a retained twin at ``at``.
+
+        Raises:
+            IllegalStateError: the consumer was closed.
+            IndexError: the position lies beyond what is written.
+        """
+        self._check_open()
+        if not 0 <= at <= self.written_bytes:
+            raise IndexError(f"position {at} of {self.written_bytes} bytes written")
+        twin = BufferConsumer(self._buffer.retain(), self._marker, at)
+        twin._cached_marker = self._cached_marker
+        twin.partial_record_length = self.partial_record_length
+        return twin
+
+    def close(self) -> None:
+        """Drop the consumer's reference; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            self._buffer.recycle()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise IllegalStateError("buffer has been recycled")

@@ -1,0 +1,240 @@
+"""Temporary files in temporary directories: who names them and cleans up (SEMANTICS A7).
+
+Each directory has one writer thread and one reader thread, so requests of many channels on one
+disk queue up instead of competing; the queues are bounded.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import shutil
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigurationError
+from penstock.network.pure.memory.file_channel import (
+    BlockChannelReader,
+    BlockChannelWriter,
+    BufferFileReader,
+    BufferFileWriter,
+    Submit,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+_QUEUE_LENGTH = 256
+_NAMING_ATTEMPTS = 10
+_directory_numbers = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class FileChannelId:
+    """The path of one temporary file, and the index of its directory."""
+
+    path: str
+    directory: int
+
+
+class IOThread:
+    """A thread that does requests in the order in which they come."""
+
+    def __init__(self, name: str) -> None:
+        self._requests: queue.Queue[Callable[[], None] | None] = queue.Queue(_QUEUE_LENGTH)
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name=name)
+        self._thread.start()
+
+    def submit(self, request: Callable[[], None]) -> None:
+        """Queue a request, waiting for room.
+
+        Raises:
+            BrokenPipeError: the I/O manager is closed.
+        """
+        with self._lock:
+            if self._stopped:
+                raise BrokenPipeError("the I/O manager is closed")
+            self._requests.put(request)
+
+    def stop(self) -> None:
+        """End after what is queued."""
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._requests.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (request := self._requests.get()) is not None:
+            request()
+
+
+class _Directory:
+    """A directory and its threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.writer = IOThread("penstock-io-writer")
+        self.reader = IOThread("penstock-io-reader")
+
+    def close(self) -> None:
+        self.writer.stop()
+        self.reader.stop()
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+
+class IOManager:
+    """Owns temporary directories, names files in them and does their reading and writing."""
+
+    def __init__(self, temp_directories: Sequence[str | os.PathLike[str]]) -> None:
+        if not temp_directories:
+            raise ConfigurationError("at least one temporary directory is needed")
+        self._directories: list[_Directory] = []
+        self._next_directory = itertools.count()
+        self._next_file = itertools.count()
+        self._closed = False
+        try:
+            for parent in temp_directories:
+                self._directories.append(_Directory(_make_directory(Path(parent))))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def directories(self) -> list[str]:
+        """The directories that hold the files."""
+        return [str(directory.path) for directory in self._open()]
+
+    def create_channel(self) -> FileChannelId:
+        """Name one file, in the next directory in turn."""
+        directories = self._open()
+        index = next(self._next_directory) % len(directories)
+        return self._channel(index, f"{next(self._next_file):016x}.channel")
+
+    def create_channel_enumerator(self) -> Iterator[FileChannelId]:
+        """Name files that belong together: a counter, in turn over the directories."""
+        count = len(self._open())
+        first, number = next(self._next_directory), next(self._next_file)
+        return (
+            self._channel((first + counter) % count, f"{number:016x}.{counter:06}.channel")
+            for counter in itertools.count()
+        )
+
+    def create_buffer_writer(
+        self, channel: FileChannelId, *, synchronous: bool = False
+    ) -> BufferFileWriter:
+        """Create a file of buffers.
+
+        Raises:
+            OSError: the file exists or cannot be made.
+        """
+        return BufferFileWriter(channel.path, self._writes(channel, synchronous))
+
+    def create_buffer_reader(
+        self, channel: FileChannelId, *, synchronous: bool = False
+    ) -> BufferFileReader:
+        """Open a file of buffers.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        return BufferFileReader(channel.path, self._reads(channel, synchronous))
+
+    def create_block_writer(
+        self, channel: FileChannelId, *, synchronous: bool = False
+    ) -> BlockChannelWriter:
+        """Create a file of blocks.
+
+        Raises:
+            OSError: the file exists or cannot be made.
+        """
+        return BlockChannelWriter(channel.path, self._writes(channel, synchronous))
+
+    def create_block_reader(
+        self, channel: FileChannelId, *, synchronous: bool = False
+    ) -> BlockChannelReader:
+        """Open a file of blocks.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        return BlockChannelReader(channel.path, self._reads(channel, synchronous))
+
+    def read_bulk(
+        self,
+        channel: FileChannelId,
+        num_blocks: int,
+        block_size: int,
+        *,
+        synchronous: bool = False,
+    ) -> list[bytes]:
+        """Read a file of ``num_blocks`` blocks of ``block_size`` bytes, remove it and return them.
+
+        Raises:
+            OSError: the file cannot be read, or ends early.
+        """
+        reader = self.create_block_reader(channel, synchronous=synchronous)
+        try:
+            for _ in range(num_blocks):
+                reader.request(block_size)
+            blocks = [reader.next() for _ in range(num_blocks)]
+        except OSError:
+            Path(channel.path).unlink(missing_ok=True)
+            raise
+        reader.close_and_delete()
+        return blocks
+
+    def close(self) -> None:
+        """End the threads after what is queued and remove the directories with all files.
+
+        Raises:
+            OSError: a directory cannot be removed; the others are removed all the same.
+        """
+        self._closed = True
+        directories, self._directories = self._directories, []
+        error: OSError | None = None
+        for directory in directories:
+            try:
+                directory.close()
+            except OSError as failed:
+                error = error or failed
+        if error is not None:
+            raise error
+
+    def _open(self) -> list[_Directory]:
+        if self._closed:
+            raise BrokenPipeError("the I/O manager is closed")
+        return self._directories
+
+    def _writes(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
+        """Whom to give what is to be written; None to write it oneself."""
+        writer = self._open()[channel.directory].writer
+        return None if synchronous else writer.submit
+
+    def _reads(self, channel: FileChannelId, synchronous: bool) -> Submit | None:
+        """Whom to give what is to be read; None to read it oneself."""
+        reader = self._open()[channel.directory].reader
+        return None if synchronous else reader.submit
+
+    def _channel(self, directory: int, name: str) -> FileChannelId:
+        return FileChannelId(str(self._open()[directory].path / name), directory)
+
+
+def _make_directory(parent: Path) -> Path:
+    """Make a directory that nobody else uses."""
+    parent.mkdir(parents=True, exist_ok=True)
+    for _ in range(_NAMING_ATTEMPTS):
+        path = parent / f"penstock-io-{os.getpid()}-p{next(_directory_numbers)}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            # Left behind by an earlier process that had the same id.
+            continue
+        return path
+    raise FileExistsError(f"no fresh directory name in {parent}")

@@ -1,0 +1,422 @@
+"""All network segments of one TaskExecutor (SEMANTICS A4).
+
+Two locks: ``_factory_lock`` guards the set of local pools and the count of required segments,
+``_lock`` the free segments.  Requests and returns of pooled segments take ``_lock`` alone, so
+they go on while pools are created.  Order: factory lock, then a local pool's lock, then
+``_lock``; futures are completed under none of the last two.
+
+``_owed`` counts the promised segments (minima of pools, exclusive segments) that their owners
+have not taken yet.  Nobody else gets them: neither a pool that grows beyond its minimum nor an
+overdraft, which goes beyond the sizes that redistribution sets.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.common.options.network import BUFFERS_REQUEST_TIMEOUT, SEGMENTS
+from penstock.errors import IllegalStateError, InsufficientBuffersError
+from penstock.network.pure.memory.availability import AvailabilityFuture, AvailabilityHelper
+from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
+from penstock.network.pure.memory.segment import MemorySegment
+from penstock.network.pure.memory.shared_memory import SharedMemory, SharedSegment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+UNBOUNDED = 2**31 - 1
+"""The size of a pool without an upper limit."""
+
+_WAIT_SLICE_SECONDS = 2.0
+
+
+class NetworkBufferPool:
+    """Hands segments to local pools, and exclusive ones to channels."""
+
+    def __init__(
+        self,
+        num_segments: int,
+        segment_size: int,
+        request_timeout_ms: int = 30_000,
+        *,
+        is_shared: bool = False,
+    ) -> None:
+        """Allocate ``num_segments`` segments of ``segment_size`` bytes at once.
+
+        Raises:
+            OSError: other processes were to read them, and the system has no such memory.
+        """
+        if num_segments < 0 or not 0 < segment_size < 2**31:
+            raise ValueError(f"{num_segments} segments of {segment_size} bytes")
+        if request_timeout_ms <= 0:
+            raise ValueError(f"request timeout of {request_timeout_ms} ms; it must be positive")
+        self.segment_size = segment_size
+        self.memory = SharedMemory(num_segments * segment_size) if is_shared else None
+        """Where all segments lie, one behind the other, if other processes can read them."""
+        self._total = num_segments
+        self._request_timeout_ms = request_timeout_ms
+        self._factory_lock = threading.RLock()
+        self._pools: dict[LocalBufferPool, None] = {}
+        self._resizable: dict[LocalBufferPool, None] = {}
+        self._required = 0
+        self._destroyed = False
+        self._lock = threading.Lock()
+        self._free: deque[MemorySegment] = deque()
+        self._owed = 0
+        self._exclusive: set[MemorySegment] = set()
+        self._reported_usage: int | None = None
+        allocated = 0
+        try:
+            for _ in range(num_segments):
+                if self.memory is None:
+                    segment = MemorySegment.allocate_heap(segment_size)
+                else:
+                    place = allocated * segment_size
+                    segment = SharedSegment(self.memory, place, segment_size)
+                self._free.append(segment)
+                allocated += 1
+        except MemoryError as error:
+            self._free.clear()
+            required, got = num_segments * segment_size >> 20, allocated * segment_size >> 20
+            raise MemoryError(
+                f"network memory: {required} MiB required, {got} MiB allocated, "
+                f"{required - got} MiB missing"
+            ) from error
+        self._availability = AvailabilityHelper(available=num_segments > 0)
+        self._surplus = AvailabilityHelper(available=num_segments > 0)
+
+    # -- sizes ----------------------------------------------------------------------------
+
+    @property
+    def total_segments(self) -> int:
+        """Number of segments; 0 once destroyed."""
+        return 0 if self._destroyed else self._total
+
+    @property
+    def available_segments(self) -> int:
+        """Number of free segments."""
+        return len(self._free)
+
+    @property
+    def required_segments(self) -> int:
+        """Segments promised: every pool's minimum and every exclusive one."""
+        return self._required
+
+    @property
+    def owed_segments(self) -> int:
+        """Promised segments that their owners have not taken yet."""
+        return self._owed
+
+    @property
+    def num_pools(self) -> int:
+        """Number of registered local pools."""
+        return len(self._pools)
+
+    @property
+    def is_destroyed(self) -> bool:
+        """Whether ``destroy`` was called."""
+        return self._destroyed
+
+    @property
+    def available_future(self) -> AvailabilityFuture:
+        """Completed while a segment is free."""
+        return self._availability.future
+
+    @property
+    def surplus_future(self) -> AvailabilityFuture:
+        """Completed while a segment is free that is owed to nobody."""
+        return self._surplus.future
+
+    def usage_message(self) -> str | None:
+        """Return a sentence for the log if the usage crossed 100 % since the last call."""
+        with self._factory_lock:
+            percent = self._usage_percent()
+            before, self._reported_usage = self._reported_usage, None
+            if percent < 100:
+                normal = f"Memory usage [{percent}%] of network buffers is back to normal."
+                return None if before is None else normal
+            self._reported_usage = percent
+        if before == percent:
+            return None
+        return (
+            f"Memory usage [{percent}%] of {self._total} network buffers is too high; jobs will "
+            f"be slower than they could be. Raise {SEGMENTS.key!r}."
+        )
+
+    def _usage_percent(self) -> int:
+        """What pools and channels would like to have, in percent of all segments."""
+        minima = sum(pool.min_segments for pool in self._pools)
+        wanted = sum(
+            pool.min_segments if pool.max_segments == UNBOUNDED else pool.max_segments
+            for pool in self._pools
+        )
+        wanted += self._required - minima
+        return wanted * 100 // self._total if self._total else 0
+
+    # -- pooled segments ------------------------------------------------------------------
+
+    def request_pooled_segment(self, *, promised: bool) -> MemorySegment | None:
+        """Take a free segment, or None if there is none.
+
+        Args:
+            promised: It is one of those that the caller was promised; else it must be owed to
+                nobody.
+        """
+        with self._lock:
+            if not promised and len(self._free) <= self._owed:
+                return None
+            segment = self._take()
+            if segment is not None and promised:
+                self._owed -= 1
+            return segment
+
+    def settle(self, count: int) -> None:
+        """Owe ``count`` segments less: they were taken, or the promise has ended."""
+        with self._lock:
+            self._owed -= count
+            waiting = self._refresh()
+        self._complete(waiting)
+
+    def recycle_pooled_segment(self, segment: MemorySegment) -> None:
+        """Return a segment."""
+        self._give_back((segment,))
+
+    def borrow_segments(self, count: int) -> list[MemorySegment]:
+        """Take ``count`` segments that a local pool was promised, waiting for them.
+
+        The caller settles those that it still was owed when they came.
+
+        Raises:
+            InsufficientBuffersError: they did not come within the request timeout.
+        """
+        segments: list[MemorySegment] = []
+        try:
+            self._collect(segments, count)
+        except BaseException:
+            self._give_back(segments)
+            raise
+        return segments
+
+    # -- exclusive segments ---------------------------------------------------------------
+
+    def request_unpooled_segments(self, count: int) -> list[MemorySegment]:
+        """Take ``count`` segments for good, waiting for them if they are promised but in use.
+
+        Raises:
+            InsufficientBuffersError: they can never be had, or not within the request timeout.
+            IllegalStateError: the pool was destroyed.
+        """
+        if count < 0:
+            raise ValueError(f"request of {count} segments")
+        if count == 0:
+            return []
+        with self._factory_lock:
+            self._check_not_destroyed()
+            self._reserve(count)
+            self._redistribute()
+        segments: list[MemorySegment] = []
+        try:
+            self._collect(segments, count)
+        except BaseException:
+            self.settle(count)
+            self._give_back(segments)
+            with self._factory_lock:
+                self._required -= count
+                self._redistribute()
+            raise
+        self.settle(count)
+        with self._factory_lock:
+            self._exclusive.update(segments)
+        return segments
+
+    def recycle_unpooled_segments(self, segments: Sequence[MemorySegment]) -> None:
+        """Return exclusive segments; the local pools grow by them.
+
+        Raises:
+            IllegalStateError: a segment is none of those, or was returned before.
+        """
+        if not segments:
+            return
+        with self._factory_lock:
+            if len(set(segments) & self._exclusive) < len(segments):
+                raise IllegalStateError("the segment was returned before, or is not exclusive")
+            self._exclusive.difference_update(segments)
+        self._give_back(segments)
+        with self._factory_lock:
+            self._required -= len(segments)
+            self._redistribute()
+
+    def _collect(self, segments: list[MemorySegment], count: int) -> None:
+        deadline = time.monotonic() + self._request_timeout_ms / 1000
+        while len(segments) < count:
+            with self._lock:
+                segment = self._take()
+                future = self._availability.future
+            if segment is not None:
+                segments.append(segment)
+                continue
+            if self._destroyed:
+                raise IllegalStateError("the network buffer pool has been destroyed")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise InsufficientBuffersError(
+                    f"Timeout of {self._request_timeout_ms} ms while waiting for network buffers "
+                    "that other tasks hold; if this happens, raise "
+                    f"{SEGMENTS.key!r} or {BUFFERS_REQUEST_TIMEOUT.key!r}."
+                )
+            future.wait(min(left, _WAIT_SLICE_SECONDS))
+
+    # -- local pools ----------------------------------------------------------------------
+
+    def create_buffer_pool(
+        self,
+        min_segments: int,
+        max_segments: int = UNBOUNDED,
+        num_subpartitions: int = 0,
+        max_buffers_per_channel: int = UNBOUNDED,
+        max_overdraft: int = 0,
+    ) -> LocalBufferPool:
+        """Make a local pool that always gets ``min_segments`` and may get ``max_segments``.
+
+        Raises:
+            InsufficientBuffersError: the minimum cannot be promised.
+            IllegalStateError: the pool was destroyed.
+            ValueError: the limits contradict each other.
+        """
+        if min_segments < 0 or max_segments < max(1, min_segments):
+            raise ValueError(f"pool of at least {min_segments}, at most {max_segments} segments")
+        if num_subpartitions < 0:
+            raise ValueError(f"{num_subpartitions} subpartitions")
+        if num_subpartitions > 0 and max_buffers_per_channel <= 0:
+            raise ValueError(f"{max_buffers_per_channel} buffers per channel")
+        if max_overdraft < 0:
+            raise ValueError(f"overdraft of {max_overdraft} buffers")
+        with self._factory_lock:
+            self._check_not_destroyed()
+            self._reserve(min_segments)
+            pool = LocalBufferPool(
+                self,
+                min_segments,
+                max_segments,
+                num_subpartitions=num_subpartitions,
+                max_buffers_per_channel=max_buffers_per_channel,
+                max_overdraft=max_overdraft,
+            )
+            self._pools[pool] = None
+            if min_segments < max_segments:
+                self._resizable[pool] = None
+            self._redistribute()
+        return pool
+
+    def destroy_buffer_pool(self, pool: LocalBufferPool, owed: int) -> None:
+        """Forget a local pool, which had not taken ``owed`` segments of its minimum."""
+        with self._factory_lock:
+            if pool not in self._pools:
+                return
+            del self._pools[pool]
+            self._resizable.pop(pool, None)
+            self._required -= pool.min_segments
+            self.settle(owed)
+            self._redistribute()
+
+    def destroy_all_buffer_pools(self) -> None:
+        """Destroy every local pool."""
+        with self._factory_lock:
+            for pool in list(self._pools):
+                pool.lazy_destroy()
+            if self._pools or self._required:
+                raise IllegalStateError(
+                    f"{len(self._pools)} pools and {self._required} promised segments remain"
+                )
+
+    def destroy(self) -> None:
+        """Free the segments; waiting requests fail."""
+        with self._factory_lock:
+            self._destroyed = True
+            with self._lock:
+                segments, self._free = self._free, deque()
+                waiting = (self._availability.future, self._surplus.future)
+            for segment in segments:
+                segment.free()
+            memory, self.memory = self.memory, None
+            if memory is not None:
+                memory.close()
+        self._complete(waiting)
+
+    # -- inside ---------------------------------------------------------------------------
+
+    def _take(self) -> MemorySegment | None:
+        if not self._free:
+            return None
+        segment = self._free.popleft()
+        self._refresh()
+        return segment
+
+    def _refresh(self) -> Sequence[AvailabilityFuture | None]:
+        """Make both futures agree with what is free and owed; return those to complete."""
+        waiting = []
+        for helper, available in (
+            (self._availability, len(self._free) > 0),
+            (self._surplus, len(self._free) > self._owed),
+        ):
+            if available or self._destroyed:
+                waiting.append(helper.reset_available())
+            else:
+                helper.reset_unavailable()
+        return waiting
+
+    def _complete(self, waiting: Iterable[AvailabilityFuture | None]) -> None:
+        for future in waiting:
+            if future is not None:
+                future.complete()
+
+    def _give_back(self, segments: Iterable[MemorySegment]) -> None:
+        with self._lock:
+            if self._destroyed:
+                for segment in segments:
+                    segment.free()
+                return
+            self._free.extend(segments)
+            waiting = self._refresh()
+        self._complete(waiting)
+
+    def _check_not_destroyed(self) -> None:
+        if self._destroyed:
+            raise IllegalStateError("the network buffer pool has been destroyed")
+
+    def _reserve(self, count: int) -> None:
+        if self._required + count > self._total:
+            raise InsufficientBuffersError(
+                f"Insufficient number of network buffers: required {count}, but only "
+                f"{self._total - self._required} available. The total number of network buffers "
+                f"is currently set to {self._total} of {self.segment_size} bytes each. You can "
+                f"increase this number by setting {SEGMENTS.key!r}."
+            )
+        self._required += count
+        with self._lock:
+            self._owed += count
+            self._refresh()
+
+    def _redistribute(self) -> None:
+        """Share what no one was promised, in proportion to what each pool can still take."""
+        free = self._total - self._required
+        if free == 0:
+            for pool in list(self._resizable):
+                pool.set_num_buffers(pool.min_segments)
+            return
+        capacities = {p: min(free, p.max_segments - p.min_segments) for p in self._resizable}
+        capacity = sum(capacities.values())
+        if capacity == 0:
+            return
+        share = min(free, capacity)
+        used = given = 0
+        for pool, mine in capacities.items():
+            used += mine
+            extra = share * used // capacity - given
+            given += extra
+            pool.set_num_buffers(pool.min_segments + extra)
+        assert used == capacity, "redistribution visits every pool"
+        assert given == share, "redistribution gives away everything it may"

@@ -1,0 +1,93 @@
+"""Memory that other processes of this host can map (docs/formats/same-host.md).
+
+It is a file without a name, sealed against changes of its size and against writers other than its
+owner: whoever has mapped it can read all of it for as long as he likes, also when the owner is
+gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+
+from penstock.errors import CorruptStreamError
+from penstock.network.pure.memory.segment import MemorySegment
+
+_F_SEAL_FUTURE_WRITE = 0x10
+"""From ``<linux/fcntl.h>``; the fcntl module has it from Python 3.13 on."""
+
+
+class SharedMemory:
+    """Zeroed memory of this process that others may map; pages are resident once touched.
+
+    It is unmapped with the last view of it, so ``close`` may come before segments are returned.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Make at least ``size`` bytes.
+
+        Raises:
+            OSError: the system refuses such memory.
+        """
+        if not hasattr(os, "memfd_create"):
+            raise OSError(errno.ENOSYS, "this system has no files without names")
+        pages = max(1, -(-size // mmap.PAGESIZE))
+        self.descriptor = os.memfd_create("penstock", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        """What ``ForeignMemory`` asks for."""
+        try:
+            os.ftruncate(self.descriptor, pages * mmap.PAGESIZE)
+            self.view = memoryview(mmap.mmap(self.descriptor, pages * mmap.PAGESIZE))
+            seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+            # Behind the mapping: from here on nobody gets another one that he can write to.
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals | _F_SEAL_FUTURE_WRITE)
+        except OSError:
+            os.close(self.descriptor)
+            raise
+
+    def close(self) -> None:
+        """Show it to nobody any more."""
+        self.view = memoryview(b"")
+        os.close(self.descriptor)
+
+
+class SharedSegment(MemorySegment):
+    """A segment that other processes can read; ``place`` is where it begins in their mapping."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, memory: SharedMemory, place: int, size: int) -> None:
+        super().__init__(memory.view[place : place + size])
+        self.place = place
+
+
+class ForeignMemory:
+    """The ``SharedMemory`` of another process, to be read."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Map it, if it can never have fewer bytes than now.
+
+        Raises:
+            CorruptStreamError: the file is no such memory.
+            OSError: the system cannot map it.
+        """
+        try:
+            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        except OSError as error:
+            raise CorruptStreamError(f"memory without seals: {error}") from error
+        if not seals & fcntl.F_SEAL_SHRINK:
+            raise CorruptStreamError("memory that may shrink")
+        # Besides those of pages only files of huge pages have seals, whose blocks are as large;
+        # they may have no page where they are read.
+        if os.fstatvfs(descriptor).f_bsize != mmap.PAGESIZE:
+            raise CorruptStreamError("memory of another kind than pages")
+        if os.fstat(descriptor).st_size < mmap.PAGESIZE:
+            raise CorruptStreamError("memory smaller than a page")
+        self._mapping = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+        self.view = memoryview(self._mapping)
+
+    def close(self) -> None:
+        """Unmap it."""
+        self.view.release()
+        self._mapping.close()

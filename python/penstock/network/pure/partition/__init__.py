@@ -1,0 +1,1 @@
+"""What a task writes to: the twin of `rust/network/src/partition`."""

@@ -1,0 +1,306 @@
+"""One consumer's part of a blocking partition: written to a file, read any number of times.
+
+The writer's buffers go to the partition's file as soon as they are finished, so the writer never
+waits for a reader.  Nothing can be read before the whole partition is in the file: the index of a
+subpartition is published when every subpartition has its end, and a write that fails (a full
+disk) fails the partition instead.  Readers have positions of their own.
+
+The file has no name, so nothing stays on disk however the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.errors import IllegalStateError, NetworkError, PartitionNotFoundError
+from penstock.network.data_type import DataType
+from penstock.network.events import EndOfPartition, serialize_event
+from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer
+from penstock.network.pure.memory.buffer_builder import BufferConsumer
+from penstock.network.pure.memory.segment import MemorySegment
+from penstock.network.pure.partition.subpartition import REFUSED
+from penstock.network.pure.partition.view import (
+    AvailabilityListener,
+    BufferAndBacklog,
+    Subpartition,
+    SubpartitionView,
+    next_sequence_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import IO
+
+    from penstock.network.pure.partition.result_partition import ResultPartition
+
+_ANY_SIZE = 2**31 - 1
+_ENOUGH_BACKLOG = 1024
+"""A backlog is counted up to here: no receiver has more buffers to spare."""
+
+
+class PartitionFile:
+    """The buffers of all subpartitions of one partition, in the order they were finished."""
+
+    def __init__(self, directories: Sequence[str]) -> None:
+        self._lock = threading.Lock()
+        self._file: IO[bytes] | None = _nameless_file(directories)
+        self._end = 0
+        self.error: NetworkError | None = None
+
+    def append(self, data: memoryview) -> int | None:
+        """Write and return the offset; None once failed or released."""
+        with self._lock:
+            if self._file is None:
+                return None
+            offset = self._end
+            try:
+                while len(data):
+                    written = os.pwrite(self._file.fileno(), data, self._end)
+                    self._end += written
+                    data = data[written:]
+            except OSError as error:
+                self.error = NetworkError(
+                    f"writing a blocking partition after {offset} bytes: {error}"
+                )
+                # What is written is of no use to anybody.
+                self._file.close()
+                self._file = None
+                return None
+            return offset
+
+    def read(self, offset: int, size: int) -> bytearray | None:
+        """Read what was written; None once released.
+
+        Raises:
+            NetworkError: the file cannot be read.
+        """
+        with self._lock:
+            if self._file is None:
+                return None
+            try:
+                data = bytearray(os.pread(self._file.fileno(), size, offset))
+            except OSError as error:
+                raise NetworkError(f"reading a blocking partition: {error}") from error
+        if len(data) != size:
+            raise NetworkError(f"reading a blocking partition: {len(data)} of {size} bytes")
+        return data
+
+    def release(self) -> None:
+        """Give the space back; a second call does nothing."""
+        with self._lock:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+
+
+def _nameless_file(directories: Sequence[str]) -> IO[bytes]:
+    """Open a file in the first directory that allows it, beginning at a random one.
+
+    Raises:
+        NetworkError: none does.
+    """
+    candidates: list[str | None] = random.sample(directories, len(directories)) or [None]
+    failure: OSError | None = None
+    for directory in candidates:
+        try:
+            return tempfile.TemporaryFile(dir=directory, suffix=".partition", buffering=0)
+        except OSError as error:
+            failure = error
+    raise NetworkError(f"creating a file for a blocking partition: {failure}") from failure
+
+
+class Extent(NamedTuple):
+    """Where a buffer lies in the file."""
+
+    offset: int
+    size: int
+    data_type: DataType
+
+
+class BlockingSubpartition(Subpartition):
+    """An index into the partition's file, and what is not in the file yet."""
+
+    def __init__(self, index: int, parent: ResultPartition, file: PartitionFile) -> None:
+        super().__init__(index, parent)
+        self._file = file
+        self._lock = threading.Lock()
+        self._pending: deque[BufferConsumer] = deque()
+        self._extents: list[Extent] = []
+        self._published = False
+        self._ended = False
+        self._views: list[BlockingSubpartitionView] = []
+
+    # -- the writing side -----------------------------------------------------------------
+
+    def add(self, consumer: BufferConsumer, partial_record_length: int = 0) -> int:
+        """Take a consumer; return the buffer size wanted next, or REFUSED (it is closed)."""
+        del partial_record_length
+        with self._lock:
+            refused = self._ended or self._released
+            if not refused:
+                self._pending.append(consumer)
+                self._write_finished()
+        if refused:
+            consumer.close()
+            return REFUSED
+        return _ANY_SIZE
+
+    def flush(self) -> None:
+        """Move what is finished to the file, so that its buffers return to the pool."""
+        with self._lock:
+            self._write_finished()
+
+    def finish(self) -> None:
+        """Write the end; nothing is visible before ``publish``."""
+        event = serialize_event(EndOfPartition())
+        self.add(BufferConsumer.of_event(event, DataType.END_OF_PARTITION))
+        with self._lock:
+            self._ended = True
+
+    def publish(self) -> None:
+        """The whole partition is in the file: readers may begin."""
+        with self._lock:
+            self._published = not self._released
+            views = list(self._views)
+        for view in views:
+            view.notify_data_available()
+
+    def release(self) -> None:
+        """Drop everything; a second call does nothing."""
+        with self._lock:
+            if self._released:
+                return
+            self._released = True
+            self._published = False
+            self._extents = []
+            pending, self._pending = self._pending, deque()
+            views, self._views = self._views, []
+        for consumer in pending:
+            consumer.close()
+        for view in views:
+            view.notify_data_available()
+
+    def _write_finished(self) -> None:
+        while self._pending:
+            consumer = self._pending[0]
+            # Looks at the writer's marker; ``is_finished`` alone may be behind.
+            consumer.skip(0)
+            if not consumer.is_finished:
+                return
+            self._pending.popleft()
+            piece = consumer.build()
+            if piece.size and (offset := self._file.append(piece.view())) is not None:
+                self._extents.append(Extent(offset, piece.size, piece.data_type))
+                self.total_buffers += 1
+            piece.recycle()
+            consumer.close()
+
+    # -- the reading side -----------------------------------------------------------------
+
+    def create_read_view(self, listener: AvailabilityListener) -> BlockingSubpartitionView:
+        """Make a view; each begins at the beginning.
+
+        Raises:
+            PartitionNotFoundError: the subpartition was released.
+        """
+        with self._lock:
+            if self._released:
+                raise PartitionNotFoundError(
+                    f"subpartition {self.index} of {self._parent} has been released"
+                )
+            view = BlockingSubpartitionView(self, listener)
+            self._views.append(view)
+            readable = self._published
+        if readable:
+            view.notify_data_available()
+        return view
+
+    def forget(self, view: BlockingSubpartitionView) -> None:
+        """A reader has gone."""
+        with self._lock:
+            if view in self._views:
+                self._views.remove(view)
+
+    def extents(self) -> list[Extent]:
+        """Return the index; empty until the partition is whole."""
+        return self._extents if self._published else []
+
+    def read(self, extent: Extent) -> Buffer | None:
+        """Read one buffer; None once released."""
+        data = self._file.read(extent.offset, extent.size)
+        if data is None:
+            return None
+        self.total_bytes += extent.size
+        return Buffer(MemorySegment(data), FREEING_RECYCLER, extent.data_type, extent.size)
+
+    # -- state ----------------------------------------------------------------------------
+
+    @property
+    def num_queued(self) -> int:
+        """Elements that are not in the file yet."""
+        return len(self._pending)
+
+
+class BlockingSubpartitionView(SubpartitionView[BlockingSubpartition]):
+    """One reader's handle on a subpartition, and its place in it."""
+
+    def __init__(self, subpartition: BlockingSubpartition, listener: AvailabilityListener) -> None:
+        super().__init__(subpartition, listener)
+        self._next = 0
+        self._sequence_number = 0
+        self._blocked = False
+
+    def get_next_buffer(self) -> BufferAndBacklog | None:
+        """Read the next buffer, or None."""
+        extents = self._subpartition.extents()
+        if self._blocked or self._next >= len(extents):
+            return None
+        extent = extents[self._next]
+        buffer = self._subpartition.read(extent)
+        if buffer is None:
+            return None
+        self._next += 1
+        self._blocked = extent.data_type.is_blocking_upstream
+        number = self._sequence_number
+        self._sequence_number = next_sequence_number(number)
+        more = not self._blocked and self._next < len(extents)
+        following = extents[self._next].data_type if more else DataType.NONE
+        piece = buffer.slice(0, extent.size)
+        return BufferAndBacklog(piece, self._backlog(extents), following, number)
+
+    def _backlog(self, extents: list[Extent]) -> int:
+        if self._blocked:
+            return 0
+        ahead = extents[self._next : self._next + _ENOUGH_BACKLOG]
+        return sum(extent.data_type.is_buffer for extent in ahead)
+
+    def resume_consumption(self) -> None:
+        """Continue after a blocking event.
+
+        Raises:
+            IllegalStateError: nothing had blocked it.
+        """
+        if not self._blocked:
+            raise IllegalStateError(f"subpartition {self._subpartition.index} is not blocked")
+        self._blocked = False
+
+    def availability_and_backlog(self, *, has_credit: bool) -> tuple[bool, int]:
+        """Return whether something can be read (an event needs no credit) and the backlog."""
+        extents = self._subpartition.extents()
+        available = not self._blocked and self._next < len(extents)
+        if available and not has_credit:
+            available = extents[self._next].data_type.is_event
+        return available, self._backlog(extents)
+
+    def notify_new_buffer_size(self, size: int) -> None:
+        """What lies in a file has its size already."""
+
+    def release_all_resources(self) -> None:
+        """The reader is done; the data stays for others."""
+        self._released = True
+        self._subpartition.forget(self)

@@ -1,0 +1,79 @@
+"""The result partitions of one environment, by id (SEMANTICS C7)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from penstock.errors import IllegalStateError
+from penstock.network.pure.partition.result_partition import ResultPartition
+from penstock.network.pure.partition.task_events import nobody_listens
+
+PartitionListener = Callable[[ResultPartition], None]
+
+
+class ResultPartitionManager:
+    """Finds partitions; a consumer that comes early leaves a listener."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._partitions: dict[bytes, ResultPartition] = {}
+        self._listeners: dict[bytes, list[PartitionListener]] = {}
+
+    def register(self, partition: ResultPartition) -> None:
+        """Make a partition known.
+
+        Raises:
+            IllegalStateError: its id is taken.
+        """
+        with self._lock:
+            if partition.partition_id in self._partitions:
+                raise IllegalStateError(f"{partition} is registered already")
+            self._partitions[partition.partition_id] = partition
+            listeners = self._listeners.pop(partition.partition_id, [])
+        for listener in listeners:
+            listener(partition)
+
+    def unregister(self, partition: ResultPartition) -> None:
+        """Forget a released partition; another one with its id stays."""
+        with self._lock:
+            if self._partitions.get(partition.partition_id) is partition:
+                del self._partitions[partition.partition_id]
+
+    def find_or_listen(
+        self, partition_id: bytes, listener: PartitionListener
+    ) -> ResultPartition | None:
+        """Return the partition, or None and call ``listener`` when it is registered."""
+        with self._lock:
+            partition = self._partitions.get(partition_id)
+            if partition is None:
+                self._listeners.setdefault(partition_id, []).append(listener)
+            return partition
+
+    def publish_task_event(self, partition_id: bytes, event: bytes) -> None:
+        """Keep an event for the task that writes a partition.
+
+        Raises:
+            IllegalStateError: there is no such partition here, or its task lets too many wait.
+        """
+        with self._lock:
+            partition = self._partitions.get(partition_id)
+        if partition is None:
+            raise nobody_listens()
+        partition.task_events.push(event)
+
+    def remove_listener(self, partition_id: bytes, listener: PartitionListener) -> bool:
+        """Forget a listener; False if it has been called already."""
+        with self._lock:
+            listeners = self._listeners.get(partition_id, [])
+            if listener not in listeners:
+                return False
+            listeners.remove(listener)
+            if not listeners:
+                del self._listeners[partition_id]
+            return True
+
+    def partitions(self) -> list[ResultPartition]:
+        """Return all partitions."""
+        with self._lock:
+            return list(self._partitions.values())

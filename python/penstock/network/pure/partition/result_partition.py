@@ -1,0 +1,474 @@
+"""What one subtask produces for all consumers of one exchange (SEMANTICS B3, C1)."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+from penstock.errors import (
+    CancelTaskError,
+    IllegalStateError,
+    NetworkError,
+    PartitionNotFoundError,
+    ProducerFailedError,
+)
+from penstock.network.data_type import DataType
+from penstock.network.pure.memory.buffer_builder import BufferBuilder, BufferConsumer
+from penstock.network.pure.partition.blocking import (
+    BlockingSubpartition,
+    BlockingSubpartitionView,
+    PartitionFile,
+)
+from penstock.network.pure.partition.subpartition import (
+    REFUSED,
+    PipelinedSubpartition,
+    PipelinedSubpartitionView,
+)
+from penstock.network.pure.partition.task_events import TaskEventQueue
+from penstock.network.pure.partition.wait_clock import WaitClock
+from penstock.network.pure.wire.messages import MAX_EVENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
+    from penstock.network.pure.partition.flusher import OutputFlusher
+    from penstock.network.pure.partition.view import AvailabilityListener
+    from penstock.network.pure.record_writer import RecordWriter
+
+AnySubpartitionView = PipelinedSubpartitionView | BlockingSubpartitionView
+
+BROADCAST = -1
+"""The subpartition index that means "all of them"."""
+
+
+class ResultPartition:
+    """Buffers of one subtask, one queue per consumer.
+
+    One task thread writes; ``fail``, ``release`` and the flusher may come from any thread.
+    ``_write_lock`` is held while builders are used, so that a release from another thread never
+    returns a segment that is being written.  A writer that waits for a buffer holds it too: a
+    release destroys the pool first, which wakes the writer, and takes the lock afterwards.
+    """
+
+    def __init__(
+        self,
+        partition_id: bytes,
+        num_subpartitions: int,
+        pool: LocalBufferPool,
+        *,
+        flush_timeout_ms: int = 100,
+        exclusive_buffers_per_channel: int = 2,
+        flusher: OutputFlusher | None = None,
+        file: PartitionFile | None = None,
+        on_release: Callable[[ResultPartition], None] | None = None,
+    ) -> None:
+        if num_subpartitions < 1:
+            raise ValueError(f"a partition of {num_subpartitions} subpartitions")
+        if flush_timeout_ms < -1:
+            raise ValueError(f"flush timeout of {flush_timeout_ms} ms; -1 means never")
+        self.partition_id = partition_id
+        self.num_subpartitions = num_subpartitions
+        self.pool = pool
+        self.flush_timeout_ms = flush_timeout_ms
+        self._file = file
+        self.subpartitions: list[PipelinedSubpartition | BlockingSubpartition] = [
+            PipelinedSubpartition(index, self, exclusive_buffers_per_channel)
+            if file is None
+            else BlockingSubpartition(index, self, file)
+            for index in range(num_subpartitions)
+        ]
+        self._unicast: list[BufferBuilder | None] = [None] * num_subpartitions
+        self._broadcast: BufferBuilder | None = None
+        self._flusher = flusher if flush_timeout_ms > 0 and file is None else None
+        self._flush_is_due = False
+        self._waits = WaitClock()
+        self._writer: Callable[[], RecordWriter | None] = lambda: None
+        self._on_release = on_release
+        self._finished = False
+        self._released = False
+        self._failure_cause: str | None = None
+        self._state = threading.Condition()
+        self._write_lock = threading.RLock()
+        self._unconsumed = set(range(num_subpartitions))
+        self.task_events = TaskEventQueue()
+
+    def __repr__(self) -> str:
+        return f"partition {self.partition_id.hex()}"
+
+    def attach(self, writer: RecordWriter) -> None:
+        """Say who writes the records.
+
+        Raises:
+            IllegalStateError: another record writer does.
+        """
+        if self._writer() is not None:
+            raise IllegalStateError("the result partition has a record writer already")
+        self._writer = weakref.ref(writer)
+
+    # -- writing, task thread only --------------------------------------------------------
+
+    def append(self, subpartition: int, framed: bytes | bytearray | memoryview) -> None:
+        """Write one framed record to a subpartition, or to all of them with ``BROADCAST``.
+
+        Blocks while no buffer is free.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the partition is finished.
+        """
+        with self._write_lock:
+            if self._released or self._finished:
+                self._check_writable()
+            builder = self._broadcast if subpartition == BROADCAST else self._unicast[subpartition]
+            if builder is None or not builder.append_record(framed):
+                self._append(subpartition, builder, memoryview(framed))
+        if self.flush_timeout_ms == 0:
+            self._flush(subpartition)
+        elif self._flusher is not None and not self._flush_is_due:
+            self._flush_is_due = True
+            self._flusher.schedule(self, self.flush_timeout_ms)
+
+    def _append(self, subpartition: int, builder: BufferBuilder | None, view: memoryview) -> None:
+        """Write over as many buffers as it takes."""
+        if not len(view):
+            return
+        if builder is None:
+            builder = self._request_builder(subpartition)
+            self._add_builder(subpartition, builder, 0, needed=len(view))
+        elif builder.writable_bytes < len(view) and not self.pool.is_available:
+            # A debloated buffer grows while there is no other one to go on in.
+            builder.trim(builder.written_bytes + len(view))
+        written = builder.append_and_commit(view)
+        while written < len(view):
+            self._finish_builder(subpartition)
+            builder = self._request_builder(subpartition)
+            count = builder.append_and_commit(view[written:])
+            written += count
+            # Added after the append, so that the consumer never shows a continuation without
+            # knowing how much of it belongs to the earlier record.
+            self._add_builder(subpartition, builder, count, needed=count)
+        if builder.is_full:
+            self._finish_builder(subpartition)
+        self._check_written()
+
+    def broadcast_event(self, event: bytes, data_type: int) -> None:
+        """Send a serialized event to every subpartition, behind all records written so far.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the data type is not an event's, or EndOfPartition's, which `finish`
+                sends; the event has no size that events have; or the partition is finished.
+        """
+        kind = _event_type(data_type, event)
+        if kind is DataType.END_OF_PARTITION:
+            raise IllegalStateError(f"{kind.name} is not for broadcast_event")
+        first = BufferConsumer.of_event(bytes(event), kind)
+        try:
+            with self._write_lock:
+                self._check_writable()
+                self._finish_all_builders()
+                for subpartition in self.subpartitions:
+                    subpartition.add(first.copy())
+                self._check_written()
+        finally:
+            first.close()
+        if self.flush_timeout_ms == 0:
+            self.flush_all()
+
+    def overtake(self, event: bytes, data_type: int) -> list[list[bytes]]:
+        """Send an event with priority ahead of all that waits; return the data it overtakes.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the event has no priority, or the partition is a blocking one.
+        """
+        kind = _priority_type(data_type, event)
+        with self._write_lock:
+            self._check_writable()
+            self._finish_all_builders()
+            return self._overtake_each(event, kind, PipelinedSubpartition.overtake)
+
+    def time_out_barrier(
+        self, checkpoint_id: int, event: bytes, data_type: int
+    ) -> list[list[bytes]]:
+        """Put an event with priority in place of a timeoutable barrier wherever that still waits.
+
+        Returns the contents of the data buffers that it overtakes by this, by subpartition.
+
+        Raises:
+            IllegalStateError: the event has no priority, or the partition is a blocking one.
+        """
+        kind = _priority_type(data_type, event)
+        return self._overtake_each(
+            event, kind, lambda each, barrier: each.time_out_barrier(checkpoint_id, barrier)
+        )
+
+    def _overtake_each(
+        self,
+        event: bytes,
+        kind: DataType,
+        overtake: Callable[[PipelinedSubpartition, BufferConsumer], list[bytes]],
+    ) -> list[list[bytes]]:
+        """Let an event overtake in every subpartition; return the contents of what it overtakes."""
+        first = BufferConsumer.of_event(bytes(event), kind)
+        overtaken: list[list[bytes]] = []
+        try:
+            for subpartition in self.subpartitions:
+                if isinstance(subpartition, BlockingSubpartition):
+                    raise IllegalStateError("nothing is overtaken in a blocking partition")
+                overtaken.append(overtake(subpartition, first.copy()))
+        finally:
+            first.close()
+        return overtaken
+
+    def finish(self) -> None:
+        """Send EndOfPartition to every subpartition.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: it is finished already.
+        """
+        with self._write_lock:
+            self._check_writable()
+            self._finish_all_builders()
+            self._finished = True
+            for subpartition in self.subpartitions:
+                subpartition.finish()
+            self._check_written()
+            self._publish()
+        # No builder is requested any more; buffers in flight return when they are consumed.
+        self.pool.lazy_destroy()
+
+    # -- flushing, any thread -------------------------------------------------------------
+
+    def flush_all(self) -> None:
+        """Make every committed byte readable."""
+        for subpartition in self.subpartitions:
+            subpartition.flush()
+
+    def timed_flush(self) -> None:
+        """Flush for the flusher: the next record schedules the next flush."""
+        self._flush_is_due = False
+        self.flush_all()
+
+    def _flush(self, subpartition: int) -> None:
+        if subpartition == BROADCAST:
+            self.flush_all()
+        else:
+            self.subpartitions[subpartition].flush()
+
+    # -- end, any thread ------------------------------------------------------------------
+
+    def fail(self, cause: str) -> None:
+        """Give up: readers get an error that names the cause, a blocked writer wakes."""
+        with self._state:
+            if self._released:
+                return
+            self._failure_cause = cause
+        self._drop_everything()
+
+    def release(self) -> None:
+        """Drop everything and be forgotten; a second call does nothing.
+
+        A partition that has only failed is still found, so that late readers learn why.
+        """
+        self._drop_everything()
+        if self._on_release is not None:
+            self._on_release(self)
+
+    def _drop_everything(self) -> None:
+        with self._state:
+            if self._released:
+                return
+            self._released = True
+            self._state.notify_all()
+        self.pool.lazy_destroy()
+        self.task_events.release()
+        with self._write_lock:
+            self._finish_all_builders()
+        for subpartition in self.subpartitions:
+            subpartition.release()
+        if self._file is not None:
+            self._file.release()
+
+    def on_consumed_subpartition(self, index: int) -> None:
+        """A reader is done with its subpartition; the last one releases the partition."""
+        with self._state:
+            self._unconsumed.discard(index)
+            self._state.notify_all()
+            all_consumed = not self._unconsumed
+        self.subpartitions[index].release()
+        if all_consumed:
+            self.release()
+
+    # -- reading --------------------------------------------------------------------------
+
+    def create_subpartition_view(
+        self, index: int, listener: AvailabilityListener
+    ) -> AnySubpartitionView:
+        """Make a view of a subpartition, the only one of a pipelined one.
+
+        Raises:
+            IllegalStateError: a pipelined subpartition has a view, or had one.
+            PartitionNotFoundError: there is no such subpartition, or it was released.
+            ProducerFailedError: the partition has failed.
+        """
+        if not 0 <= index < self.num_subpartitions:
+            raise PartitionNotFoundError(
+                f"subpartition {index} of a partition with {self.num_subpartitions}"
+            )
+        if self._failure_cause is not None:
+            raise ProducerFailedError(self._failure_cause)
+        return self.subpartitions[index].create_read_view(listener)
+
+    # -- state ----------------------------------------------------------------------------
+
+    @property
+    def failure_cause(self) -> str | None:
+        """Why the producer failed, if it did."""
+        return self._failure_cause
+
+    @property
+    def is_released(self) -> bool:
+        """Whether everything was dropped."""
+        return self._released
+
+    @property
+    def buffers_queued(self) -> int:
+        """Elements queued in all subpartitions, events included."""
+        return sum(subpartition.num_queued for subpartition in self.subpartitions)
+
+    @property
+    def buffers_in_use(self) -> int:
+        """Segments of the pool that writer, queues or network hold."""
+        return self.pool.used_segments
+
+    @property
+    def hard_back_pressured_ms(self) -> int:
+        """Milliseconds for which the writer has waited for buffers inside of records."""
+        return self._waits.total_ms
+
+    def next_task_event(self, timeout_ms: int) -> bytes | None:
+        """Return the next event that a consumer has sent to this task, or None.
+
+        Raises:
+            CancelTaskError: the partition was released.
+        """
+        return self.task_events.next(timeout_ms)
+
+    def is_available(self) -> bool:
+        """Whether a record can be begun without waiting for a buffer."""
+        return self.pool.is_available
+
+    def wait_available(self, timeout_ms: int) -> bool:
+        """Wait until ``is_available``; False when the time is over."""
+        return self.pool.available_future.wait(timeout_ms / 1000)
+
+    def wait_consumed(self, timeout_ms: int) -> bool:
+        """Wait until every reader has everything, or the partition is released."""
+        deadline = time.monotonic() + timeout_ms / 1000
+        with self._state:
+            return self._state.wait_for(
+                lambda: self._released or not self._unconsumed, deadline - time.monotonic()
+            )
+
+    # -- builders -------------------------------------------------------------------------
+
+    def _check_writable(self) -> None:
+        if self._released:
+            raise self._cancelled()
+        if self._finished:
+            raise IllegalStateError(f"{self} is finished")
+
+    def _check_written(self) -> None:
+        """A blocking partition that cannot be written as a whole must not be read in part."""
+        if self._file is not None and (error := self._file.error) is not None:
+            self.fail(str(error))
+            raise NetworkError(str(error))
+
+    def _publish(self) -> None:
+        """Let readers of a blocking partition begin; its writer waits for nobody."""
+        if self._file is None:
+            return
+        for subpartition in self.subpartitions:
+            if isinstance(subpartition, BlockingSubpartition):
+                subpartition.publish()
+        with self._state:
+            self._unconsumed.clear()
+            self._state.notify_all()
+
+    def _cancelled(self) -> CancelTaskError:
+        why = f" ({self._failure_cause})" if self._failure_cause else ""
+        return CancelTaskError(f"{self} has been released{why}")
+
+    def _request_builder(self, subpartition: int) -> BufferBuilder:
+        """Finish what the other mode left open, then take a builder, waiting for one."""
+        if subpartition == BROADCAST:
+            for index in range(self.num_subpartitions):
+                self._finish_builder(index)
+        else:
+            self._finish_builder(BROADCAST)
+        builder = self.pool.request_builder(subpartition)
+        if builder is None:
+            with self._waits:
+                builder = self.pool.request_builder_blocking(subpartition)
+        if subpartition == BROADCAST:
+            self._broadcast = builder
+        else:
+            self._unicast[subpartition] = builder
+        return builder
+
+    def _add_builder(
+        self, subpartition: int, builder: BufferBuilder, partial: int, *, needed: int
+    ) -> None:
+        """Show the builder to its readers, and make it as large as they want, or as is needed."""
+        consumer = builder.create_buffer_consumer_from_beginning()
+        if subpartition != BROADCAST:
+            wanted = [self.subpartitions[subpartition].add(consumer, partial)]
+        else:
+            try:
+                wanted = [each.add(consumer.copy(), partial) for each in self.subpartitions]
+            finally:
+                consumer.close()
+        # A refusal means that the reader went away; what is written for it is dropped.
+        sizes = [size for size in wanted if size != REFUSED]
+        if sizes:
+            builder.trim(max(needed, min(sizes)))
+
+    def _finish_builder(self, subpartition: int) -> None:
+        if subpartition == BROADCAST:
+            builder, self._broadcast = self._broadcast, None
+        else:
+            builder, self._unicast[subpartition] = self._unicast[subpartition], None
+        if builder is not None:
+            builder.finish()
+            builder.close()
+
+    def _finish_all_builders(self) -> None:
+        self._finish_builder(BROADCAST)
+        for index in range(self.num_subpartitions):
+            self._finish_builder(index)
+
+
+def _event_type(data_type: int, event: bytes) -> DataType:
+    """The type of an event that may be sent."""
+    try:
+        kind = DataType(data_type)
+    except ValueError as error:
+        raise IllegalStateError(f"no buffer data type {data_type}") from error
+    if not kind.is_event:
+        raise IllegalStateError(f"{kind.name} is not the type of an event")
+    if not 0 < len(event) <= MAX_EVENT_BYTES:
+        raise IllegalStateError(f"an event of {len(event)} bytes is outside 1..={MAX_EVENT_BYTES}")
+    return kind
+
+
+def _priority_type(data_type: int, event: bytes) -> DataType:
+    """The type of an event that may overtake."""
+    kind = _event_type(data_type, event)
+    if not kind.has_priority:
+        raise IllegalStateError(f"{kind.name} overtakes nothing")
+    return kind

@@ -1,0 +1,101 @@
+"""What a reader holds of a subpartition, whichever kind it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from penstock.network.data_type import DataType
+    from penstock.network.pure.memory.buffer import BufferSlice
+    from penstock.network.pure.partition.result_partition import ResultPartition
+
+_MAX_SEQUENCE = 2**31
+
+
+def next_sequence_number(number: int) -> int:
+    """Return the successor; the numbers wrap as signed 32-bit integers do."""
+    number += 1
+    return number - 2 * _MAX_SEQUENCE if number == _MAX_SEQUENCE else number
+
+
+class AvailabilityListener(Protocol):
+    """Learns that a view has something to poll.  Called from any thread, under no lock."""
+
+    def notify_data_available(self) -> None:
+        """Poll the view."""
+
+    def notify_priority_event(self, sequence_number: int) -> None:
+        """Poll the view: a priority event waits at its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferAndBacklog:
+    """A polled buffer and what is known of those behind it."""
+
+    buffer: BufferSlice
+    backlog: int
+    next_data_type: DataType
+    sequence_number: int
+
+
+class Subpartition:
+    """One consumer's part of a result partition."""
+
+    def __init__(self, index: int, parent: ResultPartition) -> None:
+        self.index = index
+        self._parent = parent
+        self._released = False
+        self.total_buffers = 0
+        self.total_bytes = 0
+
+    @property
+    def parent(self) -> ResultPartition:
+        """The partition that it is part of."""
+        return self._parent
+
+    @property
+    def num_queued(self) -> int:
+        """Elements that wait in memory."""
+        raise NotImplementedError
+
+    @property
+    def is_released(self) -> bool:
+        """Whether ``release`` was called."""
+        return self._released
+
+    @property
+    def failure_cause(self) -> str | None:
+        """Why the producer failed, if it did."""
+        return self._parent.failure_cause
+
+
+S = TypeVar("S", bound=Subpartition)
+
+
+class SubpartitionView(Generic[S]):
+    """A reader's handle on a subpartition, and whom it tells of data."""
+
+    def __init__(self, subpartition: S, listener: AvailabilityListener) -> None:
+        self._subpartition = subpartition
+        self._listener = listener
+        self._released = False
+
+    def notify_data_available(self) -> None:
+        """Pass on to the reader; also when the producer is gone, which the reader sees then."""
+        self._listener.notify_data_available()
+
+    @property
+    def num_queued(self) -> int:
+        """Elements that wait in memory."""
+        return self._subpartition.num_queued
+
+    @property
+    def is_released(self) -> bool:
+        """Whether either end has released it."""
+        return self._released or self._subpartition.is_released
+
+    @property
+    def failure_cause(self) -> str | None:
+        """Why the producer failed, if it did."""
+        return self._subpartition.failure_cause

@@ -1,0 +1,1 @@
+"""Connections between TaskExecutors: the twin of `rust/network/src/transport`."""

@@ -1,0 +1,176 @@
+"""Buffers that a consumer on the same host copies from where they lie.
+
+The producer shows the consumer the memory of its pool, and sends references to buffers in it
+instead of their bytes.  It keeps what it has lent until the consumer has returned it.  When the
+connection ends before that, a flag is raised and the buffers go back to their pool at once: a
+consumer looks at the flag after it has copied, so what was written there since is never taken for
+what was sent.  That takes a machine that keeps the order of stores and that of loads, as x86 does:
+plain Python has no fences.  All of it is for the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from penstock.errors import CorruptStreamError, PartitionConnectionError
+from penstock.network.pure.memory.shared_memory import ForeignMemory, SharedMemory, SharedSegment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.network.pure.memory.buffer import BufferSlice
+    from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
+    from penstock.network.pure.memory.segment import MemorySegment
+
+logger = logging.getLogger(__name__)
+
+DESCRIPTORS = 2
+"""How many a producer shows: the memory and the flag."""
+
+_MIN_LENT_BYTES = 512
+"""Smaller buffers are sent as they are, in bytes: a reference must be returned."""
+
+_DOWN, _RAISED = b"\0\0\0\0", b"\1\0\0\0"
+
+
+class Lender:
+    """The producer's end."""
+
+    def __init__(self, pool: NetworkBufferPool, memory: SharedMemory) -> None:
+        """Lends what lies in the memory of a pool.
+
+        Raises:
+            OSError: the system has no memory for the flag.
+        """
+        self._pool = pool
+        self._memory = memory
+        self._flag = SharedMemory(len(_RAISED))
+        self._accepted = False
+        self._lent: deque[BufferSlice] = deque()
+
+    @property
+    def descriptors(self) -> Sequence[int]:
+        """What the consumer is shown."""
+        return self._memory.descriptor, self._flag.descriptor
+
+    def accept(self) -> None:
+        """The consumer has mapped both.
+
+        Raises:
+            CorruptStreamError: it says so twice.
+        """
+        if self._accepted:
+            raise CorruptStreamError("memory accepted twice")
+        self._accepted = True
+
+    def place_of(self, buffer: BufferSlice) -> int | None:
+        """Return where the consumer finds the bytes of a buffer, if it is to be lent."""
+        segment = buffer.parent.segment
+        if (
+            not self._accepted
+            or not isinstance(segment, SharedSegment)
+            or not buffer.data_type.is_buffer
+            or buffer.readable_bytes < _MIN_LENT_BYTES
+        ):
+            return None
+        return segment.place + buffer.memory_segment_offset + buffer.reader_index
+
+    def lend(self, buffer: BufferSlice) -> None:
+        """Keep a buffer until it is returned, at the cost of nobody but the network pool.
+
+        What waited in a socket would not keep its writer waiting either; so the buffer's own pool
+        gets another segment instead, if there is one to spare.
+        """
+        if buffer.parent.references == 1:
+            spare = self._pool.request_pooled_segment(promised=False)
+            if spare is not None:
+                buffer.parent.exchange(spare, _Returned(self._pool))
+        self._lent.append(buffer)
+
+    def take_back(self, count: int) -> None:
+        """The consumer has what the oldest ``count`` references referred to.
+
+        Raises:
+            CorruptStreamError: there are not as many.
+        """
+        if not 0 < count <= len(self._lent):
+            raise CorruptStreamError(f"{count} buffers returned of {len(self._lent)} lent")
+        for _ in range(count):
+            self._lent.popleft().recycle()
+
+    def close(self) -> None:
+        """The connection has ended: what was not returned is used again."""
+        if self._lent:
+            self._flag.view[: len(_RAISED)] = _RAISED
+            self.take_back(len(self._lent))
+        self._flag.close()
+
+
+class _Returned:
+    """Recycler of segments that have left their local pool."""
+
+    def __init__(self, pool: NetworkBufferPool) -> None:
+        self._pool = pool
+
+    def recycle(self, segment: MemorySegment) -> None:
+        self._pool.recycle_pooled_segment(segment)
+
+
+class Borrower:
+    """The consumer's end."""
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        """Map what the producer shows.
+
+        Raises:
+            CorruptStreamError: it is nothing that could be mapped without danger.
+            OSError: the system cannot map it.
+        """
+        if len(descriptors) != DESCRIPTORS:
+            raise CorruptStreamError(f"{len(descriptors)} descriptors")
+        self._memory = ForeignMemory(descriptors[0])
+        try:
+            self._flag = ForeignMemory(descriptors[1])
+        except BaseException:
+            self._memory.close()
+            raise
+        self._owed = 0
+
+    def borrow(self) -> bool:
+        """A reference has come, whatever becomes of it; return whether it is the first to return.
+
+        Several are returned at once.
+        """
+        self._owed += 1
+        return self._owed == 1
+
+    def take_owed(self) -> int:
+        """Return how many references to return now."""
+        owed, self._owed = self._owed, 0
+        return owed
+
+    def copy(self, place: int, into: memoryview) -> None:
+        """Copy what a reference refers to.
+
+        Raises:
+            CorruptStreamError: it refers to what is not there.
+            PartitionConnectionError: the producer has given up the connection.
+        """
+        end = place + len(into)
+        if end > len(self._memory.view):
+            raise CorruptStreamError(
+                f"a reference to {len(into)} bytes at {place}, outside of the shared memory"
+            )
+        into[:] = self._memory.view[place:end]
+        if self._flag.view[: len(_DOWN)] != _DOWN:
+            raise PartitionConnectionError(
+                "the remote task manager has closed the connection with buffers under way; it may "
+                "have been lost"
+            )
+
+    def close(self) -> None:
+        """Unmap both."""
+        self._memory.close()
+        self._flag.close()
