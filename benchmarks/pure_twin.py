@@ -12,7 +12,7 @@ from penstock.network.pure.framing.serializer import RecordSerializer
 from penstock.network.pure.memory.network_buffer_pool import NetworkBufferPool
 from penstock.serialization.pure.codec import Codec
 from penstock.serialization.type_schema import schema_of
-from penstock.taskexecutor.operator_loop import Input
+from penstock.taskexecutor.compiled.operator_loop import Input
 
 NO_TIMESTAMP = -(2**63)
 FINISHED = 2

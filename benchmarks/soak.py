@@ -142,7 +142,7 @@ def consume(arguments: argparse.Namespace, address: tuple[str, int]) -> dict[str
     if arguments.runtime == "native":
         from penstock._native.operator_loop import Input
     else:
-        from penstock.taskexecutor.operator_loop import Input
+        from penstock.taskexecutor.compiled.operator_loop import Input
 
     class Counting(Input):  # type: ignore[misc]  # of either runtime
         records = 0

@@ -28,14 +28,18 @@ EXT_SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
 # an augmenting .pxd of the same name under native/.
 SHARED_SOURCES = {
     "penstock._native.keys": "python/penstock/serialization/pure/keys.py",
-    "penstock._native.operator_loop": "python/penstock/taskexecutor/operator_loop.py",
-    "penstock._native.function_operators": "python/penstock/taskexecutor/function_operators.py",
-    "penstock._native.field_sum": "python/penstock/taskexecutor/field_sum.py",
-    "penstock._native.process_operators": "python/penstock/taskexecutor/process_operators.py",
-    "penstock._native.source_operators": "python/penstock/taskexecutor/source_operators.py",
-    "penstock._native.time_operators": "python/penstock/taskexecutor/time_operators.py",
     "penstock._native.heap_states": "python/penstock/taskexecutor/state/heap_states.py",
     "penstock._native.type_check": "python/penstock/taskexecutor/state/type_check.py",
+} | {
+    f"penstock._native.{name}": f"python/penstock/taskexecutor/compiled/{name}.py"
+    for name in (
+        "field_sum",
+        "function_operators",
+        "operator_loop",
+        "process_operators",
+        "source_operators",
+        "time_operators",
+    )
 }
 
 DIRECTIVES = {

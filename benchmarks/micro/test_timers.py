@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from penstock.taskexecutor.timers import TimerQueue
+from penstock.taskexecutor.time.timers import TimerQueue
 
 RECORDS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
 

@@ -24,7 +24,12 @@ RUNTIMES = [
 
 def module_of(kind, name):
     """A module of a runtime, by its name without the package."""
-    package = "penstock._native" if kind == "native" else "penstock.network.pure"
+    if kind == "native":
+        package = "penstock._native"
+    elif name == "channel_selector":
+        package = "penstock.network.pure"
+    else:
+        package = "penstock.serialization.pure"
     return importlib.import_module(f"{package}.{name}")
 
 

@@ -21,9 +21,9 @@ NO_TIMESTAMP = -(2**63)
 PATIENCE_MS = 10_000
 """How long a test waits for what must come, in milliseconds."""
 PURE_MEMORY = {
-    "BufferConsumer": "buffer_builder",
-    "MemorySegment": "memory_segment",
-    "NetworkBufferPool": "network_buffer_pool",
+    "BufferConsumer": "memory.buffer_builder",
+    "MemorySegment": "memory.segment",
+    "NetworkBufferPool": "memory.network_buffer_pool",
 }
 
 
@@ -193,7 +193,7 @@ class Plane:
         if self.kind == "native":
             from penstock._native.operator_loop import Input
         else:
-            from penstock.taskexecutor.operator_loop import Input
+            from penstock.taskexecutor.compiled.operator_loop import Input
 
         class FunctionInput(Input):
             def process(self, value, timestamp):

@@ -20,7 +20,7 @@ def modules(request):
         paths = [f"penstock._native.{n}" for n in ("field_sum", "operator_loop", "keys")]
         paths.append("penstock._native.state_table")
     else:
-        paths = [f"penstock.taskexecutor.{n}" for n in ("field_sum", "operator_loop")]
+        paths = [f"penstock.taskexecutor.compiled.{n}" for n in ("field_sum", "operator_loop")]
         paths += ["penstock.serialization.pure.keys", "penstock.taskexecutor.state.table"]
     return [importlib.import_module(path) for path in paths]
 

@@ -29,7 +29,7 @@ from contract.codecs import RUNTIMES, Colour
 
 @pytest.fixture(params=RUNTIMES)
 def copier(request):
-    package = "penstock._native" if request.param == "native" else "penstock.taskexecutor"
+    package = "penstock._native" if request.param == "native" else "penstock.taskexecutor.compiled"
     return importlib.import_module(f"{package}.value_copies").ValueCopier("operator 'o' emits")
 
 

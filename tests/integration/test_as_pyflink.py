@@ -115,7 +115,7 @@ def test_what_is_absent_is_said_however_it_is_imported(line):
 
 def test_metrics_are_of_the_kinds_that_pyflink_names(tmp_path):
     from penstock.metrics import Counter, Distribution, Meter, Metric, MetricGroup
-    from penstock.taskexecutor.metric_group import OperatorMetricGroup
+    from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 
     group = OperatorMetricGroup({}, ())
     assert isinstance(group, MetricGroup)

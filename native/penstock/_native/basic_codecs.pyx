@@ -1,4 +1,4 @@
-"""Nodes of scalar types: the native twin of the first half of ``penstock.serialization.pure.codec``."""
+"""Nodes of scalar types: twin of the first half of ``penstock.serialization.pure.codec``."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.float cimport PyFloat_FromDouble

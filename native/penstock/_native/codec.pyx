@@ -1,6 +1,6 @@
 """Native codecs: values of one type to bytes and back.
 
-Byte-identical with ``penstock.serialization.pure.codec``; docs/formats/codec.md has the byte tables.
+Byte-identical with ``penstock.serialization.pure.codec``; docs/formats/codec.md has the tables.
 """
 
 from sys import exc_info

@@ -1,4 +1,4 @@
-# C declarations for python/penstock/taskexecutor/field_sum.py.
+# C declarations for python/penstock/taskexecutor/compiled/field_sum.py.
 
 cimport cython
 

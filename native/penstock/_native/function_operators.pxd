@@ -1,4 +1,4 @@
-# C declarations for python/penstock/taskexecutor/function_operators.py.
+# C declarations for python/penstock/taskexecutor/compiled/function_operators.py.
 
 cimport cython
 

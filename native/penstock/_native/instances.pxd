@@ -1,4 +1,4 @@
-# Instances of classes with a layout, and members of enums; see penstock.serialization.value_layouts.
+# Instances of classes with a layout, members of enums; see penstock.serialization.value_layouts.
 
 cimport cython
 from cpython.object cimport PyObject

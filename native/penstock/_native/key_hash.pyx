@@ -107,7 +107,7 @@ cdef int hash_key(HashKind kind, object key, uint32_t *hash) except -1:
 
 
 def key_hash(kind=None):
-    """The hash function of keys of a declared kind; see ``penstock.serialization.pure.key_hash``."""
+    """The hash of keys of a declared kind; see ``penstock.serialization.pure.key_hash``."""
     cdef HashKind which = hash_kind(kind)
 
     def hash_of(key):

@@ -1,4 +1,4 @@
-# C declarations for python/penstock/taskexecutor/process_operators.py.
+# C declarations for python/penstock/taskexecutor/compiled/process_operators.py.
 
 cimport cython
 

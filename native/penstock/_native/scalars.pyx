@@ -1,7 +1,7 @@
 """Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
 
-They have the bytes that ``penstock.serialization.extended_values`` gives them; what is rare about them
-(time zones, long texts, dtypes of many sizes) is left to it.
+They have the bytes that ``penstock.serialization.extended_values`` gives them; what is rare
+about them (time zones, long texts, dtypes of many sizes) is left to it.
 """
 
 import datetime

@@ -1,4 +1,4 @@
-# C declarations for python/penstock/taskexecutor/source_operators.py.
+# C declarations for python/penstock/taskexecutor/compiled/source_operators.py.
 
 cimport cython
 

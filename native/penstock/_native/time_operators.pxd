@@ -1,4 +1,4 @@
-# C declarations for python/penstock/taskexecutor/time_operators.py.
+# C declarations for python/penstock/taskexecutor/compiled/time_operators.py.
 
 cimport cython
 

@@ -1,4 +1,6 @@
-"""Copies of values for whom they are handed to, twin of ``penstock.taskexecutor.value_copies``.
+"""Copies of values for whom they are handed to.
+
+Twin of ``penstock.taskexecutor.compiled.value_copies``.
 
 A copy keeps no record of what it has copied as long as every part has one owner alone, which the
 counts of references tell: most values are trees.  What has several may be met again, and is noted
@@ -19,8 +21,7 @@ from penstock._native.row cimport RowBase, make_row
 
 import copy
 
-from penstock.taskexecutor import copy_plans
-from penstock.taskexecutor.value_copies import cannot_be_copied
+from penstock.taskexecutor.copies import copy_plans
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object value)
@@ -395,7 +396,7 @@ cdef object whole_copy(ValueCopier copier, object value):
         except _TooDeepError:
             return deepcopy(value)
     except Exception as error:
-        raise cannot_be_copied(copier.where, value, error) from error
+        raise copy_plans.cannot_be_copied(copier.where, value, error) from error
     finally:
         Py_XDECREF(state.root_copy)
         Py_XDECREF(state.memo)

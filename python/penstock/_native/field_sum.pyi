@@ -1,1 +1,1 @@
-from penstock.taskexecutor.field_sum import *  # noqa: F403
+from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403

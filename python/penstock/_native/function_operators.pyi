@@ -1,1 +1,1 @@
-from penstock.taskexecutor.function_operators import *  # noqa: F403
+from penstock.taskexecutor.compiled.function_operators import *  # noqa: F403

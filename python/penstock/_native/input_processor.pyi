@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from typing import Any, Self, final
 
 from penstock._native.codec import Codec
-from penstock.taskexecutor.operator_loop import Input
+from penstock.taskexecutor.compiled.operator_loop import Input
 
 @final
 class StreamInputProcessor:

@@ -1,1 +1,1 @@
-from penstock.taskexecutor.operator_loop import *  # noqa: F403
+from penstock.taskexecutor.compiled.operator_loop import *  # noqa: F403

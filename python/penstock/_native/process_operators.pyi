@@ -1,1 +1,1 @@
-from penstock.taskexecutor.process_operators import *  # noqa: F403
+from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403

@@ -4,7 +4,7 @@ from typing_extensions import disjoint_base
 
 from penstock._native.channel_selector import ChannelSelector
 from penstock._native.codec import Codec
-from penstock.taskexecutor.operator_loop import Output
+from penstock.taskexecutor.compiled.operator_loop import Output
 
 @disjoint_base
 class RecordWriter(Output):

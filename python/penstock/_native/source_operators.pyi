@@ -1,1 +1,1 @@
-from penstock.taskexecutor.source_operators import *  # noqa: F403
+from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403

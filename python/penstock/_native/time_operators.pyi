@@ -1,1 +1,1 @@
-from penstock.taskexecutor.time_operators import *  # noqa: F403
+from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403

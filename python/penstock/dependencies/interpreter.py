@@ -21,7 +21,7 @@ _PROBE: Final = """
 import json, sys
 found = {"python": "%d.%d" % sys.version_info[:2], "penstock": None, "error": ""}
 try:
-    import penstock, penstock.taskexecutor.task_executor
+    import penstock, penstock.taskexecutor.worker.task_executor
     found["penstock"] = penstock.__version__
 except ImportError as error:
     found["error"] = str(error)

@@ -16,12 +16,12 @@ from penstock.dependencies.worker_environment import SharedEnvironment
 from penstock.errors import ConfigurationError, DependencyError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.taskexecutor.logs.speaker import name_records, unname_records
-from penstock.taskexecutor.worker_process import WorkerProcess
+from penstock.taskexecutor.worker.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.taskexecutor.task_executor import TaskExecutor
+    from penstock.taskexecutor.worker.task_executor import TaskExecutor
 
 logger = logging.getLogger(__name__)
 
@@ -260,8 +260,8 @@ class InProcessDriver:
 
     def _executor(self, spec: WorkerSpec) -> TaskExecutor | None:
         """The worker with the job's files around it; None when the cluster ends already."""
-        from penstock.taskexecutor.launch import LaunchSpec
-        from penstock.taskexecutor.task_executor import TaskExecutor
+        from penstock.taskexecutor.worker.launch import LaunchSpec
+        from penstock.taskexecutor.worker.task_executor import TaskExecutor
 
         environment = self._environment.of(spec.launch)
         # The worker holds the folder by this driver.

@@ -25,7 +25,7 @@ from penstock.rpc.messages import (
     RequestSlot,
     Shutdown,
 )
-from penstock.taskexecutor.launch import EXIT_FAILED, EXIT_LOST_DRIVER
+from penstock.taskexecutor.worker.launch import EXIT_FAILED, EXIT_LOST_DRIVER
 
 if TYPE_CHECKING:
     from penstock.rpc.connection import Connection

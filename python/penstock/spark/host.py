@@ -14,7 +14,7 @@ from typing import Any
 from penstock.common.options.cluster import check_folders
 from penstock.dependencies.worker_environment import worker_environment
 from penstock.errors import ConfigurationError, DependencyError
-from penstock.taskexecutor.worker_process import WorkerProcess
+from penstock.taskexecutor.worker.worker_process import WorkerProcess
 
 _STATUS_INTERVAL_S = 5.0
 

@@ -21,16 +21,16 @@ from typing import TYPE_CHECKING
 
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.dependencies.job_folder import JobFolder
-from penstock.taskexecutor.child_processes import default_signals_in_children, end_children
-from penstock.taskexecutor.launch import (
+from penstock.taskexecutor.logs.forwarder import LogForwarder
+from penstock.taskexecutor.worker.child_processes import default_signals_in_children, end_children
+from penstock.taskexecutor.worker.launch import (
     EXIT_FAILED,
     EXIT_LOST_DRIVER,
     LaunchSpec,
     extend_sys_path,
     read_launch_spec,
 )
-from penstock.taskexecutor.logs.forwarder import LogForwarder
-from penstock.taskexecutor.standard_input import detach_standard_input
+from penstock.taskexecutor.worker.standard_input import detach_standard_input
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -61,7 +61,7 @@ def main() -> int:
         reconfigure(line_buffering=True)
     log = _configure_logging(launch)
 
-    from penstock.taskexecutor.task_executor import TaskExecutor
+    from penstock.taskexecutor.worker.task_executor import TaskExecutor
 
     executor = TaskExecutor(launch, log)
     # What was imported stays: no collection needs to look at it again.

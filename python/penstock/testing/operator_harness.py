@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from penstock.graph.job_graph import OperatorConfig
-from penstock.taskexecutor.loop import MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.registry import create_operator
-from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
+from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
 from penstock.testing.test_output import TestOutput
 from penstock.testing.virtual_task import VirtualTask
 

@@ -9,8 +9,13 @@ from penstock.datastream.data_stream.stream import DataStream, TypeArgument, typ
 from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 from penstock.errors import InvalidProgramError
 from penstock.graph.transformations import OneInputTransformation, SourceTransformation
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP, MORE_AVAILABLE, SourceOperator
-from penstock.taskexecutor.operator_chain import OperatorChain
+from penstock.taskexecutor.compiled import (
+    MAX_TIMESTAMP,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
+    SourceOperator,
+)
+from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.testing.pipeline_layout import lay_out, passing
 from penstock.testing.test_output import TestOutput
 from penstock.testing.virtual_task import VirtualTask
@@ -18,7 +23,7 @@ from penstock.testing.virtual_task import VirtualTask
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.taskexecutor.loop import Input
+    from penstock.taskexecutor.compiled import Input
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 
 

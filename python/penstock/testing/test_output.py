@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.taskexecutor.loop import MIN_TIMESTAMP, Output
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output
 
 if TYPE_CHECKING:
     from penstock.datastream.output_tag import OutputTag
-    from penstock.taskexecutor.loop import ValueCopier
+    from penstock.taskexecutor.compiled import ValueCopier
 
 
 class CollectedRecord(NamedTuple):

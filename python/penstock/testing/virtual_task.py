@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options.pipeline import RUNTIME_MODE
-from penstock.taskexecutor.mailbox import Mailbox
-from penstock.taskexecutor.operator_context import OperatorContext
-from penstock.taskexecutor.processing_time import ProcessingTimeService
+from penstock.taskexecutor.task.mailbox import Mailbox
+from penstock.taskexecutor.task.operator_context import OperatorContext
+from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.graph.job_graph import OperatorConfig
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 
 class VirtualTask:

@@ -18,7 +18,7 @@ from penstock.common.accumulators import (
 )
 from penstock.errors import InvalidProgramError, JobExecutionError
 from penstock.jobmaster.accumulators import merge_accumulators
-from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 
 
 @pytest.mark.parametrize(

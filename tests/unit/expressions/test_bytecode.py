@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.expressions.evaluation import Evaluation
 from penstock.network import runtime
-from penstock.taskexecutor.fusion import Fusion
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     ChainingOutput,
     FilterOperator,
@@ -17,6 +16,7 @@ from penstock.taskexecutor.loop import (
     FusedOperator,
     MapOperator,
 )
+from penstock.taskexecutor.task.fusion import Fusion
 
 pytestmark = pytest.mark.skipif(runtime() != "native", reason="only the native runtime evaluates")
 

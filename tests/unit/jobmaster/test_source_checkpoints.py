@@ -20,7 +20,7 @@ from penstock.graph.operators import OperatorDescriptor
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.jobmaster.split_assignments import SplitAssignments
-from penstock.taskexecutor.loop import END_OF_DATA
+from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 JOB, OPERATOR = bytes(16), bytes(16)

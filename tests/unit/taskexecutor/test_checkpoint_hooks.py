@@ -33,8 +33,8 @@ from penstock.datastream.window import (
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
 from penstock.graph.key_groups import key_group_range
 from penstock.graph.operators import OperatorDescriptor
-from penstock.taskexecutor.stream_task import StreamTask
-from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
+from penstock.taskexecutor.task.stream_task import StreamTask
+from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,

@@ -3,14 +3,14 @@
 import traceback
 
 import pytest
-from penstock.taskexecutor.fusion import DROPPED, Composition
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     DiscardingOutput,
     FilterOperator,
     FusedOperator,
     MapOperator,
 )
+from penstock.taskexecutor.task.fusion import DROPPED, Composition
 
 
 def stage(kind, function):

@@ -55,8 +55,8 @@ from penstock.datastream.window import (
 from penstock.errors import ValueCopyError
 from penstock.expressions.evaluation import Evaluation
 from penstock.network import runtime
-from penstock.taskexecutor.isolation import never_changes, only_computes
-from penstock.taskexecutor.loop import ChainingOutput, CopyingChainingOutput
+from penstock.taskexecutor.compiled import ChainingOutput, CopyingChainingOutput
+from penstock.taskexecutor.copies.isolation import never_changes, only_computes
 from penstock.testing import PipelineTestHarness
 
 ANY = Types.PICKLED_BYTE_ARRAY()

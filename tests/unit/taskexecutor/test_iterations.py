@@ -7,9 +7,9 @@ from penstock.errors import TemporaryFileError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.network.events import TaskEvent, parse_event, serialize_event
 from penstock.serialization.codec import codec_for
+from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.taskexecutor.iterations.feedback_channel import FeedbackChannel, SuperstepEnd
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, superstep_event
-from penstock.taskexecutor.loop import END_OF_DATA, MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from penstock.errors import ConfigurationError
-from penstock.taskexecutor.latency import LatencyHistogram, LatencyTracking
+from penstock.taskexecutor.task.latency import LatencyHistogram, LatencyTracking
 
 ONE, TWO = bytes(15) + b"\1", bytes(15) + b"\2"
 

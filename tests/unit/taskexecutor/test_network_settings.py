@@ -8,8 +8,8 @@ import ssl
 import pytest
 from penstock.errors import ConfigurationError, NetworkError
 from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
-from penstock.taskexecutor.launch import LaunchSpec, read_launch_spec
-from penstock.taskexecutor.task_executor import create_network_environment
+from penstock.taskexecutor.worker.launch import LaunchSpec, read_launch_spec
+from penstock.taskexecutor.worker.task_executor import create_network_environment
 
 
 def launch(**settings) -> LaunchSpec:

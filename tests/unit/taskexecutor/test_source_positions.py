@@ -8,7 +8,7 @@ from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.graph.operators import OperatorDescriptor
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.loop import END_OF_DATA
+from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 

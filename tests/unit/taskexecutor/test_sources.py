@@ -14,7 +14,7 @@ from penstock.datastream.connectors.file_system import (
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
 from penstock.graph.operators import OperatorDescriptor
-from penstock.taskexecutor.loop import END_OF_DATA
+from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.taskexecutor.sources.number_sequence import part_of_range
 from penstock.testing import OneInputStreamOperatorTestHarness

@@ -13,7 +13,7 @@ from penstock.datastream.connectors.split_source import (
 )
 from penstock.graph.operators import OperatorDescriptor
 from penstock.rpc.messages import WatermarkAlignment
-from penstock.taskexecutor.loop import MORE_AVAILABLE, NOTHING_AVAILABLE
+from penstock.taskexecutor.compiled import MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
 from penstock.testing import OneInputStreamOperatorTestHarness
 from penstock.testing.test_output import TestOutput

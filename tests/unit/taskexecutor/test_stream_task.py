@@ -15,10 +15,10 @@ from penstock.datastream.functions import (
 from penstock.errors import CancelTaskError
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
 from penstock.graph.operators import OperatorDescriptor
-from penstock.taskexecutor.mailbox import Mailbox
-from penstock.taskexecutor.processing_time import ProcessingTimeService
-from penstock.taskexecutor.stream_task import StreamTask
-from penstock.taskexecutor.task_failure import OPERATOR_ATTRIBUTE
+from penstock.taskexecutor.task.mailbox import Mailbox
+from penstock.taskexecutor.task.stream_task import StreamTask
+from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE
+from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
 
 def environment(**options):

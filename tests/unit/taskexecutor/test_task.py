@@ -18,8 +18,8 @@ from penstock.rpc.messages import (
     TaskDeploymentDescriptor,
     TaskFailure,
 )
-from penstock.taskexecutor import task as task_module
-from penstock.taskexecutor.task import Task
+from penstock.taskexecutor.task import task as task_module
+from penstock.taskexecutor.task.task import Task
 
 END_S = 30
 

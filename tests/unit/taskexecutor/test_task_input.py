@@ -8,8 +8,8 @@ from penstock.network.pure.channel_selector import make_selector
 from penstock.network.pure.environment import NetworkEnvironment
 from penstock.network.pure.record_writer import RecordWriter
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.operator_loop import Input
-from penstock.taskexecutor.task_input import TaskInput
+from penstock.taskexecutor.compiled.operator_loop import Input
+from penstock.taskexecutor.task.task_input import TaskInput
 
 PATIENCE_MS = 10_000
 

@@ -1,7 +1,7 @@
 """The slots of a worker: what is granted, refused, released and given up, by a hand-held clock."""
 
 import pytest
-from penstock.taskexecutor.task_slot_table import (
+from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
     SlotOccupiedError,
     SlotState,

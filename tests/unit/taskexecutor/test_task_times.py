@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from penstock.taskexecutor.task_times import TaskTimes
+from penstock.taskexecutor.task.task_times import TaskTimes
 
 MS = 1_000_000
 

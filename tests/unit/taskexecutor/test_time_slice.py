@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from penstock.taskexecutor.time_slice import wants_short_slices
+from penstock.taskexecutor.worker.time_slice import wants_short_slices
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ def test_only_short_buffer_timeouts_want_them(buffer_timeout_ms, wanted):
 
 PROGRAM = """
 import os
-from penstock.taskexecutor.time_slice import shorten_time_slices
+from penstock.taskexecutor.worker.time_slice import shorten_time_slices
 before = os.sched_getscheduler(0), os.nice(0)
 shorten_time_slices()
 assert (os.sched_getscheduler(0), os.nice(0)) == before, before
@@ -34,7 +34,7 @@ def test_policy_and_niceness_stay(prefix):
 def test_a_thread_of_another_policy_is_left_alone():
     program = (
         "import os\n"
-        "from penstock.taskexecutor.time_slice import shorten_time_slices\n"
+        "from penstock.taskexecutor.worker.time_slice import shorten_time_slices\n"
         "os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))\n"
         "assert not shorten_time_slices()\n"
         "assert os.sched_getscheduler(0) == os.SCHED_BATCH\n"

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from penstock.taskexecutor.processing_time import ProcessingTimeService
-from penstock.taskexecutor.timers import InternalTimerService, TimerQueue
+from penstock.taskexecutor.time.processing_time import ProcessingTimeService
+from penstock.taskexecutor.time.timers import InternalTimerService, TimerQueue
 
 
 class Recorder:

@@ -1,6 +1,6 @@
 """The combination of watermarks and idleness of several channels (SEMANTICS D6)."""
 
-from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus, StatusWatermarkValve
+from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus, StatusWatermarkValve
 
 
 def make_valve(channels):

@@ -4,7 +4,7 @@ import signal
 import socket
 
 import psutil
-from penstock.taskexecutor.worker_process import WorkerProcess
+from penstock.taskexecutor.worker.worker_process import WorkerProcess
 
 
 def test_a_process_that_ends_leaves_its_exit_code_and_log(capfd):

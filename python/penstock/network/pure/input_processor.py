@@ -23,7 +23,7 @@ from penstock.network.stream_element import (
 )
 from penstock.serialization.pure.codec import Codec
 from penstock.serialization.pure.value_bytes import I64
-from penstock.taskexecutor.operator_loop import Input
+from penstock.taskexecutor.compiled.operator_loop import Input
 
 if TYPE_CHECKING:
     from penstock.network.pure.gate.input_gate import InputGate

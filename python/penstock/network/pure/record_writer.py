@@ -17,7 +17,7 @@ from penstock.network.stream_element import (
 )
 from penstock.serialization.pure.codec import Codec
 from penstock.serialization.pure.value_bytes import I32, I64, MAX_RECORD_BYTES, JobBytes
-from penstock.taskexecutor.operator_loop import Output
+from penstock.taskexecutor.compiled.operator_loop import Output
 
 if TYPE_CHECKING:
     from penstock.network.pure.partition.result_partition import ResultPartition

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from penstock.network.events import CheckpointBarrier
     from penstock.rpc.messages import Message
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
-    from penstock.taskexecutor.operator_chain import OperatorChain
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 logger = logging.getLogger(__name__)
 

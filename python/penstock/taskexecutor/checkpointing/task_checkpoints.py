@@ -40,8 +40,8 @@ if TYPE_CHECKING:
         BarrierHandler,
         CheckpointableInput,
     )
-    from penstock.taskexecutor.operator_chain import OperatorChain
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _STOP_MODES: Final = {
     SnapshotKind.SAVEPOINT_TERMINATE: StopMode.DRAIN,

@@ -5,6 +5,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.taskexecutor.compiled import (
+    END_OF_DATA,
+    MAX_TIMESTAMP,
+    MORE_AVAILABLE,
+    NOTHING_AVAILABLE,
+    SourceOperator,
+)
 from penstock.taskexecutor.iterations.feedback_channel import (
     FeedbackChannel,
     SuperstepEnd,
@@ -12,18 +19,11 @@ from penstock.taskexecutor.iterations.feedback_channel import (
     open_channel,
 )
 from penstock.taskexecutor.iterations.supersteps import superstep_event
-from penstock.taskexecutor.loop import (
-    END_OF_DATA,
-    MAX_TIMESTAMP,
-    MORE_AVAILABLE,
-    NOTHING_AVAILABLE,
-    SourceOperator,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _ATTEMPT_PREFIX_BYTES: Final = 16
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
 from penstock.serialization.codec import codec_for
+from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.iterations.feedback_channel import (
     FeedbackChannel,
     SuperstepEnd,
@@ -14,12 +15,11 @@ from penstock.taskexecutor.iterations.feedback_channel import (
     open_channel,
 )
 from penstock.taskexecutor.iterations.head import channel_key
-from penstock.taskexecutor.loop import StreamOperator
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 _FED_BACK: Final = ListStateDescriptor("feedback", Types.PICKLED_BYTE_ARRAY())

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
+from penstock.taskexecutor.compiled import FunctionOperator, StreamOperator
 from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
-from penstock.taskexecutor.loop import FunctionOperator, StreamOperator
-from penstock.taskexecutor.mailbox import MailboxClosedError
+from penstock.taskexecutor.task.mailbox import MailboxClosedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from penstock.taskexecutor.operator_context import OperatorContext
-    from penstock.taskexecutor.processing_time import ProcessingTimeTimer
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.time.processing_time import ProcessingTimeTimer
 
 
 _IN_FLIGHT: Final = ListStateDescriptor("_async_wait_operator_state_", Types.PICKLED_BYTE_ARRAY())

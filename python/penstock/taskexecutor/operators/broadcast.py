@@ -9,15 +9,15 @@ from penstock.datastream.functions.broadcast import (
     KeyedBroadcastProcessFunction,
 )
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
 from penstock.taskexecutor.operators.function_timers import FunctionTimers, ResultEmitter
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
-from penstock.taskexecutor.timer_service import KeyedTimerService
+from penstock.taskexecutor.time.timer_service import KeyedTimerService
 
 if TYPE_CHECKING:
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_broadcast_process(context: OperatorContext) -> StreamOperator:

@@ -8,8 +8,8 @@ from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.time_domain import TimeDomain
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.loop import FunctionOperator
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled import FunctionOperator
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class ResultEmitter:

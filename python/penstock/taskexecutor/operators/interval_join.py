@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.join import ProcessJoinFunction
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
 from penstock.taskexecutor.operators.function_timers import ResultEmitter
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _LEFT, _RIGHT = 0, 1
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.output_tag import OutputTag
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     ElementContext,
     KeyedElementContext,
@@ -15,11 +15,11 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
 )
 from penstock.taskexecutor.operators.function_timers import FunctionTimers
-from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
+from penstock.taskexecutor.time.timer_service import KeyedTimerService, TimeOnlyService
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_process(context: OperatorContext) -> StreamOperator:

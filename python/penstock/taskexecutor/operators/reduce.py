@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.types import Row
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     FinalReduceOperator,
     KeyedReduceOperator,
     StreamOperator,
@@ -18,8 +18,8 @@ from penstock.taskexecutor.loop import (
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 Fold = Callable[[Any, Any], Any]
 

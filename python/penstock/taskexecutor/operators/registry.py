@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import PenstockError
-from penstock.taskexecutor.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.operators.sorted_input import SORTED_KINDS, SortedInputOperator
+from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.loop import StreamOperator
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _PACKAGE: Final = "penstock.taskexecutor."
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, Input, Output, StreamOperator
-from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, Input, Output, StreamOperator
+from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: Kinds of keyed operators that get one key after the other; a reduction keeps one value of
 #: each instead.

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.expressions.functions import bound_function
-from penstock.taskexecutor.keyed_function import keyed
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     FilterOperator,
     FlatMapOperator,
     MapOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.state.keyed_function import keyed
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_map(context: OperatorContext) -> StreamOperator:

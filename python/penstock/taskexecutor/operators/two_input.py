@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     ElementContext,
     FunctionOperator,
     Input,
@@ -14,13 +14,13 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
 )
 from penstock.taskexecutor.operators.function_timers import FunctionTimers, ResultEmitter
-from penstock.taskexecutor.timer_service import KeyedTimerService, TimeOnlyService
-from penstock.taskexecutor.watermark_valve import CombinedWatermarkStatus
+from penstock.taskexecutor.time.timer_service import KeyedTimerService, TimeOnlyService
+from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_co_map(context: OperatorContext) -> StreamOperator:

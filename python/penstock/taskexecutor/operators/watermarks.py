@@ -9,7 +9,7 @@ from penstock.common.watermark_generator import (
     BoundedOutOfOrdernessWatermarks,
     WatermarkOutput,
 )
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     Output,
@@ -18,7 +18,7 @@ from penstock.taskexecutor.loop import (
 )
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_watermarks(context: OperatorContext) -> StreamOperator:

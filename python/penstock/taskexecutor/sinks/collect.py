@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.collected_batch import append_element
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.loop import StreamOperator
+from penstock.taskexecutor.compiled import StreamOperator
 
 if TYPE_CHECKING:
     from penstock.rpc.collect_client import CollectClient
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _BATCH_BYTES = 64 * 1024
 

@@ -12,7 +12,7 @@ from penstock.common.types import Row
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:

@@ -10,13 +10,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from penstock.common.serialization import Encoder
 from penstock.errors import SinkError
-from penstock.taskexecutor.loop import StreamOperator
+from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.sinks.element_text import text_of_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _WRITE_BUFFER_BYTES = 256 * 1024
 

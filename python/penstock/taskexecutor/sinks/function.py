@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.source_sink import SinkFunction
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     DiscardingSink,
     FunctionOperator,
@@ -14,7 +14,7 @@ from penstock.taskexecutor.loop import (
 )
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_sink_function(context: OperatorContext) -> StreamOperator:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO
 
-from penstock.taskexecutor.loop import StreamOperator
+from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.sinks.element_text import text_of_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: How long lines may wait in the stream's buffer, in ms.
 _FLUSH_AFTER_MS = 100

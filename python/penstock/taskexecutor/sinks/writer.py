@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.configuration import Configuration
 from penstock.common.coroutines import refuse_coroutines
 from penstock.datastream.connectors.writer_sink import SinkWriter, WriterInitContext
-from penstock.taskexecutor.loop import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_sink_writer(context: OperatorContext) -> StreamOperator:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.options.pipeline import ALLOW_UNALIGNED_SPLITS
 from penstock.rpc.messages import ReportedWatermark, WatermarkAlignment
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class AlignedReader:

@@ -6,14 +6,14 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.loop import IteratorSource, StreamOperator
+from penstock.taskexecutor.compiled import IteratorSource, StreamOperator
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_collection_source(context: OperatorContext) -> StreamOperator:

@@ -8,7 +8,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from penstock.errors import PenstockError
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     NOTHING_AVAILABLE,
     IteratorSource,
@@ -28,7 +28,7 @@ from penstock.taskexecutor.sources.wait import SourceWait
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_file_source(context: OperatorContext) -> StreamOperator:

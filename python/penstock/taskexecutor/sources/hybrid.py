@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MORE_AVAILABLE,
     Output,
@@ -17,7 +17,7 @@ from penstock.taskexecutor.sources.split_state import Share, SplitState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_hybrid_source(context: OperatorContext) -> StreamOperator:

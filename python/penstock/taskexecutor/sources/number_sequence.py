@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.taskexecutor.loop import NumberSequenceSource, StreamOperator
+from penstock.taskexecutor.compiled import NumberSequenceSource, StreamOperator
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_number_sequence_source(context: OperatorContext) -> StreamOperator:

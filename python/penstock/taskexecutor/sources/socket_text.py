@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.errors import SourceError
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MIN_TIMESTAMP,
     MORE_AVAILABLE,
@@ -21,7 +21,7 @@ from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
 

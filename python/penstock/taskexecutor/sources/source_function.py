@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.source_sink import SourceFunction
 from penstock.errors import CancelTaskError
-from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MIN_TIMESTAMP,
     NOTHING_AVAILABLE,
     SourceOperator,
     StreamOperator,
 )
+from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_source_function(context: OperatorContext) -> StreamOperator:

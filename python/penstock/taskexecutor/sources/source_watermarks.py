@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     NOTHING_AVAILABLE,
     ChainingOutput,
     Output,
@@ -16,7 +16,7 @@ from penstock.taskexecutor.sources.alignment import AlignedReader
 
 if TYPE_CHECKING:
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: Elements between two looks at how far a source may go.
 _ALIGNED_STEP: Final = 64

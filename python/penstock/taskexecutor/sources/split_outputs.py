@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.watermark_generator import WatermarkOutput
 from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
-from penstock.taskexecutor.loop import MIN_TIMESTAMP, Output
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _MAIN: Final = None
 

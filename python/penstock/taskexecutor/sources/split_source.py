@@ -24,7 +24,7 @@ from penstock.rpc.messages import (
     WatermarkAlignment,
 )
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MORE_AVAILABLE,
     NOTHING_AVAILABLE,
@@ -38,7 +38,7 @@ from penstock.taskexecutor.sources.wait import SourceWait
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 _READER_STATE: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())

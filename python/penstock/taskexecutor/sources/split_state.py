@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
-from penstock.taskexecutor.loop import END_OF_DATA, MORE_AVAILABLE
+from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _SPLITS: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
 _TAKEN: Final = ListStateDescriptor("DiscoveredSplits", Types.PICKLED_BYTE_ARRAY())

@@ -17,7 +17,7 @@ from penstock.datastream.state import (
 )
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.loop import ValueCopier
+    from penstock.taskexecutor.compiled import ValueCopier
 
 #: ``make(*types)`` gives the copier for values of declared types, None when they never change.
 MakeCopier = Callable[..., "ValueCopier | None"]

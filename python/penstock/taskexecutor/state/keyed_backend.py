@@ -16,7 +16,6 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
-from penstock.taskexecutor.processing_time import wall_clock_ms
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
     HeapListState,
@@ -36,6 +35,7 @@ from penstock.taskexecutor.state.ttl_states import (
     TtlReducingState,
     TtlValueState,
 )
+from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,7 +10,7 @@ from penstock.taskexecutor.state.heap import value_check
 from penstock.taskexecutor.state.isolated_states import Copies
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.loop import ValueCopier
+    from penstock.taskexecutor.compiled import ValueCopier
 
 
 class OperatorListState:

@@ -14,7 +14,7 @@ from penstock.datastream.window.assigners import event_timestamp
 from penstock.datastream.window.stagger import WindowStagger
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     KEEP_ACCUMULATOR,
     KEEP_FOLD,
     KEEP_LIST,
@@ -31,8 +31,8 @@ from penstock.taskexecutor.windowing.window_operator import (
 )
 
 if TYPE_CHECKING:
-    from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.state.table import StateMap
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def create_tumbling_operator(context: OperatorContext) -> StreamOperator | None:

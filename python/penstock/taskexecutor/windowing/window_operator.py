@@ -9,7 +9,7 @@ from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator
 from penstock.taskexecutor.state.heap import HeapListState
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
 from penstock.taskexecutor.windowing.trigger_context import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _CONTENTS = "window-contents"
 _MERGING = "merging-window-set"

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, Types
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.loop import ChainingOutput
+from penstock.taskexecutor.compiled import ChainingOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
-    from penstock.taskexecutor.loop import Input
+    from penstock.taskexecutor.compiled import Input
 
 #: Kinds of operators that PyFlink leaves to Java.
 _NOT_PYTHON: Final = frozenset({"watermarks", "project"})

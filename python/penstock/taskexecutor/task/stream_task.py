@@ -17,26 +17,26 @@ from penstock.common.options.network import DEBLOAT_PERIOD
 from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData, StopMode
-from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
-from penstock.taskexecutor.iterations.head import IterationHead
-from penstock.taskexecutor.latency import LatencyTracking
-from penstock.taskexecutor.logs.speaker import current_speaker
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MAX_TIMESTAMP,
     NOTHING_AVAILABLE,
     SourceOperator,
 )
-from penstock.taskexecutor.mailbox import Mailbox, MailboxClosedError
-from penstock.taskexecutor.operator_chain import OperatorChain
-from penstock.taskexecutor.operator_context import OperatorContext
-from penstock.taskexecutor.processing_time import ProcessingTimeService
-from penstock.taskexecutor.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
-from penstock.taskexecutor.task_input import TaskInput
-from penstock.taskexecutor.task_times import TaskTimes
-from penstock.taskexecutor.time_slice import shorten_time_slices, wants_short_slices
+from penstock.taskexecutor.iterations.head import IterationHead
+from penstock.taskexecutor.logs.speaker import current_speaker
+from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.task.latency import LatencyTracking
+from penstock.taskexecutor.task.mailbox import Mailbox, MailboxClosedError
+from penstock.taskexecutor.task.operator_chain import OperatorChain
+from penstock.taskexecutor.task.operator_context import OperatorContext
+from penstock.taskexecutor.task.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
+from penstock.taskexecutor.task.task_input import TaskInput
+from penstock.taskexecutor.task.task_times import TaskTimes
+from penstock.taskexecutor.time.processing_time import ProcessingTimeService
+from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig, OperatorConfig
     from penstock.rpc.messages import ForCheckpoints, FromCoordinator
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 #: Longest wait for input; mails and timers end a wait earlier.
 _IDLE_WAIT_MS = 1000

@@ -57,10 +57,10 @@ from penstock.rpc.messages import (
     encode_message,
     task_executor_decoder,
 )
-from penstock.taskexecutor.import_lock import IMPORT_LOCK
-from penstock.taskexecutor.task import Task
-from penstock.taskexecutor.task_failure import describe_failure
-from penstock.taskexecutor.task_slot_table import (
+from penstock.taskexecutor.task.task import Task
+from penstock.taskexecutor.task.task_failure import describe_failure
+from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
+from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
     SlotOccupiedError,
     TaskSlotTable,
@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from penstock.network import NetworkEnvironment
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
-    from penstock.taskexecutor.launch import LaunchSpec
     from penstock.taskexecutor.logs.forwarder import LogForwarder
+    from penstock.taskexecutor.worker.launch import LaunchSpec
 
 logger = logging.getLogger(__name__)
 
@@ -174,7 +174,7 @@ class TaskExecutor:
         """Imports what tasks run on, while the driver may still be waiting for other workers."""
         try:
             with IMPORT_LOCK:
-                importlib.import_module("penstock.taskexecutor.stream_task")
+                importlib.import_module("penstock.taskexecutor.task.stream_task")
         except ImportError:
             # The task that needs it reports the same error, with its own name.
             logger.exception("the operators of this worker cannot be imported")

@@ -5,7 +5,7 @@
 One source, two uses.  It runs as plain Python, and it is compiled by Cython as
 ``penstock._native.operator_loop`` with the C declarations of
 ``native/penstock/_native/operator_loop.pxd``.  Import it through
-``penstock.taskexecutor.loop``, which picks the one that belongs to the runtime in use.  The
+``penstock.taskexecutor.compiled``, which picks the one that belongs to the runtime in use.  The
 operators that are called most are in ``function_operators``, ``process_operators``,
 ``source_operators`` and ``time_operators``, which are used in the same two ways.
 

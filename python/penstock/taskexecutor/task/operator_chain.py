@@ -13,9 +13,7 @@ from penstock.expressions.functions import bound_function
 from penstock.network.events import Event, data_type_of, serialize_event
 from penstock.serialization.codec import codec_for
 from penstock.serialization.key_types import UNDECLARED, sent_key_type
-from penstock.taskexecutor.fusion import Fusion
-from penstock.taskexecutor.iterations.supersteps import superstep_event
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     MAX_TIMESTAMP,
     BroadcastOutput,
     DiscardingOutput,
@@ -24,19 +22,21 @@ from penstock.taskexecutor.loop import (
     SideOutputs,
     StreamOperator,
 )
+from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.operators.registry import create_operator
-from penstock.taskexecutor.split_output import SplitOutput
-from penstock.taskexecutor.state_handler import StreamOperatorStateHandler
+from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
+from penstock.taskexecutor.task.fusion import Fusion
+from penstock.taskexecutor.task.split_output import SplitOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.latency import LatencyTracking
-    from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.latency import LatencyTracking
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _NOTHING_RESTORED: Final[Mapping[bytes, OperatorSnapshot]] = MappingProxyType({})
 

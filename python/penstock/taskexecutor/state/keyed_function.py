@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 def keyed(

@@ -18,8 +18,8 @@ from penstock.taskexecutor.state.raw_state import (
 
 if TYPE_CHECKING:
     from penstock.datastream.functions.runtime_context import KeyedStateStore
-    from penstock.taskexecutor.operator_context import OperatorContext
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class FunctionOperatorStateStore(OperatorStateStore):

@@ -10,7 +10,7 @@ from penstock.errors import InvalidProgramError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.timers import InternalTimerService
+    from penstock.taskexecutor.time.timers import InternalTimerService
 
 
 class KeyedTimerService(TimerService):

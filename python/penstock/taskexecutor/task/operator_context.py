@@ -12,14 +12,14 @@ from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group, key_group_range
 from penstock.serialization.key_types import key_type_of
-from penstock.taskexecutor.accumulator_registry import AccumulatorRegistry
-from penstock.taskexecutor.isolation import Isolation
-from penstock.taskexecutor.processing_time import OperatorProcessingTime
-from penstock.taskexecutor.runtime_context import StreamingRuntimeContext
+from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
-from penstock.taskexecutor.timers import InternalTimerService, Triggerable
+from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.task.runtime_context import StreamingRuntimeContext
+from penstock.taskexecutor.time.processing_time import OperatorProcessingTime
+from penstock.taskexecutor.time.timers import InternalTimerService, Triggerable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from penstock.network.events import Event
     from penstock.serialization.key_types import KeyType
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.mailbox import Mailbox
-    from penstock.taskexecutor.processing_time import ProcessingTimeService
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.mailbox import Mailbox
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
+    from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
 _KEYED_BACKENDS: Final = {"hashmap": HeapKeyedStateBackend}
 

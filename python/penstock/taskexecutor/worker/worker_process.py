@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 import penstock
 from penstock.dependencies.worker_environment import WorkerEnvironment
-from penstock.taskexecutor.child_processes import end_process_group
+from penstock.taskexecutor.worker.child_processes import end_process_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class WorkerProcess:
         """Starts the process and gives it its launch line.
 
         Args:
-            launch: The launch specification, see `penstock.taskexecutor.launch.LaunchSpec`.
+            launch: The launch specification, see `penstock.taskexecutor.worker.launch.LaunchSpec`.
             python_path: Where the process finds modules beside its interpreter's own and penstock.
             environment: The job's code and files on this host.
 

@@ -6,13 +6,16 @@ import heapq
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.network import key_of
-from penstock.taskexecutor.loop import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.taskexecutor.processing_time import OperatorProcessingTime, ProcessingTimeTimer
     from penstock.taskexecutor.state.snapshot import TimersOfGroup
+    from penstock.taskexecutor.time.processing_time import (
+        OperatorProcessingTime,
+        ProcessingTimeTimer,
+    )
 
 
 class Triggerable(Protocol):

@@ -7,7 +7,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from penstock.rpc.messages import TaskFailure
-from penstock.taskexecutor.standard_input import NO_DEBUGGER
+from penstock.taskexecutor.worker.standard_input import NO_DEBUGGER
 from penstock.user_location import OWN_FILES
 
 if TYPE_CHECKING:

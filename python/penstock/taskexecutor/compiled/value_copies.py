@@ -3,8 +3,7 @@
 import copy
 from typing import Any
 
-from penstock.errors import ValueCopyError
-from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
+from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES, cannot_be_copied
 
 
 class ValueCopier:
@@ -40,14 +39,3 @@ class ValueCopier:
             ValueCopyError: A value cannot be copied.
         """
         return [self.copied(value) for value in values]
-
-
-def cannot_be_copied(where: str, value: object, error: Exception) -> ValueCopyError:
-    """The error for a value that refuses to be copied."""
-    cls = type(value)
-    return ValueCopyError(
-        f"{where} a value of {cls.__module__}.{cls.__qualname__} that cannot be copied "
-        f"({type(error).__name__}: {error}); make it of data alone, give its class a "
-        "__deepcopy__, or call enable_object_reuse() on the execution config if nobody changes "
-        "what is handed on"
-    )

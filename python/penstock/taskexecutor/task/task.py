@@ -24,11 +24,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.errors import CancelTaskError, PenstockError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
-from penstock.taskexecutor.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
-from penstock.taskexecutor.task_environment import TaskEnvironment
-from penstock.taskexecutor.task_failure import describe_failure
-from penstock.taskexecutor.task_interrupt import InterruptibleSection
+from penstock.taskexecutor.task.task_environment import TaskEnvironment
+from penstock.taskexecutor.task.task_failure import describe_failure
+from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
+from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -416,6 +416,6 @@ def make_invokable(code: bytes, environment: TaskEnvironment) -> Invokable:
         invokable: Invokable = chain(environment)
         return invokable
     with IMPORT_LOCK:
-        from penstock.taskexecutor.stream_task import StreamTask
+        from penstock.taskexecutor.task.stream_task import StreamTask
 
     return StreamTask(chain, environment)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.datastream.functions.checkpointed import CheckpointedFunction, CheckpointListener
-from penstock.taskexecutor.function_state import InitializationContext, SnapshotContext
+from penstock.taskexecutor.state.function_state import InitializationContext, SnapshotContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.loop import StreamOperator
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 class StreamOperatorStateHandler:

@@ -18,15 +18,15 @@ from penstock.network.events import (
 )
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
-from penstock.taskexecutor.watermark_valve import StatusWatermarkValve
+from penstock.taskexecutor.time.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig
     from penstock.taskexecutor.checkpointing.barrier_handler import CheckpointableInput
     from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
-    from penstock.taskexecutor.loop import Input
-    from penstock.taskexecutor.operator_chain import OperatorChain
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.compiled import Input
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _END_OF_INPUT = 2
 

@@ -21,6 +21,7 @@ import zoneinfo
 from typing import Any, Final, NamedTuple
 
 from penstock.common.types import Row
+from penstock.errors import ValueCopyError
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.value_layouts import slots_of
 
@@ -107,6 +108,17 @@ def _own_ways(cls: type, builtin: tuple[type, ...]) -> bool:
     return any(
         vars(base).get("__slots__") or any(name in vars(base) for name in _OWN_WAYS)
         for base in bases
+    )
+
+
+def cannot_be_copied(where: str, value: object, error: Exception) -> ValueCopyError:
+    """The error for a value that refuses to be copied."""
+    cls = type(value)
+    return ValueCopyError(
+        f"{where} a value of {cls.__module__}.{cls.__qualname__} that cannot be copied "
+        f"({type(error).__name__}: {error}); make it of data alone, give its class a "
+        "__deepcopy__, or call enable_object_reuse() on the execution config if nobody changes "
+        "what is handed on"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.taskexecutor.loop import MIN_TIMESTAMP
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable

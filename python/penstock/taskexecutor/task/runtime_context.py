@@ -14,15 +14,15 @@ from penstock.common.accumulators import (
 from penstock.common.distributed_cache import DistributedCache
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.function_state import FunctionOperatorStateStore
-from penstock.taskexecutor.metric_group import OperatorMetricGroup
+from penstock.taskexecutor.state.function_state import FunctionOperatorStateStore
+from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.datastream.state import OperatorStateStore
-    from penstock.taskexecutor.loop import ValueCopier
-    from penstock.taskexecutor.operator_context import OperatorContext
+    from penstock.taskexecutor.compiled import ValueCopier
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 A = TypeVar("A")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.loop import Output
+from penstock.taskexecutor.compiled import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.composite_types import TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
 from penstock.serialization.type_schema import schema_of
-from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     ChainingOutput,
     CopyingChainingOutput,
     FilterOperator,
@@ -23,14 +22,15 @@ from penstock.taskexecutor.loop import (
     MapOperator,
     ValueCopier,
 )
+from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
+from penstock.taskexecutor.copies.typed_outputs import TypedChainingOutput, has_form, is_written
 from penstock.taskexecutor.state.isolated_states import isolated
-from penstock.taskexecutor.typed_outputs import TypedChainingOutput, has_form, is_written
 
 if TYPE_CHECKING:
     from penstock.common.execution_config import ExecutionConfig
     from penstock.expressions.evaluation import Evaluation
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
-    from penstock.taskexecutor.loop import Output, StreamOperator
+    from penstock.taskexecutor.compiled import Output, StreamOperator
 
 #: Kinds of operators that read an element, while it is given to them, and do nothing else.
 _READERS: Final = frozenset({"discarding_sink", "print_sink", "collect_sink"})

@@ -15,8 +15,8 @@ from penstock.common.options.pipeline import LATENCY_GRANULARITY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.taskexecutor.operator_context import OperatorContext
-    from penstock.taskexecutor.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _WINDOW: Final = 128
 _ID: Final = struct.Struct(">qq")

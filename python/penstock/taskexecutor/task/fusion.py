@@ -12,8 +12,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.taskexecutor.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.loop import (
+from penstock.taskexecutor.compiled import (
     ChainingOutput,
     CopyingChainingOutput,
     FilterOperator,
@@ -22,6 +21,7 @@ from penstock.taskexecutor.loop import (
     StreamOperator,
     ValueCopier,
 )
+from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,0 +1,34 @@
+"""The operator loop of the runtime in use: compiled for ``native``, plain Python for ``pure``.
+
+Everything else imports the names of ``operator_loop`` and of the operators built on it from here,
+so that one process never mixes the classes of both.
+"""
+
+from typing import TYPE_CHECKING
+
+from penstock.network import runtime
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403
+    from penstock.taskexecutor.compiled.function_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.operator_loop import *  # noqa: F403
+    from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403
+elif runtime() == "native":
+    from penstock._native.field_sum import *  # noqa: F403
+    from penstock._native.function_operators import *  # noqa: F403
+    from penstock._native.operator_loop import *  # noqa: F403
+    from penstock._native.process_operators import *  # noqa: F403
+    from penstock._native.source_operators import *  # noqa: F403
+    from penstock._native.time_operators import *  # noqa: F403
+    from penstock._native.value_copies import *  # noqa: F403
+else:
+    from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403
+    from penstock.taskexecutor.compiled.function_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.operator_loop import *  # noqa: F403
+    from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403

@@ -1,0 +1,1 @@
+"""The worker process: its launch, its slots, what it does for all tasks."""
