@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
-    from penstock.jobmaster.deployment import TaskDeployment
     from penstock.jobmaster.failure import Failure
     from penstock.jobmaster.states import ExecutionState, JobStatus
+    from penstock.rpc.messages import TaskDeploymentDescriptor
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,12 @@ class ReleaseSlot:
 
 @dataclass(frozen=True)
 class Deploy:
-    """Sends an attempt to a TaskExecutor; see `deployment.TaskDeployment`."""
+    """Sends an attempt to a TaskExecutor, with the code of its vertex if that has none yet."""
 
     attempt_id: ExecutionAttemptID
     executor_id: str
-    deployment: TaskDeployment
+    deployment: TaskDeploymentDescriptor
+    code: bytes
 
 
 @dataclass(frozen=True)

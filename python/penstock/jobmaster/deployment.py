@@ -2,94 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
+from penstock.rpc.messages import (
+    ChannelDescriptor,
+    GateDescriptor,
+    PartitionDescriptor,
+    TaskDeploymentDescriptor,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.jobmaster.execution_graph import ExecutionGraph
 
 
-class PartitionDescriptor(NamedTuple):
-    """One result partition that the attempt writes.
-
-    Attributes:
-        partition_id: 60 bytes, see `graph.ids`.
-        num_subpartitions: One per consumer subtask that reads from it.
-        type: `PIPELINED_BOUNDED` or `BLOCKING`.
-        flush_timeout_ms: Flush interval; 0 after each record, -1 only full buffers.
-        max_parallelism: Of the consumer: number of key groups.
-    """
-
-    partition_id: bytes
-    num_subpartitions: int
-    type: str
-    flush_timeout_ms: int
-    max_parallelism: int
+def code_id_of(job_id: bytes, vertex_id: bytes) -> str:
+    """Names the code of a vertex, which is sent to a TaskExecutor once."""
+    return f"{job_id.hex()}/{vertex_id.hex()}"
 
 
-class ChannelDescriptor(NamedTuple):
-    """One channel of a gate; local when the executor is the reader's own."""
-
-    partition_id: bytes
-    subpartition: int
-    executor_id: str
-    host: str
-    port: int
-
-
-class GateDescriptor(NamedTuple):
-    """One gate of the attempt, in the order of the vertex' inputs."""
-
-    dataset_id: bytes
-    input_number: int
-    channels: tuple[ChannelDescriptor, ...]
-
-
-@dataclass(frozen=True)
-class TaskDeployment:
-    """Everything about one attempt that its TaskExecutor must know.
-
-    Attributes:
-        job_id: 16 bytes.
-        job_name: Name of the job.
-        attempt_id: 40 bytes, see `graph.ids`.
-        vertex_id: JobVertexID, 16 bytes.
-        task_name: Name of the vertex.
-        subtask: Index of the subtask.
-        parallelism: Of the vertex.
-        max_parallelism: Of the vertex: number of key groups.
-        attempt_number: Attempts of this subtask before this one.
-        allocation_id: Slot that it runs in.
-        executor_id: TaskExecutor that has the slot.
-        code: `cloudpickle` of the ChainConfig.
-        configuration: The job's configuration.
-        partitions: In the order of the vertex' produced data sets.
-        gates: In the order of the vertex' inputs.
-    """
-
-    job_id: bytes
-    job_name: str
-    attempt_id: bytes
-    vertex_id: bytes
-    task_name: str
-    subtask: int
-    parallelism: int
-    max_parallelism: int
-    attempt_number: int
-    allocation_id: bytes
-    executor_id: str
-    code: bytes
-    configuration: Mapping[str, str]
-    partitions: tuple[PartitionDescriptor, ...]
-    gates: tuple[GateDescriptor, ...]
-
-
-def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDeployment:
-    """Returns the deployment of a subtask's current attempt.
+def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDeploymentDescriptor:
+    """Returns the deployment of a subtask's current attempt, without state to start from.
 
     The producers of everything it reads must have a slot already, because the channels name it.
 
@@ -100,9 +33,8 @@ def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDepl
     job_vertex = subtask.job_vertex
     if execution.slot is None:
         raise IllegalExecutionStateError(f"{subtask.task_name} has no slot")
-    return TaskDeployment(
+    return TaskDeploymentDescriptor(
         job_id=graph.job.job_id,
-        job_name=graph.job.name,
         attempt_id=execution.attempt_id.to_bytes(),
         vertex_id=job_vertex.id,
         task_name=job_vertex.name,
@@ -111,9 +43,8 @@ def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDepl
         max_parallelism=job_vertex.max_parallelism,
         attempt_number=execution.attempt_id.attempt,
         allocation_id=execution.slot.allocation_id,
-        executor_id=execution.slot.executor_id,
-        code=job_vertex.code,
-        configuration=graph.job.configuration,
+        code_id=code_id_of(graph.job.job_id, job_vertex.id),
+        configuration=dict(graph.job.configuration),
         partitions=produced_partitions(graph, subtask),
         gates=_gates(graph, subtask),
     )
@@ -130,11 +61,8 @@ def produced_partitions(
             PartitionDescriptor(
                 partition_id=result.partition_id(subtask.subtask),
                 num_subpartitions=len(consumers),
-                type=result.type,
+                partition_type=result.type,
                 flush_timeout_ms=result.buffer_timeout_ms,
-                max_parallelism=(
-                    0 if result.consumer is None else result.consumer.job_vertex.max_parallelism
-                ),
             )
         )
     return tuple(partitions)
@@ -160,5 +88,5 @@ def _gates(graph: ExecutionGraph, subtask: ExecutionVertex) -> tuple[GateDescrip
                     producer.slot.port,
                 )
             )
-        gates.append(GateDescriptor(result.dataset_id, edge.input_number, tuple(channels)))
+        gates.append(GateDescriptor(edge.input_number, tuple(channels)))
     return tuple(gates)

@@ -10,6 +10,8 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -328,44 +330,13 @@ class JobMaster:
         if executor is None:
             return  # its loss is on its way and fails the attempt
         task = action.deployment
-        code_id = f"{self.job_id.hex()}/{task.vertex_id.hex()}"
-        if code_id not in executor.code_sent:
-            for chunk in messages.code_chunks(code_id, task.code):
+        if task.code_id not in executor.code_sent:
+            for chunk in messages.code_chunks(task.code_id, action.code):
                 executor.connection.send(chunk)
-            executor.code_sent.add(code_id)
+            executor.code_sent.add(task.code_id)
+        restored = self._restored.get((task.vertex_id, task.subtask))
         executor.connection.send(
-            messages.SubmitTask(
-                messages.TaskDeploymentDescriptor(
-                    job_id=task.job_id,
-                    attempt_id=task.attempt_id,
-                    vertex_id=task.vertex_id,
-                    task_name=task.task_name,
-                    subtask=task.subtask,
-                    parallelism=task.parallelism,
-                    max_parallelism=task.max_parallelism,
-                    attempt_number=task.attempt_number,
-                    allocation_id=task.allocation_id,
-                    code_id=code_id,
-                    configuration=dict(task.configuration),
-                    partitions=tuple(
-                        messages.PartitionDescriptor(
-                            partition.partition_id,
-                            partition.num_subpartitions,
-                            partition.type,
-                            partition.flush_timeout_ms,
-                        )
-                        for partition in task.partitions
-                    ),
-                    gates=tuple(
-                        messages.GateDescriptor(
-                            gate.input_number,
-                            tuple(messages.ChannelDescriptor(*c) for c in gate.channels),
-                        )
-                        for gate in task.gates
-                    ),
-                    restored=self._restored.get((task.vertex_id, task.subtask)),
-                )
-            )
+            messages.SubmitTask(msgspec.structs.replace(task, restored=restored))
         )
 
     def _cancel_task(self, action: actions.CancelTask) -> None:

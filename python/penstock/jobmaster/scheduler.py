@@ -303,7 +303,16 @@ class Scheduler:
         subtask.current.deploy(now_ms)
         self._task_moved(subtask, old, now_ms)
         deployment = task_deployment(self.graph, subtask)
-        self._out.append(a.Deploy(subtask.current.attempt_id, deployment.executor_id, deployment))
+        slot = subtask.current.slot
+        assert slot is not None, "an attempt is deployed to its slot"
+        self._out.append(
+            a.Deploy(
+                subtask.current.attempt_id,
+                slot.executor_id,
+                deployment,
+                subtask.job_vertex.code,
+            )
+        )
 
     def _slots_not_available(self, bulk: SlotRequestBulk, now_ms: int) -> None:
         error = NoResourceAvailableError(
@@ -468,7 +477,7 @@ class Scheduler:
         ids = tuple(
             partition.partition_id
             for partition in produced_partitions(self.graph, subtask)
-            if partition.type == "BLOCKING" or not blocking_only
+            if partition.partition_type == "BLOCKING" or not blocking_only
         )
         if slot is not None and ids:
             self._out.append(a.ReleasePartitions(slot.executor_id, ids))

@@ -121,10 +121,9 @@ def test_deployment_of_a_consumer_names_its_producers():
     deployment = task_deployment(graph, count)
     assert (deployment.subtask, deployment.parallelism, deployment.attempt_number) == (1, 2, 0)
     assert deployment.configuration == {"k": "v"}
-    assert deployment.code == count.job_vertex.code
+    assert deployment.code_id == f"{job.job_id.hex()}/{count.job_vertex.id.hex()}"
     assert deployment.partitions == ()
     (gate,) = deployment.gates
-    assert gate.dataset_id == words.produced[0].id
     assert [(c.subpartition, c.executor_id, c.port) for c in gate.channels] == [
         (1, "worker-1", 4001),
         (1, "worker-2", 4002),
@@ -142,8 +141,7 @@ def test_deployment_of_a_producer_counts_its_subpartitions():
     source = next(graph.subtasks())
     (partition,) = task_deployment(graph, source).partitions
     assert partition.num_subpartitions == 3
-    assert (partition.type, partition.flush_timeout_ms) == ("PIPELINED_BOUNDED", 7)
-    assert partition.max_parallelism == 128
+    assert (partition.partition_type, partition.flush_timeout_ms) == ("PIPELINED_BOUNDED", 7)
 
 
 def test_what_is_written_is_what_is_read():
