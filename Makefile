@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust proof soak fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-workloads wheel sdist clean prerequisites
+.PHONY: help run test test-python test-rust proof soak fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-workers bench-workloads wheel sdist clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -80,6 +80,9 @@ bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py
+
+bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time and memory of each
+	$(BIN)/python benchmarks/workers.py
 
 wheel: $(BIN)/python  ## a wheel in dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .

@@ -16,6 +16,7 @@ from penstock.dependencies.worker_environment import SharedEnvironment
 from penstock.errors import ConfigurationError, DependencyError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.taskexecutor.logs.speaker import name_records, unname_records
+from penstock.taskexecutor.worker.forked_process import ForkServers
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
 
 if TYPE_CHECKING:
@@ -27,9 +28,16 @@ logger = logging.getLogger(__name__)
 
 KILL_TIMEOUT_S = 5.0
 
+FORKED_FROM = 4
+"""Workers asked for at once that are forked from one process that has imported everything.
+
+Fewer are started from nothing: the machine does that at the same time for each, and would wait for
+the server first.
+"""
+
 
 class LocalDriver:
-    """Runs each TaskExecutor as ``python -m penstock.taskexecutor``, all started at once."""
+    """Runs each TaskExecutor as a process of its own, all started at once."""
 
     def __init__(self, on_exit: Callable[[WorkerExit], None]) -> None:
         self._on_exit = on_exit
@@ -39,6 +47,7 @@ class LocalDriver:
         self._granted = 0
         self._stopped = False
         self._environment = SharedEnvironment()
+        self._servers: ForkServers | None = None
 
     def start(self, requests: Sequence[WorkerSpec]) -> None:
         """Starts the processes, each from a thread that lives as long as its process.
@@ -46,11 +55,15 @@ class LocalDriver:
         The kernel's parent-death signal follows the *thread* that forked, so a thread that came
         and went would take its worker along.
         """
+        if self._servers is None and len(requests) >= FORKED_FROM and sys.platform == "linux":
+            self._servers = ForkServers()
         for spec in requests:
             with self._lock:
                 if self._stopped:
                     return
-                worker = _WorkerHost(spec, self._environment, self._started, self._ended)
+                worker = _WorkerHost(
+                    spec, self._environment, self._servers, self._started, self._ended
+                )
                 self._workers.append(worker)
             worker.start()
 
@@ -79,6 +92,8 @@ class LocalDriver:
         for worker in workers:
             if not worker.join(KILL_TIMEOUT_S):
                 logger.error("%s cannot be killed", worker)
+        if self._servers is not None:
+            self._servers.close()
         self._environment.close()
 
     def kill(self) -> None:
@@ -109,11 +124,13 @@ class _WorkerHost:
         self,
         spec: WorkerSpec,
         environment: SharedEnvironment,
+        servers: ForkServers | None,
         on_started: Callable[[], None],
         on_ended: Callable[[_WorkerHost, WorkerExit], None],
     ) -> None:
         self._spec = spec
         self._environment = environment
+        self._servers = servers
         self._on_started = on_started
         self._on_ended = on_ended
         self._lock = threading.Lock()
@@ -161,6 +178,7 @@ class _WorkerHost:
                 self._spec.launch,
                 python_path=filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)),
                 environment=environment,
+                servers=self._servers,
             )
         self._on_started()
         with self._process as process:

@@ -44,7 +44,17 @@ YOUNG_OBJECTS = 10_000
 
 
 def main() -> int:
-    """Runs one TaskExecutor; returns the exit code."""
+    """Runs one TaskExecutor, or the server that forks them; returns the exit code."""
+    if len(sys.argv) == 3 and sys.argv[1] == "--fork-server":
+        from penstock.taskexecutor.worker.fork_server import serve
+
+        _ask_for_death_signal()
+        return serve(int(sys.argv[2]), run_worker)
+    return run_worker()
+
+
+def run_worker() -> int:
+    """Runs one TaskExecutor, as the launch line on standard input says."""
     # Ctrl-C reaches the whole foreground process group: ending the job is the driver's decision.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A crash in C shows where in the user's code it was; the other threads would push that out

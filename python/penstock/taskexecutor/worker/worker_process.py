@@ -19,17 +19,21 @@ from typing import IO, TYPE_CHECKING, Any, Self
 import penstock
 from penstock.dependencies.worker_environment import WorkerEnvironment
 from penstock.taskexecutor.worker.child_processes import end_process_group
+from penstock.taskexecutor.worker.forked_process import ForkedProcess, Surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from penstock.taskexecutor.worker.forked_process import ForkServers
 
 LOG_TAIL_LINES = 50
 RELAY_TIMEOUT_S = 1.0
 
 
 class WorkerProcess:
-    """One ``python -m penstock.taskexecutor``; its log goes to this process's standard error.
+    """One ``python -m penstock.taskexecutor``, started or forked.
 
+    Its log goes to this process's standard error.
     Used in a ``with`` statement, at whose end the process has ended: it is killed if it has not,
     and so are the processes that its user code has started.
     """
@@ -40,6 +44,7 @@ class WorkerProcess:
         *,
         python_path: Iterable[str] = (),
         environment: WorkerEnvironment | None = None,
+        servers: ForkServers | None = None,
     ) -> None:
         """Starts the process and gives it its launch line.
 
@@ -47,6 +52,7 @@ class WorkerProcess:
             launch: The launch specification, see `penstock.taskexecutor.worker.launch.LaunchSpec`.
             python_path: Where the process finds modules beside its interpreter's own and penstock.
             environment: The job's code and files on this host.
+            servers: Fork the process; it is started from nothing when None.
 
         Raises:
             OSError: The process could not be started.
@@ -59,18 +65,18 @@ class WorkerProcess:
         alias = [str(folder / "pyflink_path")] if launch.get("as_pyflink") else []
         paths = [*given.python_path, *alias, *own, *python_path]
         scripts = [*given.scripts, os.environ.get("PATH", os.defpath)]
-        self._process = subprocess.Popen(
-            [given.interpreter or sys.executable, "-m", "penstock.taskexecutor"],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=given.working_directory,
-            env=os.environ
+        surroundings = Surroundings(
+            given.interpreter or sys.executable,
+            given.working_directory,
+            os.environ
             | {
                 "PATH": os.pathsep.join(scripts),
                 "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
                 "PENSTOCK_RUNTIME": str(launch["runtime"]),
             },
-            process_group=0,
+        )
+        self._process: subprocess.Popen[bytes] | ForkedProcess = (
+            _start(surroundings) if servers is None else servers.fork(surroundings)
         )
         self._tail: collections.deque[bytes] = collections.deque(maxlen=LOG_TAIL_LINES)
         stdin, stderr = self._process.stdin, self._process.stderr
@@ -133,3 +139,14 @@ class WorkerProcess:
                 sys.stderr.write(line.decode(errors="replace"))
             except ValueError:
                 continue  # this process's own stderr is closed; the tail is still wanted
+
+
+def _start(surroundings: Surroundings) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [surroundings.interpreter, "-m", "penstock.taskexecutor"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=surroundings.working_directory,
+        env=dict(surroundings.environment),
+        process_group=0,
+    )

@@ -1,0 +1,231 @@
+"""The host's side of the server that workers are forked from."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import threading
+from concurrent.futures import Future
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
+
+from penstock.taskexecutor.worker.fork_server import MAX_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FORK_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 5.0
+_GONE = -9
+"""Exit code of workers whose server is gone: they end with it."""
+
+
+class Surroundings(NamedTuple):
+    """What a process is started in.
+
+    Attributes:
+        interpreter: Path of the Python.
+        working_directory: None for the host's own.
+        environment: All of its environment variables.
+    """
+
+    interpreter: str
+    working_directory: str | None
+    environment: Mapping[str, str]
+
+
+class ForkedProcess:
+    """A worker that a server has forked, with what WorkerProcess uses of ``subprocess.Popen``."""
+
+    def __init__(self, server: _ForkServer, pid: int, stdin: IO[bytes], stderr: IO[bytes]) -> None:
+        """Knows the process ``pid`` of ``server`` and the host's ends of its pipes."""
+        self.pid = pid
+        self.stdin = stdin
+        self.stderr = stderr
+        self._server = server
+        self._code: int | None = None
+        self._ended = threading.Event()
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+        return self._code
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for the end and returns the exit code, negative for a signal.
+
+        Raises:
+            subprocess.TimeoutExpired: It goes on after ``timeout`` seconds.
+        """
+        if not self._ended.wait(timeout):
+            raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
+        assert self._code is not None, "set before the event"
+        return self._code
+
+    def kill(self) -> None:
+        """Kills it if it has not ended."""
+        self._server.kill(self.pid)
+
+    def has_ended(self, code: int) -> None:
+        """Its server says so."""
+        self._code = code
+        self._ended.set()
+
+
+class ForkServers:
+    """The servers of one host: one for each kind of surroundings; any thread."""
+
+    def __init__(self) -> None:
+        """Starts none: the first that is asked for does."""
+        self._lock = threading.Lock()
+        self._servers: list[tuple[Surroundings, _ForkServer]] = []
+
+    def fork(self, surroundings: Surroundings) -> ForkedProcess:
+        """Forks a worker.
+
+        Raises:
+            OSError: There is no server, or it could not fork.
+        """
+        with self._lock:
+            self._servers = [(s, server) for s, server in self._servers if server.is_alive]
+            server = next((x for s, x in self._servers if s == surroundings), None)
+            if server is None:
+                server = _ForkServer(surroundings)
+                self._servers.append((surroundings, server))
+        return server.fork()
+
+    def close(self) -> None:
+        """Ends the servers, and what is left of their workers."""
+        with self._lock:
+            servers, self._servers = self._servers, []
+        for _, server in servers:
+            server.close()
+
+
+class _ForkServer:
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._socket, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        self._asked: dict[int, Future[int]] = {}
+        self._workers: dict[int, ForkedProcess] = {}
+        self._early: dict[int, int] = {}
+        self._number = 0
+        self._is_gone = False
+        self._started: Future[subprocess.Popen[bytes]] = Future()
+        # The kernel ends the server with the thread that started it: this one stays.
+        self._thread = threading.Thread(target=self._run, name="fork server", daemon=True)
+        self._thread.start()
+        self._process = self._started.result()
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._is_gone
+
+    def fork(self) -> ForkedProcess:
+        their_input, our_input = os.pipe()
+        our_error, their_error = os.pipe()
+        asked: Future[int] = Future()
+        try:
+            with self._lock:
+                if self._is_gone:
+                    raise OSError("the process that workers are forked from has ended")
+                self._number += 1
+                self._asked[self._number] = asked
+                message = json.dumps({"fork": self._number}).encode()
+                socket.send_fds(self._socket, [message], [their_input, their_error])
+            pid = asked.result(FORK_TIMEOUT_S)
+        except (OSError, TimeoutError) as error:
+            os.close(our_input)
+            os.close(our_error)
+            raise OSError(
+                f"a worker could not be forked: {str(error) or 'no answer in time'}"
+            ) from error
+        finally:
+            os.close(their_input)
+            os.close(their_error)
+        worker = ForkedProcess(self, pid, os.fdopen(our_input, "wb"), os.fdopen(our_error, "rb"))
+        with self._lock:
+            code = self._early.pop(pid, None)
+            if code is None and not self.is_alive:
+                code = _GONE
+            if code is None:
+                self._workers[pid] = worker
+        if code is not None:
+            worker.has_ended(code)
+        return worker
+
+    def kill(self, pid: int) -> None:
+        with self._lock:
+            if pid in self._workers and not self._is_gone:
+                self._socket.send(json.dumps({"kill": pid}).encode())
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._is_gone:
+                self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join(END_TIMEOUT_S)
+        if self._thread.is_alive():
+            self._process.kill()
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            process = self._start()
+        except OSError as error:
+            self._end()
+            self._started.set_exception(error)
+            return
+        finally:
+            self._theirs.close()
+        self._started.set_result(process)
+        while data := self._receive():
+            self._handle(json.loads(data))
+        self._end()
+        process.wait()
+
+    def _end(self) -> None:
+        with self._lock:
+            self._is_gone = True
+            self._socket.close()
+            workers, self._workers = list(self._workers.values()), {}
+            asked, self._asked = list(self._asked.values()), {}
+        for future in asked:
+            future.set_exception(OSError("the process that forks workers has ended; see its log"))
+        for worker in workers:
+            worker.has_ended(_GONE)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        interpreter, working_directory, environment = self._surroundings
+        descriptor = self._theirs.fileno()
+        return subprocess.Popen(
+            [interpreter, "-m", "penstock.taskexecutor", "--fork-server", str(descriptor)],
+            stdin=subprocess.DEVNULL,
+            cwd=working_directory,
+            env=cast("dict[str, str]", environment),
+            pass_fds=[descriptor],
+            process_group=0,
+        )
+
+    def _receive(self) -> bytes:
+        try:
+            return self._socket.recv(MAX_MESSAGE_BYTES)
+        except OSError:
+            return b""
+
+    def _handle(self, message: dict[str, int | str]) -> None:
+        if "ended" in message:
+            pid, code = int(message["ended"]), int(message["code"])
+            with self._lock:
+                worker = self._workers.pop(pid, None)
+                if worker is None:
+                    self._early[pid] = code
+            if worker is not None:
+                worker.has_ended(code)
+            return
+        with self._lock:
+            asked = self._asked.pop(int(message.get("forked", message.get("refused", 0))))
+        if "forked" in message:
+            asked.set_result(int(message["pid"]))
+        else:
+            asked.set_exception(OSError(str(message["error"])))

@@ -1,0 +1,65 @@
+"""Many workers of one machine, which are forked from one process."""
+
+import os
+import signal
+import sys
+
+import psutil
+import pytest
+from integration.fake_jobs import FakeInvokable, job, vertex
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.jobmaster.local_driver import LocalDriver
+from penstock.jobmaster.per_job_cluster import PerJobCluster
+
+END_S = 120
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+
+
+def own_processes():
+    return [p for p in psutil.Process().children() if "penstock.taskexecutor" in p.cmdline()]
+
+
+def test_fifty_workers_of_one_slot_connect():
+    configuration = Configuration()
+    configuration.set_string("execution.target", "local")
+    configuration.set_string("taskmanager.numberOfTaskSlots", "1")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(50)
+    counts = (
+        env.from_collection(list(range(1000)))
+        .rebalance()
+        .map(lambda x: (x % 50, os.getpid()))
+        .key_by(lambda x: x[0])
+        .map(lambda x: (*x, os.getpid()))
+    )
+    with counts.execute_and_collect() as results:
+        values = list(results)
+    assert len(values) == 1000
+    assert len({mapped for _, mapped, _ in values}) == 50
+    assert own_processes() == []
+
+
+@pytest.mark.parametrize("victim", ["worker", "server"])
+def test_lost_workers_are_forked_anew(victim):
+    """From the same server, or from another if that was lost, with all of its workers."""
+
+    def kill(task: FakeInvokable) -> None:
+        environment = task.environment
+        if environment.attempt_number == 0 and environment.subtask == 0:
+            os.kill(os.getpid() if victim == "worker" else os.getppid(), signal.SIGKILL)
+            signal.pause()
+        environment.report_accumulators({"subtasks": 1})
+
+    graph = job(vertex(kill, parallelism=6))
+    graph.configuration.update(
+        {
+            "taskmanager.numberOfTaskSlots": "1",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "6",
+            "restart-strategy.fixed-delay.delay": "10 ms",
+        }
+    )
+    handle = PerJobCluster({"penstock.runtime": "pure"}, LocalDriver).execute(graph)
+    assert handle.result(END_S)["subtasks"] == 6
+    assert own_processes() == []
