@@ -15,6 +15,7 @@ class CheckpointFailureReason(enum.Enum):
     MINIMUM_TIME_BETWEEN_CHECKPOINTS = "the pause after the last checkpoint is not over"
     NOT_ALL_REQUIRED_TASKS_RUNNING = "not all tasks that take part are running"
     BLOCKING_OUTPUT_EXIST = "tasks exchange data by blocking partitions"
+    JOB_IS_ENDING = "the job is being ended with a savepoint"
 
     # While it was under way.
     IO_EXCEPTION = "an I/O operation failed"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from penstock.common.completable_future import CompletableFuture
 from penstock.common.job_execution_result import JobExecutionResult
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
-from penstock.errors import ConfigurationError
+from penstock.errors import WrongArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,38 @@ if TYPE_CHECKING:
 __all__ = [
     "JobClient",
 ]
+
+
+SavepointFormatType = Literal["CANONICAL", "NATIVE"]
+"""How a savepoint is written; the two are the same bytes."""
+
+
+@dataclass(frozen=True)
+class SavepointWish:
+    """What is asked of a job.
+
+    Attributes:
+        directory: The savepoint's own directory is made in it; None for the configured one.
+        savepoint_format: How it is written.
+        end: Whether the job ends with it: not, by coming to its end, or by being cancelled.
+        drains: Whether a job that stops comes to the end of its event time before.
+    """
+
+    directory: str | None
+    savepoint_format: SavepointFormatType
+    end: Literal["", "stop", "cancel"] = ""
+    drains: bool = False
+
+    def __post_init__(self) -> None:
+        directory: object = self.directory
+        if not isinstance(directory, str | None) or directory == "":
+            raise WrongArgumentError(
+                f"the directory of a savepoint is a path or URL, not {directory!r}"
+            )
+        if self.savepoint_format not in ("CANONICAL", "NATIVE"):
+            raise WrongArgumentError(
+                f"a savepoint's format is 'CANONICAL' or 'NATIVE', not {self.savepoint_format!r}"
+            )
 
 
 class JobHandle(Protocol):
@@ -30,6 +63,9 @@ class JobHandle(Protocol):
 
     def cancel(self) -> None:
         """Asks for cancellation and returns."""
+
+    def take_savepoint(self, wish: SavepointWish) -> Future[str]:
+        """Asks for a savepoint; the future gives its path."""
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits for the end; whether it came in time."""
@@ -95,30 +131,75 @@ class JobClient:
 
     def stop_with_savepoint(
         self,
-        advance_to_end_of_event_time: bool,  # noqa: ARG002
-        savepoint_directory: str | None = None,  # noqa: ARG002
+        advance_to_end_of_event_time: bool,
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Refused until the runtime takes checkpoints.
+        """Has the sources stop, takes a savepoint behind their last elements, and ends the job.
 
         Args:
-            advance_to_end_of_event_time: Whether all event-time timers fire before.
-            savepoint_directory: Where to write; the configured directory when None.
+            advance_to_end_of_event_time: Whether event time comes to its end before, so that all
+                timers fire, windows close and functions finish.  A job that is to go on from the
+                savepoint wants False.
+            savepoint_directory: The savepoint's own directory is made in it; None takes
+                `execution.checkpointing.savepoint-dir`.
+            format_type: `CANONICAL` or `NATIVE`, which are the same (beyond PyFlink).
+
+        Returns:
+            A future of the savepoint's path, done when the job has ended.  It fails with a
+            `CheckpointError` when there is no savepoint, or when the job did not end with it.
 
         Raises:
-            ConfigurationError: Always.
+            WrongArgumentError: The directory or the format is none.
         """
-        _no_savepoints("stop_with_savepoint")
+        drains: object = advance_to_end_of_event_time
+        if not isinstance(drains, bool):
+            raise WrongArgumentError(
+                f"advance_to_end_of_event_time is True or False, not {drains!r}"
+            )
+        return self._savepoint(SavepointWish(savepoint_directory, format_type, "stop", drains))
 
     def trigger_savepoint(
         self,
-        savepoint_directory: str | None = None,  # noqa: ARG002
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormatType = "CANONICAL",
     ) -> CompletableFuture[str]:
-        """Refused until the runtime takes checkpoints.
+        """Takes a savepoint while the job goes on.
+
+        Args:
+            savepoint_directory: As of `stop_with_savepoint`.
+            format_type: As of `stop_with_savepoint`.
+
+        Returns:
+            A future of the savepoint's path; it fails with a `CheckpointError` when there is none.
 
         Raises:
-            ConfigurationError: Always.
+            WrongArgumentError: The directory or the format is none.
         """
-        _no_savepoints("trigger_savepoint")
+        return self._savepoint(SavepointWish(savepoint_directory, format_type))
+
+    def cancel_with_savepoint(
+        self,
+        savepoint_directory: str | None = None,
+        format_type: SavepointFormatType = "CANONICAL",
+    ) -> CompletableFuture[str]:
+        """Takes a savepoint and cancels the job once it is complete (beyond PyFlink).
+
+        What the job does between the two is done again by a job that starts from the savepoint;
+        `stop_with_savepoint` leaves no such gap.
+
+        Args:
+            savepoint_directory: As of `stop_with_savepoint`.
+            format_type: As of `stop_with_savepoint`.
+
+        Returns:
+            A future of the savepoint's path.  When there is none it fails with a
+            `CheckpointError`, and the job goes on.
+
+        Raises:
+            WrongArgumentError: The directory or the format is none.
+        """
+        return self._savepoint(SavepointWish(savepoint_directory, format_type, "cancel"))
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The accumulators as they are now."""
@@ -139,13 +220,12 @@ class JobClient:
         accumulators = self._handle.result()
         return JobExecutionResult(self.get_job_id(), self._handle.runtime_ms(), accumulators)
 
+    def _savepoint(self, wish: SavepointWish) -> CompletableFuture[str]:
+        return CompletableFuture(self._handle.take_savepoint(wish))
+
     def _settle(self, future: Future[JobExecutionResult]) -> None:
         error = self._handle.exception()
         if error is not None:
             future.set_exception(error)
         else:
             future.set_result(self.wait_for_result())
-
-
-def _no_savepoints(call: str) -> NoReturn:
-    raise ConfigurationError(f"{call}: this version of penstock takes no checkpoints or savepoints")

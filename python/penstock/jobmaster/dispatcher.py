@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 
 logger = logging.getLogger(__name__)
 
@@ -148,6 +149,9 @@ class Dispatcher:
                 accumulators=lambda: self._accumulators(job_id),
                 on_interrupt=on_interrupt or JobHandle.cancel,
                 collect=lambda collect_id: self.collect.results(job_id, collect_id),
+                take_savepoint=lambda request: self._main_thread.post(
+                    lambda: self._take_savepoint(job_id, request)
+                ),
             )
             for collect_id in collect_ids:
                 self.collect.register(job_id, collect_id)
@@ -365,6 +369,11 @@ class Dispatcher:
         master = self._jobs.get(job_id)
         if master is not None:
             master.cancel()
+
+    def _take_savepoint(self, job_id: bytes, request: SavepointRequest) -> None:
+        master = self._jobs.get(job_id)
+        if master is not None:
+            master.take_savepoint(request)
 
     def _accumulators(self, job_id: bytes) -> dict[str, Any]:
         def get() -> dict[str, Any]:

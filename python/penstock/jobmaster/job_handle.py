@@ -6,11 +6,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.states import JobStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
+    from penstock.common.job_client import SavepointWish
     from penstock.jobmaster.collect import CollectResults
 
 
@@ -22,6 +25,7 @@ class JobHandle:
         accumulators: asks it for the current values.
         on_interrupt: ends the job and everything of it, when waiting is interrupted by Ctrl-C.
         collect: the results of a registered collect sink.
+        take_savepoint: asks the JobMaster for a savepoint.
     """
 
     def __init__(
@@ -32,6 +36,7 @@ class JobHandle:
         accumulators: Callable[[], dict[str, Any]],
         on_interrupt: Callable[[JobHandle], None],
         collect: Callable[[str], CollectResults],
+        take_savepoint: Callable[[SavepointRequest], None],
     ) -> None:
         self.job_id = job_id
         self.job_name = job_name
@@ -39,6 +44,7 @@ class JobHandle:
         self._accumulators = accumulators
         self._on_interrupt = on_interrupt
         self._collect = collect
+        self._take_savepoint = take_savepoint
         self._status = JobStatus.INITIALIZING
         self._started_s = time.monotonic()
         self._runtime_ms: int | None = None
@@ -56,6 +62,15 @@ class JobHandle:
         """Asks for cancellation and returns; `wait` tells when it is done."""
         if not self._ended.is_set():
             self._cancel()
+
+    def take_savepoint(self, wish: SavepointWish) -> Future[str]:
+        """Asks for a savepoint; the future gives its path, or fails with a `CheckpointError`."""
+        request = SavepointRequest(wish, self.job_name)
+        if not self._ended.is_set():
+            self._take_savepoint(request)
+        # Whatever is not answered by then: the main thread may be gone before it hears of it.
+        self.add_done_callback(lambda _: request.job_ended(self._status.value))
+        return request.future
 
     def done(self) -> bool:
         """Whether the job has ended and its cluster, if it had one of its own, is gone."""

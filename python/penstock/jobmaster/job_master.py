@@ -22,6 +22,7 @@ from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvai
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster import actions
 from penstock.jobmaster.accumulators import merge_accumulators
+from penstock.jobmaster.checkpointing.savepoints import Savepoints
 from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.main_thread import MainThread, Timer
@@ -105,6 +107,7 @@ class JobMaster:
             self._send_to,
             lambda error: self.fail(error, recoverable=True),
         )
+        self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)
         self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
         self._tick_timer: Timer | None = None
         self._required = 0
@@ -141,6 +144,11 @@ class JobMaster:
             return
         self._main_thread.schedule(self._settings.shutdown_grace_ms / 1000, self._check_stuck)
         self._run(self._scheduler.cancel(now_ms()))
+
+    def take_savepoint(self, request: SavepointRequest) -> None:
+        """The user wants a savepoint; a job that has ended answers the request with its end."""
+        if not self._ended:
+            self._savepoints.take(request)
 
     def fail(self, error: BaseException, *, recoverable: bool = False) -> None:
         """The job fails for a reason that belongs to no task.
@@ -356,6 +364,7 @@ class JobMaster:
 
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
         self._checkpoints.job_failing(str(action.failure))
+        self._savepoints.job_failing(str(action.failure))
 
     def _restore_state(self, action: actions.RestoreState) -> None:
         for subtask in action.subtasks:

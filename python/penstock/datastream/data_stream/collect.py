@@ -59,6 +59,10 @@ class CloseableIterator(Generic[T]):
         """
         return next(self._elements)
 
+    def get_job_client(self) -> JobClient:
+        """The hold on the job, to take a savepoint of it for example (beyond PyFlink)."""
+        return self._client
+
     def close(self) -> None:
         """Cancels the job if it still runs, and waits for its end."""
         if self._closed:

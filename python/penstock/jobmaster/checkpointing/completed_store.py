@@ -20,14 +20,14 @@ class CompletedCheckpoint:
         properties: What it was taken as.
         pointer: Path or URL that finds it again.
         completed_ms: When it was complete, wall clock.
-        is_restored: Whether the job started from it, so that its files may be another's.
+        is_unclaimed: Whether the job started from it and leaves its files to their owner.
     """
 
     metadata: CheckpointMetadata
     properties: CheckpointProperties
     pointer: str
     completed_ms: int
-    is_restored: bool = False
+    is_unclaimed: bool = False
 
     @property
     def checkpoint_id(self) -> int:
@@ -70,7 +70,7 @@ class CompletedCheckpointStore:
             if oldest is None:
                 break
             self._checkpoints.remove(oldest)
-            if oldest.properties.discard_subsumed and not oldest.is_restored:
+            if oldest.properties.discard_subsumed and not oldest.is_unclaimed:
                 subsumed.append(oldest)
         return subsumed
 
@@ -87,7 +87,7 @@ class CompletedCheckpointStore:
     def end(self, status: JobStatus) -> list[CompletedCheckpoint]:
         """The job has ended; returns those that are to be deleted."""
         ended, self._checkpoints = self._checkpoints, []
-        return [c for c in ended if c.is_discarded_at(status) and not c.is_restored]
+        return [c for c in ended if c.is_discarded_at(status) and not c.is_unclaimed]
 
     def _oldest_subsumable(self) -> CompletedCheckpoint | None:
         plain = [c for c in self._checkpoints if not c.properties.is_savepoint]

@@ -90,6 +90,9 @@ class CheckpointCoordinator:
         self._latest_completed_id = -1
         #: The first checkpoint that holds the end of all tasks that wait for one.
         self._wanted_id: int | None = None
+        #: The request for the savepoint that the job ends with.
+        self._ending: int | None = None
+        self._ends_no_more = False
         self._is_shut_down = False
         self._out: list[a.CheckpointAction] = []
 
@@ -110,6 +113,12 @@ class CheckpointCoordinator:
             is to be done.
         """
         request = CheckpointRequest(next(self._numbers), now_ms, properties)
+        if self._ending is not None:
+            self._refuse(request, Reason.JOB_IS_ENDING, "nothing else is taken meanwhile")
+            return request.number, self._settle(now_ms)
+        if properties.ends_job and not self._is_shut_down:
+            self._give_way(now_ms)
+            self._ending = request.number
         self._add(request)
         return request.number, self._settle(now_ms)
 
@@ -124,18 +133,7 @@ class CheckpointCoordinator:
                     detail = f"{self._graph.subtask(task.subtask).task_name} has finished"
                     self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms)
                     break
-        interval_ms = self.settings.interval_ms
-        if interval_ms is not None and not self._is_shut_down:
-            running = all(
-                s.state in (ExecutionState.RUNNING, ExecutionState.FINISHED)
-                for s in self._graph.subtasks()
-            )
-            over = self._graph.all_in(ExecutionState.FINISHED)
-            if not running or over:
-                self._next_periodic_ms = None
-            elif self._next_periodic_ms is None:
-                least = min(self.settings.min_pause_ms, interval_ms)
-                self._next_periodic_ms = now_ms + self._rng.randint(least, interval_ms)
+        self._schedule_periodic(now_ms)
         return self._settle(now_ms)
 
     def hurry(self, now_ms: int) -> list[a.CheckpointAction]:
@@ -157,7 +155,11 @@ class CheckpointCoordinator:
             self._next_periodic_ms = now_ms + interval_ms
             # One that still waits stands for all that would have followed it.
             if not self._decider.has_periodic:
-                properties = CheckpointProperties.checkpoint(self.settings.retention)
+                # What the job started from may be deleted by its owner, so nothing is built on it.
+                latest = self.store.latest
+                properties = CheckpointProperties.checkpoint(
+                    self.settings.retention, full=latest is not None and latest.is_unclaimed
+                )
                 self._add(CheckpointRequest(next(self._numbers), now_ms, properties, True))
         return self._settle(now_ms)
 
@@ -276,7 +278,7 @@ class CheckpointCoordinator:
 
     def job_failing(self, detail: str, now_ms: int) -> list[a.CheckpointAction]:
         """Tasks are about to be restarted: what is under way cannot be completed."""
-        self._next_periodic_ms = self._wanted_id = None
+        self._next_periodic_ms = self._wanted_id = self._ending = None
         self._abort_all(Reason.JOB_FAILOVER_REGION, detail, now_ms)
         for request in self._decider.drain():
             self._refuse(request, Reason.JOB_FAILOVER_REGION, detail)
@@ -294,7 +296,7 @@ class CheckpointCoordinator:
         return self._settle(now_ms)
 
     def start_from(self, checkpoint: CompletedCheckpoint, now_ms: int) -> None:
-        """The job starts from a checkpoint or savepoint of another run."""
+        """The job starts from a checkpoint or savepoint of another run; before all else."""
         self.store.add(checkpoint)
         self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
         self._latest_completed_id = checkpoint.checkpoint_id
@@ -304,6 +306,30 @@ class CheckpointCoordinator:
 
     def _wall(self, now_ms: int) -> int:
         return now_ms + self._wall_offset_ms
+
+    def _schedule_periodic(self, now_ms: int) -> None:
+        """Sets the time of the first periodic checkpoint, once all tasks run."""
+        interval_ms = self.settings.interval_ms
+        if interval_ms is None or self._is_shut_down:
+            return
+        running = all(
+            s.state in (ExecutionState.RUNNING, ExecutionState.FINISHED)
+            for s in self._graph.subtasks()
+        )
+        over = self._graph.all_in(ExecutionState.FINISHED)
+        if not running or over or self._ending is not None:
+            self._next_periodic_ms = None
+        elif self._next_periodic_ms is None:
+            least = min(self.settings.min_pause_ms, interval_ms)
+            self._next_periodic_ms = now_ms + self._rng.randint(least, interval_ms)
+
+    def _give_way(self, now_ms: int) -> None:
+        """The job is to end with a savepoint: nothing else is under way or begins."""
+        detail = "another one was under way or waited"
+        self._next_periodic_ms = None
+        self._abort_all(Reason.JOB_IS_ENDING, detail, now_ms)
+        for request in self._decider.drain():
+            self._refuse(request, Reason.JOB_IS_ENDING, detail)
 
     def _add(self, request: CheckpointRequest) -> None:
         if self._is_shut_down:
@@ -330,6 +356,9 @@ class CheckpointCoordinator:
                 self._begin(decision.start, now_ms)
             elif not decision.refused:
                 break
+        if self._ends_no_more:
+            self._ends_no_more = False
+            self._schedule_periodic(now_ms)
         self._hurry(now_ms)
         out, self._out = self._out, []
         return out
@@ -423,14 +452,17 @@ class CheckpointCoordinator:
                 a.DiscardPending(pending.checkpoint_id, pending.location, pending.states)
             )
         self._refuse(pending.request, reason, detail)
-        if self._failures.failed(pending.checkpoint_id, reason):
+        # A savepoint that fails is told to whoever asked for it; the job bears it.
+        if not pending.request.properties.is_savepoint and self._failures.failed(
+            pending.checkpoint_id, reason
+        ):
             self._out.append(
                 a.FailJob(
                     "Exceeded checkpoint tolerable failure threshold: checkpoint "
                     f"{pending.checkpoint_id} failed, {reason.value}: {detail}"
                 )
             )
-        elif pending.request.properties.is_synchronous and reason not in _OF_THE_JOB:
+        elif pending.has_stopped_tasks and reason not in _OF_THE_JOB:
             self._out.append(
                 a.FailJob(
                     f"the job cannot be stopped with savepoint {pending.checkpoint_id}: "
@@ -440,6 +472,9 @@ class CheckpointCoordinator:
 
     def _refuse(self, request: CheckpointRequest, reason: Reason, detail: str) -> None:
         self._out.append(a.RequestFailed(request.number, reason, detail))
+        if request.number == self._ending:
+            self._ending = None
+            self._ends_no_more = True
 
     def _discard(self, checkpoint: CompletedCheckpoint) -> None:
         self._cleaning += 1

@@ -98,6 +98,12 @@ class PendingCheckpoint:
         return len(self._known) - len(self._waiting)
 
     @property
+    def has_stopped_tasks(self) -> bool:
+        """Whether tasks may have stopped for it, which do not go on by themselves."""
+        triggered = self.stage in (Stage.TASKS, Stage.METADATA)
+        return self.request.properties.is_synchronous and triggered
+
+    @property
     def states(self) -> tuple[TaskStateSnapshot, ...]:
         """What was reported until now."""
         return tuple(self._states.values())

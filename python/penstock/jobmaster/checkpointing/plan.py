@@ -43,7 +43,7 @@ class NotPossibleError(Exception):
     """No checkpoint can be taken now."""
 
     def __init__(self, reason: CheckpointFailureReason, detail: str) -> None:
-        super().__init__(f"{reason.value}: {detail}")
+        super().__init__(detail)
         self.reason = reason
 
 

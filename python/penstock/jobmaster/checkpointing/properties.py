@@ -30,6 +30,7 @@ class CheckpointProperties:
         discard_cancelled: Deleted when the job is cancelled.
         discard_failed: Deleted when the job fails.
         discard_suspended: Deleted when the job is suspended.
+        ends_job: Whether the job ends with it, so that no other is to be taken meanwhile.
     """
 
     kind: SnapshotKind
@@ -41,6 +42,7 @@ class CheckpointProperties:
     discard_cancelled: bool = True
     discard_failed: bool = True
     discard_suspended: bool = True
+    ends_job: bool = False
 
     @property
     def is_savepoint(self) -> bool:
@@ -67,7 +69,22 @@ class CheckpointProperties:
 
     @classmethod
     def savepoint(
-        cls, kind: SnapshotKind, savepoint_format: SavepointFormat, target: str | None
+        cls,
+        kind: SnapshotKind,
+        savepoint_format: SavepointFormat,
+        target: str | None,
+        *,
+        cancels_job: bool = False,
     ) -> CheckpointProperties:
-        """Those of a savepoint: nobody but the user deletes it."""
-        return cls(kind, True, savepoint_format, target, False, False, False, False, False)
+        """Those of a savepoint: nobody but the user deletes it.
+
+        Args:
+            kind: A savepoint, and whether the tasks stop with it.
+            savepoint_format: How it is written.
+            target: The directory that its own directory is made in.
+            cancels_job: Whether the job is cancelled once a plain one is complete.
+        """
+        ends_job = cancels_job or kind is not SnapshotKind.SAVEPOINT
+        return cls(
+            kind, True, savepoint_format, target, False, False, False, False, False, ends_job
+        )

@@ -97,7 +97,7 @@ class CheckpointService:
     # ---- the job ---------------------------------------------------------------------------
 
     def request(self, properties: CheckpointProperties) -> Future[CompletedCheckpoint]:
-        """Asks for a checkpoint or savepoint."""
+        """Asks for a checkpoint or savepoint; the future fails with a `CheckpointError`."""
         number, todo = self.coordinator.request(properties, _now_ms())
         future: Future[CompletedCheckpoint] = Future()
         self._requests[number] = future

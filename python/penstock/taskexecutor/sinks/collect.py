@@ -59,6 +59,10 @@ class CollectSink(StreamOperator):
             timers = self.context.processing_time
             timers.register(timers.now() + self.flush_after_ms, self._send)
 
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
+        """What came before the barrier is sent: who starts from the snapshot sends it no more."""
+        self._send(0)
+
     def finish(self) -> None:
         """Emits what is still kept."""
         self._send(0)

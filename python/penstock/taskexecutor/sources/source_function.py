@@ -73,7 +73,7 @@ class FunctionSourceContext(SourceFunction.SourceContext):
 
     def is_running(self) -> bool:
         """Whether the source should go on."""
-        return not self._source.wait.cancelled
+        return not (self._source.wait.cancelled or self._source.is_stopping)
 
     def _mark_active(self) -> None:
         if self._idle:
@@ -96,6 +96,7 @@ class SourceFunctionSource(SourceOperator):
         self.wait = SourceWait()
         self.thread: threading.Thread | None = None
         self.ended = False
+        self.is_stopping = False
         self.error: BaseException | None = None
 
     def open(self) -> None:
@@ -111,7 +112,7 @@ class SourceFunctionSource(SourceOperator):
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
         del limit
-        if self.thread is None:
+        if self.thread is None and not self.ended:
             self.thread = threading.Thread(
                 target=self._run,
                 args=(current_speaker(),),
@@ -145,6 +146,13 @@ class SourceFunctionSource(SourceOperator):
     def wakeup(self) -> None:
         """Ends a wait from another thread."""
         self.wait.wakeup()
+
+    def stop(self) -> None:
+        """Asks the function to come to its end; what it still emits counts."""
+        self.is_stopping = True
+        self.function.cancel()
+        if self.thread is None:
+            self.ended = True
 
     def cancel(self) -> None:
         """Ends the source early, from any thread."""

@@ -43,6 +43,7 @@ class _SourceWithWatermarks(SourceOperator):
         self.source = source
         self.watermarks = watermarks
         self.lock = getattr(source, "lock", None)
+        self.stop = getattr(source, "stop", None)
         self.alignment: AlignedReader | None = None
         self.woken = threading.Event()
         self.cancelled = False

@@ -310,24 +310,28 @@ class StreamTask:
         mailbox, timers = self.mailbox, self.processing_time
         # A source with a thread of its own shares the operators with this one under its lock.
         lock = getattr(source, "lock", None) or nullcontext()
+        # Such a source ends its thread by itself; the others are simply read no further.
+        stop = getattr(source, "stop", None)
         is_stopping = False
         while not self._cancelled.is_set():
             with lock:
                 if mailbox.has_mail:
                     mailbox.run_pending()
                 timers.fire_due()
+            if self._stop_mode is not None and not is_stopping:
+                is_stopping = True
+                if stop is None:
+                    break
+                stop()
             if not self._outputs_available():
                 continue
             status = source.emit_next(_SOURCE_STEP)
             if status == END_OF_DATA:
-                if self._stop_mode is not StopMode.NO_DRAIN:
-                    source.output.emit_watermark(MAX_TIMESTAMP)
-                return
-            if self._stop_mode is not None and not is_stopping:
-                is_stopping = True
-                source.cancel()
+                break
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
                 self._times.idle(lambda: source.wait_available(timers.wait_ms(_IDLE_WAIT_MS)))
+        if self._stop_mode is not StopMode.NO_DRAIN and not self._cancelled.is_set():
+            source.output.emit_watermark(MAX_TIMESTAMP)
 
     @property
     def _stop_mode(self) -> StopMode | None:

@@ -1,0 +1,161 @@
+"""Savepoints that the program asks for: where they go, and when the asker is answered (F11, D5)."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from penstock.common.options import checkpointing, pipeline
+from penstock.errors import CheckpointError
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties
+from penstock.network.events import SavepointFormat, SnapshotKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.common.job_client import SavepointWish
+    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
+    from penstock.jobmaster.checkpointing.service import CheckpointService
+
+
+@dataclass(eq=False)
+class SavepointRequest:
+    """A wish for a savepoint, until it is answered.
+
+    Attributes:
+        wish: What is wanted.
+        job_name: The job, for errors.
+        future: The savepoint's path.
+    """
+
+    wish: SavepointWish
+    job_name: str
+    future: Future[str] = field(default_factory=Future)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _path: str | None = None
+
+    def __post_init__(self) -> None:
+        # A savepoint cannot be called back: from now on `cancel` of the future says no.
+        self.future.set_running_or_notify_cancel()
+
+    def complete(self, path: str) -> None:
+        """The savepoint is complete; one that stops the job is answered when that has ended."""
+        self._path = path
+        if self.wish.end != "stop":
+            self._answer(path)
+
+    def fail(self, error: BaseException) -> None:
+        """There will be no such savepoint."""
+        self._answer(error)
+
+    def job_restarts(self, detail: str) -> None:
+        """Tasks have failed: a job that was stopping does not end with the savepoint."""
+        if self._path is not None:
+            self._answer(
+                CheckpointError(
+                    f"savepoint {self._path} is complete, but job {self.job_name!r} failed while "
+                    f"it was stopping: {detail}; what it should have committed may be missing, "
+                    "and it may go on from its last checkpoint"
+                )
+            )
+
+    def job_ended(self, status: str) -> None:
+        """The job has ended, in whatever way."""
+        if self._path is None:
+            ended = f"job {self.job_name!r} is {status}"
+            self._answer(CheckpointError(f"{ended}: a savepoint needs a job that runs"))
+        elif status == "FINISHED" or self.wish.end == "cancel":
+            self._answer(self._path)
+        else:
+            self._answer(
+                CheckpointError(
+                    f"savepoint {self._path} is complete, but job {self.job_name!r} is {status} "
+                    "instead of FINISHED: what it should have committed may be missing"
+                )
+            )
+
+    def _answer(self, answer: str | BaseException) -> None:
+        with self._lock:
+            if self.future.done():
+                return
+            if isinstance(answer, str):
+                self.future.set_result(answer)
+            else:
+                self.future.set_exception(answer)
+
+
+class Savepoints:
+    """Takes the savepoints of one job; every method runs in the main thread."""
+
+    def __init__(
+        self,
+        configuration: Mapping[str, str],
+        checkpoints: CheckpointService,
+        cancel_job: Callable[[], None],
+    ) -> None:
+        """Prepares.
+
+        Args:
+            configuration: Names the directory of savepoints that say nothing else.
+            checkpoints: Takes them.
+            cancel_job: Cancels the job.
+        """
+        self._configuration = configuration
+        self._checkpoints = checkpoints
+        self._cancel_job = cancel_job
+        self._stopping: SavepointRequest | None = None
+
+    def take(self, request: SavepointRequest) -> None:
+        """Takes a savepoint, and ends the job with it if that is wanted."""
+        wish = request.wish
+        if pipeline.RUNTIME_MODE.read(self._configuration) == "BATCH":
+            request.fail(CheckpointError("a job in BATCH mode takes no savepoints"))
+            return
+        target = wish.directory or checkpointing.SAVEPOINT_FOLDER.read(self._configuration)
+        if target is None:
+            key = checkpointing.SAVEPOINT_FOLDER.key
+            request.fail(
+                CheckpointError(
+                    f"no directory for the savepoint: name one in the call, or set {key}"
+                )
+            )
+            return
+        kind = SnapshotKind.SAVEPOINT
+        if wish.end == "stop":
+            kind = (
+                SnapshotKind.SAVEPOINT_TERMINATE if wish.drains else SnapshotKind.SAVEPOINT_SUSPEND
+            )
+        properties = CheckpointProperties.savepoint(
+            kind,
+            SavepointFormat[wish.savepoint_format],
+            _absolute(target),
+            cancels_job=wish.end == "cancel",
+        )
+        completion = self._checkpoints.request(properties)
+        completion.add_done_callback(lambda done: self._taken(request, done))
+
+    def job_failing(self, detail: str) -> None:
+        """Tasks are about to be restarted."""
+        request, self._stopping = self._stopping, None
+        if request is not None:
+            request.job_restarts(detail)
+
+    def _taken(self, request: SavepointRequest, done: Future[CompletedCheckpoint]) -> None:
+        error = done.exception()
+        if error is not None:
+            request.fail(error)
+            return
+        if request.wish.end == "stop":
+            self._stopping = request
+        request.complete(done.result().pointer)
+        if request.wish.end == "cancel":
+            self._cancel_job()
+
+
+def _absolute(target: str) -> str:
+    """A local path as it is seen from everywhere on the machine; a URL as it is."""
+    return target if urlsplit(target).scheme else str(Path(target).absolute())

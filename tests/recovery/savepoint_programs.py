@@ -1,0 +1,72 @@
+"""Jobs that are stopped with a savepoint and go on from it: what the savepoint tests run."""
+
+import threading
+import time
+from collections import Counter
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import CheckpointError
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+KEYS = 10
+
+
+class Slowly(MapFunction):
+    """Lets elements pass at a pace at which a job is still running when it is stopped."""
+
+    def map(self, value):
+        time.sleep(0.0001)
+        return value
+
+
+def environment(options=None, parallelism=2):
+    configuration = Configuration()
+    for key, value in (options or {}).items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def numbers(env, elements):
+    source = NumberSequenceSource(0, elements - 1)
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+
+
+def counted(stream, slowly=False):
+    """How often each of the keys has come, as a stream of pairs that grow."""
+    if slowly:
+        stream = stream.map(Slowly()).uid("slowly")
+    return (
+        stream.map(lambda number: (number % KEYS, 1), PAIR)
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .uid("counts")
+    )
+
+
+def asked(call, *arguments):
+    """The answer to a call for a savepoint, repeated until all tasks of the job run."""
+    while True:
+        try:
+            return call(*arguments).result()
+        except CheckpointError as error:
+            if "not all tasks" not in str(error):
+                raise
+            threading.Event().wait(0.01)
+
+
+def stopped(results, directory, drain=False):
+    """The savepoint that a job is stopped with, and what it had emitted until then."""
+    path = asked(results.get_job_client().stop_with_savepoint, drain, str(directory))
+    return path, last_counts(results)
+
+
+def last_counts(results):
+    """The last count of each key."""
+    last = Counter()
+    for key, count in results:
+        last[key] = max(last[key], count)
+    return last
