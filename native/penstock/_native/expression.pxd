@@ -49,3 +49,4 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
+    cdef bint is_alone
