@@ -6,20 +6,19 @@ and ``compilation`` a program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A part of an expression."""
 
 
-@dataclass(frozen=True)
-class Argument(Node):
+class Argument(Node, frozen=True):
     """An argument of the function, counted from 0."""
 
     index: int
@@ -28,8 +27,7 @@ class Argument(Node):
         return "element" if self.index == 0 else f"argument({self.index})"
 
 
-@dataclass(frozen=True)
-class Field(Node):
+class Field(Node, frozen=True):
     """A field of a tuple, row, list or dictionary.
 
     Attributes:
@@ -50,8 +48,7 @@ class Field(Node):
         return taken if self.container == Argument(0) else f"{self.container}.{taken}"
 
 
-@dataclass(frozen=True)
-class Literal(Node):
+class Literal(Node, frozen=True):
     """A value that is always the same and never changes."""
 
     value: Any
@@ -60,8 +57,7 @@ class Literal(Node):
         return repr(self.value)
 
 
-@dataclass(frozen=True)
-class Binary(Node):
+class Binary(Node, frozen=True):
     """An operator of arithmetic or a comparison."""
 
     operator: str
@@ -72,8 +68,7 @@ class Binary(Node):
         return f"({self.left} {self.operator} {self.right})"
 
 
-@dataclass(frozen=True)
-class Negative(Node):
+class Negative(Node, frozen=True):
     """The negative of a number."""
 
     operand: Node
@@ -82,8 +77,7 @@ class Negative(Node):
         return f"-{self.operand}"
 
 
-@dataclass(frozen=True)
-class Logical(Node):
+class Logical(Node, frozen=True):
     """Both conditions (``and``) or one of them (``or``); the second is looked at if need be."""
 
     operator: str
@@ -94,8 +88,7 @@ class Logical(Node):
         return f"({self.left} {'&' if self.operator == 'and' else '|'} {self.right})"
 
 
-@dataclass(frozen=True)
-class Not(Node):
+class Not(Node, frozen=True):
     """A condition that does not hold."""
 
     operand: Node
@@ -104,8 +97,7 @@ class Not(Node):
         return f"~{self.operand}"
 
 
-@dataclass(frozen=True)
-class IsNull(Node):
+class IsNull(Node, frozen=True):
     """Whether a value is None, or is not."""
 
     operand: Node
@@ -115,8 +107,7 @@ class IsNull(Node):
         return f"{self.operand}.is_{'not_' if self.negated else ''}null()"
 
 
-@dataclass(frozen=True)
-class IsIn(Node):
+class IsIn(Node, frozen=True):
     """Whether a value equals one of some."""
 
     operand: Node
@@ -126,8 +117,7 @@ class IsIn(Node):
         return f"{self.operand}.is_in({list(self.values)!r})"
 
 
-@dataclass(frozen=True)
-class When(Node):
+class When(Node, frozen=True):
     """The value of the first condition that holds, else another one."""
 
     branches: tuple[tuple[Node, Node], ...]
@@ -138,8 +128,7 @@ class When(Node):
         return f"{parts}otherwise({self.otherwise})"
 
 
-@dataclass(frozen=True)
-class Coalesce(Node):
+class Coalesce(Node, frozen=True):
     """The first value that is not None; None if all are."""
 
     items: tuple[Node, ...]
@@ -148,8 +137,7 @@ class Coalesce(Node):
         return f"coalesce({', '.join(map(str, self.items))})"
 
 
-@dataclass(frozen=True)
-class Gather(Node):
+class Gather(Node, frozen=True):
     """A tuple or list of values."""
 
     kind: str
@@ -159,8 +147,7 @@ class Gather(Node):
         return f"as_{self.kind}({', '.join(map(str, self.items))})"
 
 
-@dataclass(frozen=True)
-class MakeRow(Node):
+class MakeRow(Node, frozen=True):
     """A row of named values."""
 
     names: tuple[str, ...]
@@ -171,8 +158,7 @@ class MakeRow(Node):
         return f"as_row({', '.join(f'{name}={item}' for name, item in pairs)})"
 
 
-@dataclass(frozen=True)
-class Call(Node):
+class Call(Node, frozen=True):
     """The result of a function.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from penstock.errors import InvalidProgramError
 
@@ -22,8 +23,7 @@ PIPELINED_BOUNDED = "PIPELINED_BOUNDED"
 BLOCKING = "BLOCKING"
 
 
-@dataclass(frozen=True)
-class ChainedOutput:
+class ChainedOutput(msgspec.Struct, frozen=True):
     """An output that stays in the chain: a direct call.
 
     Attributes:
@@ -39,8 +39,7 @@ class ChainedOutput:
     selected_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class NetworkOutput:
+class NetworkOutput(msgspec.Struct, frozen=True):
     """An output that leaves the chain through a result partition.
 
     Attributes:
@@ -61,8 +60,7 @@ class NetworkOutput:
     supports_unaligned_checkpoints: bool = True
 
 
-@dataclass(frozen=True)
-class OperatorConfig:
+class OperatorConfig(msgspec.Struct, frozen=True):
     """One operator of a chain.
 
     Attributes:
@@ -96,8 +94,7 @@ class OperatorConfig:
     location: str | None = None
 
 
-@dataclass(frozen=True)
-class GateConfig:
+class GateConfig(msgspec.Struct, frozen=True):
     """One job edge into a vertex, as a subtask sees it; it feeds the head of the chain.
 
     Attributes:
@@ -115,8 +112,7 @@ class GateConfig:
     supports_unaligned_checkpoints: bool = True
 
 
-@dataclass(frozen=True)
-class ChainConfig:
+class ChainConfig(msgspec.Struct, frozen=True):
     """The code of one vertex: operators in topological order, the head first.
 
     Attributes:
@@ -128,8 +124,7 @@ class ChainConfig:
     gates: tuple[GateConfig, ...] = ()
 
 
-@dataclass
-class IntermediateDataSet:
+class IntermediateDataSet(msgspec.Struct):
     """What a vertex produces for one consumer.
 
     Attributes:
@@ -145,8 +140,7 @@ class IntermediateDataSet:
     buffer_timeout_ms: int = 100
 
 
-@dataclass
-class JobEdge:
+class JobEdge(msgspec.Struct):
     """Consumption of a data set by a vertex.
 
     Attributes:
@@ -173,8 +167,7 @@ class OperatorIdentity(NamedTuple):
     name: str
 
 
-@dataclass
-class JobVertex:
+class JobVertex(msgspec.Struct):
     """A chain of operators that runs as `parallelism` subtasks.
 
     Attributes:
@@ -204,11 +197,11 @@ class JobVertex:
     max_parallelism_configured: bool = False
     operators: tuple[OperatorIdentity, ...] = ()
     code: bytes = b""
-    inputs: list[JobEdge] = field(default_factory=list)
-    produced: list[IntermediateDataSet] = field(default_factory=list)
+    inputs: list[JobEdge] = msgspec.field(default_factory=list)
+    produced: list[IntermediateDataSet] = msgspec.field(default_factory=list)
     slot_sharing_group: str = "default"
     co_location_group: str | None = None
-    resources: dict[str, float] = field(default_factory=dict)
+    resources: dict[str, float] = msgspec.field(default_factory=dict)
     is_source: bool = False
     bounded: bool = True
     descriptions: tuple[str, ...] = ()
@@ -226,8 +219,7 @@ class JobVertex:
         return chain
 
 
-@dataclass
-class JobGraph:
+class JobGraph(msgspec.Struct):
     """A job as it is submitted.
 
     Attributes:
@@ -240,9 +232,9 @@ class JobGraph:
 
     name: str
     vertices: dict[bytes, JobVertex]
-    configuration: dict[str, str] = field(default_factory=dict)
+    configuration: dict[str, str] = msgspec.field(default_factory=dict)
     checkpoint_interval_ms: int | None = None
-    job_id: bytes = field(default_factory=lambda: uuid.uuid4().bytes)
+    job_id: bytes = msgspec.field(default_factory=lambda: uuid.uuid4().bytes)
 
     @property
     def bounded(self) -> bool:

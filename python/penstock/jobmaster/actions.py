@@ -20,8 +20,9 @@ Events in (all take `now_ms`, a monotonic time in ms):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import TaskDeploymentDescriptor
 
 
-@dataclass(frozen=True)
-class RequestSlots:
+class RequestSlots(msgspec.Struct, frozen=True):
     """Declares how many slots the job needs now; replaces what was declared before.
 
     Attributes:
@@ -43,24 +43,21 @@ class RequestSlots:
     missing: int
 
 
-@dataclass(frozen=True)
-class AcceptSlot:
+class AcceptSlot(msgspec.Struct, frozen=True):
     """Answers an offer: the slot belongs to the job now."""
 
     executor_id: str
     allocation_id: bytes
 
 
-@dataclass(frozen=True)
-class RejectSlot:
+class RejectSlot(msgspec.Struct, frozen=True):
     """Answers an offer: the job does not need the slot."""
 
     executor_id: str
     allocation_id: bytes
 
 
-@dataclass(frozen=True)
-class ReleaseSlot:
+class ReleaseSlot(msgspec.Struct, frozen=True):
     """Gives an accepted slot back to its TaskExecutor."""
 
     executor_id: str
@@ -68,8 +65,7 @@ class ReleaseSlot:
     reason: str
 
 
-@dataclass(frozen=True)
-class Deploy:
+class Deploy(msgspec.Struct, frozen=True):
     """Sends an attempt to a TaskExecutor, with the code of its vertex if that has none yet."""
 
     attempt_id: ExecutionAttemptID
@@ -78,24 +74,21 @@ class Deploy:
     code: bytes
 
 
-@dataclass(frozen=True)
-class CancelTask:
+class CancelTask(msgspec.Struct, frozen=True):
     """Asks a TaskExecutor to cancel an attempt; it reports CANCELED when that is done."""
 
     attempt_id: ExecutionAttemptID
     executor_id: str
 
 
-@dataclass(frozen=True)
-class ReleasePartitions:
+class ReleasePartitions(msgspec.Struct, frozen=True):
     """Asks a TaskExecutor to drop what an ended attempt has left for its consumers."""
 
     executor_id: str
     partition_ids: tuple[bytes, ...]
 
 
-@dataclass(frozen=True)
-class TaskStateChanged:
+class TaskStateChanged(msgspec.Struct, frozen=True):
     """Tells listeners of a move of an attempt."""
 
     attempt_id: ExecutionAttemptID
@@ -106,8 +99,7 @@ class TaskStateChanged:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True)
-class JobStatusChanged:
+class JobStatusChanged(msgspec.Struct, frozen=True):
     """Tells listeners of a move of the job; the failure is the job's result when it FAILED."""
 
     old: JobStatus
@@ -116,8 +108,7 @@ class JobStatusChanged:
     failure: Failure | None = None
 
 
-@dataclass(frozen=True)
-class ScheduleRestart:
+class ScheduleRestart(msgspec.Struct, frozen=True):
     """Tells listeners that subtasks will restart; `tick` does it at that time or later.
 
     Attributes:
@@ -132,15 +123,13 @@ class ScheduleRestart:
     failure: Failure
 
 
-@dataclass(frozen=True)
-class AbortCheckpoints:
+class AbortCheckpoints(msgspec.Struct, frozen=True):
     """Asks the checkpoint coordinator to abort the pending checkpoints."""
 
     failure: Failure
 
 
-@dataclass(frozen=True)
-class RestoreState:
+class RestoreState(msgspec.Struct, frozen=True):
     """Asks the checkpoint coordinator to assign state to the new attempts of these subtasks.
 
     It comes before the `Deploy` actions of those attempts; a failure of it is a global failure.

@@ -26,8 +26,9 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, TypeVar
+
+import msgspec
 
 from penstock.errors import CorruptStreamError
 from penstock.network.data_type import DataType
@@ -86,15 +87,13 @@ class StopMode(enum.IntEnum):
     NO_DRAIN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfPartition:
+class EndOfPartition(msgspec.Struct, frozen=True):
     """Nothing follows on this channel."""
 
     TYPE_ID: ClassVar[int] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointBarrier:
+class CheckpointBarrier(msgspec.Struct, frozen=True):
     """Separates the records before a checkpoint from those after it."""
 
     TYPE_ID: ClassVar[int] = 1
@@ -121,15 +120,13 @@ class CheckpointBarrier:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfSuperstep:
+class EndOfSuperstep(msgspec.Struct, frozen=True):
     """One round of a bulk iteration is over."""
 
     TYPE_ID: ClassVar[int] = 2
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEvent:
+class TaskEvent(msgspec.Struct, frozen=True):
     """An event of the application: a name that both ends know, and bytes that they agree on.
 
     The name selects nothing here: no class is looked up from bytes of the network.
@@ -141,8 +138,7 @@ class TaskEvent:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class CancelCheckpointMarker:
+class CancelCheckpointMarker(msgspec.Struct, frozen=True):
     """Aborts a checkpoint downstream."""
 
     TYPE_ID: ClassVar[int] = 4
@@ -150,15 +146,13 @@ class CancelCheckpointMarker:
     checkpoint_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfChannelState:
+class EndOfChannelState(msgspec.Struct, frozen=True):
     """The recovered in-flight data of a channel ends here."""
 
     TYPE_ID: ClassVar[int] = 5
 
 
-@dataclass(frozen=True, slots=True)
-class EventAnnouncement:
+class EventAnnouncement(msgspec.Struct, frozen=True):
     """Tells of an event that is still queued behind data."""
 
     TYPE_ID: ClassVar[int] = 6
@@ -167,8 +161,7 @@ class EventAnnouncement:
     sequence_number: int
 
 
-@dataclass(frozen=True, slots=True)
-class SubtaskConnectionDescriptor:
+class SubtaskConnectionDescriptor(msgspec.Struct, frozen=True):
     """Selects the virtual channel of rescaled in-flight data."""
 
     TYPE_ID: ClassVar[int] = 7
@@ -177,8 +170,7 @@ class SubtaskConnectionDescriptor:
     output_subtask: int
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfData:
+class EndOfData(msgspec.Struct, frozen=True):
     """No record follows; watermarks, barriers and EndOfPartition may."""
 
     TYPE_ID: ClassVar[int] = 8
@@ -186,15 +178,13 @@ class EndOfData:
     mode: StopMode = StopMode.DRAIN
 
 
-@dataclass(frozen=True, slots=True)
-class EndOfSegment:
+class EndOfSegment(msgspec.Struct, frozen=True):
     """The consumer continues with another segment of the same subpartition."""
 
     TYPE_ID: ClassVar[int] = 9
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryMetadata:
+class RecoveryMetadata(msgspec.Struct, frozen=True):
     """Names the subpartition of the last recovered buffer."""
 
     TYPE_ID: ClassVar[int] = 10

@@ -12,8 +12,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
@@ -25,23 +26,20 @@ if TYPE_CHECKING:
     from penstock.network.events import Alignment
 
 
-@dataclass(frozen=True)
-class CreateLocation:
+class CreateLocation(msgspec.Struct, frozen=True):
     """Makes the directory of a checkpoint."""
 
     checkpoint_id: int
     properties: CheckpointProperties
 
 
-@dataclass(frozen=True)
-class SnapshotCoordinators:
+class SnapshotCoordinators(msgspec.Struct, frozen=True):
     """Takes the states of the operators' coordinators."""
 
     checkpoint_id: int
 
 
-@dataclass(frozen=True)
-class TriggerTasks:
+class TriggerTasks(msgspec.Struct, frozen=True):
     """Has tasks begin a checkpoint.
 
     Attributes:
@@ -63,24 +61,21 @@ class TriggerTasks:
     tasks: tuple[Participant, ...]
 
 
-@dataclass(frozen=True)
-class StoreMetadata:
+class StoreMetadata(msgspec.Struct, frozen=True):
     """Publishes the metadata of a checkpoint: from then on it can be restored."""
 
     metadata: CheckpointMetadata
     location: str
 
 
-@dataclass(frozen=True)
-class NotifyComplete:
+class NotifyComplete(msgspec.Struct, frozen=True):
     """Tells tasks and coordinators that a checkpoint is complete, and durable."""
 
     checkpoint_id: int
     tasks: tuple[Participant, ...]
 
 
-@dataclass(frozen=True)
-class NotifyAborted:
+class NotifyAborted(msgspec.Struct, frozen=True):
     """Tells tasks and coordinators that a checkpoint will not be complete.
 
     Attributes:
@@ -92,16 +87,14 @@ class NotifyAborted:
     latest_completed_id: int
 
 
-@dataclass(frozen=True)
-class DiscardState:
+class DiscardState(msgspec.Struct, frozen=True):
     """Deletes what a task has written for a checkpoint that nobody waits for."""
 
     checkpoint_id: int
     state: TaskStateSnapshot
 
 
-@dataclass(frozen=True)
-class DiscardPending:
+class DiscardPending(msgspec.Struct, frozen=True):
     """Deletes the directory of a checkpoint that was given up; ``location`` may be unknown yet."""
 
     checkpoint_id: int
@@ -109,23 +102,20 @@ class DiscardPending:
     states: tuple[TaskStateSnapshot, ...]
 
 
-@dataclass(frozen=True)
-class DiscardCheckpoint:
+class DiscardCheckpoint(msgspec.Struct, frozen=True):
     """Deletes a completed checkpoint."""
 
     checkpoint: CompletedCheckpoint
 
 
-@dataclass(frozen=True)
-class RequestCompleted:
+class RequestCompleted(msgspec.Struct, frozen=True):
     """Answers `request`: the checkpoint is complete."""
 
     number: int
     checkpoint: CompletedCheckpoint
 
 
-@dataclass(frozen=True)
-class RequestFailed:
+class RequestFailed(msgspec.Struct, frozen=True):
     """Answers `request`: there will be no such checkpoint."""
 
     number: int
@@ -133,8 +123,7 @@ class RequestFailed:
     detail: str
 
 
-@dataclass(frozen=True)
-class FailJob:
+class FailJob(msgspec.Struct, frozen=True):
     """Fails the job, which may restart."""
 
     message: str

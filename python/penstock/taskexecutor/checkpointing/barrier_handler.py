@@ -7,8 +7,10 @@ barrier has stopped by itself, and goes on when it is told to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec.structs import replace
 
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment
