@@ -32,7 +32,7 @@ class WatchLatency(MapFunction):
         self.path = path
 
     def open(self, runtime_context):
-        self.metrics = runtime_context.get_metrics_group()._registry
+        self.metrics = runtime_context._operator.environment.metrics
 
     def map(self, value):
         found = [name for name in self.metrics if name.startswith("latency.source_id.")]

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
 from penstock.jobmaster.blob_server import BlobServer
+from penstock.jobmaster.cluster_gateway import ClusterGateway
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
 from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.job_master import JobMaster
 from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.resource_manager import (
     DriverFactory,
     ResourceManager,
@@ -26,6 +28,7 @@ from penstock.jobmaster.resource_manager import (
     WorkerExit,
 )
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
+from penstock.metrics.store import MetricStore
 from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
 from penstock.rpc.connection import Connection
@@ -70,6 +73,7 @@ class Dispatcher:
         self.blobs = BlobServer(settings.temp_dirs)
         self.collect = CollectService()
         self._logs = WorkerLogs()
+        self._metrics = MetricStore()
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
         self._token = new_token()
@@ -103,6 +107,15 @@ class Dispatcher:
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
             self._main_thread.schedule,
         )
+        self.gateway = ClusterGateway(
+            self._configuration,
+            settings,
+            self._metrics,
+            self._main_thread,
+            self._resources,
+            self._heartbeats,
+        )
+        self._monitoring = Monitoring(self.gateway)
 
     def add_launch_extras(self, extras: Mapping[str, object]) -> None:
         """Adds entries to the launch specification of workers that are started from now on."""
@@ -114,10 +127,11 @@ class Dispatcher:
         return self._server.address
 
     def start(self) -> None:
-        """Opens the port and starts the main thread."""
+        """Opens the ports and starts the main thread."""
         self._main_thread.start()
         self._heartbeats.start()
         self._server.start()
+        self._monitoring.start()
 
     def submit(
         self,
@@ -165,6 +179,7 @@ class Dispatcher:
                 on_stuck=self._kill_workers,
             )
             self._jobs[job_id] = master
+            self.gateway.job_started(master)
             self._main_thread.post(master.start)
             return handle
 
@@ -193,6 +208,7 @@ class Dispatcher:
             steps.callback(self.blobs.close)
             steps.callback(self._driver.stop, self.settings.shutdown_grace_ms / 1000)
             steps.callback(self._main_thread.call, self._end_jobs, CALL_TIMEOUT_S)
+            steps.callback(self._monitoring.stop)
 
     # ---- workers, from the threads of their connections --------------------------------------
 
@@ -226,9 +242,13 @@ class Dispatcher:
             self._connections.add(connection)
 
     def received(self, peer: _Peer, message: messages.ToDriver) -> None:
-        """A message of a worker; handled in the main thread, but for its log."""
+        """A message of a worker; handled in the main thread, but for its log and metrics."""
         if isinstance(message, messages.LogRecords):
             self._logs.received(message)
+        elif isinstance(message, messages.TaskMetrics):
+            self._metrics.task_reported(peer.executor_id, message)
+        elif isinstance(message, messages.WorkerMetrics):
+            self._metrics.worker_reported(peer.executor_id, message.values)
         else:
             self._main_thread.post(lambda: self._handle(peer, message))
 
@@ -347,6 +367,7 @@ class Dispatcher:
         if not self._stopping:
             logger.warning("%s", error)
         self._heartbeats.forget(executor_id)
+        self._metrics.worker_lost(executor_id)
         self._resources.executor_lost(executor_id)
         executor.connection.close(reason)
         for master in list(self._jobs.values()):
@@ -355,6 +376,7 @@ class Dispatcher:
 
     def _job_ended(self, master: JobMaster, complete: Callable[[JobHandle], None]) -> None:
         self._jobs[master.job_id] = None
+        self.gateway.job_ended(master)
         self.collect.job_ended(master.job_id)
         complete(master.handle)
 
@@ -417,6 +439,7 @@ class Dispatcher:
             "config": self._configuration,
             "temp_dirs": self.settings.temp_dirs,
             "log_levels": levels(),
+            "metrics_interval_ms": self._monitoring.metrics_interval_ms,
         } | self._launch_extras
 
 
@@ -437,6 +460,11 @@ class _Peer:
 
     def __str__(self) -> str:
         return self._address
+
+    @property
+    def executor_id(self) -> str:
+        """Who it is; empty before it has registered."""
+        return "" if self.executor is None else self.executor.executor_id
 
     def start(self) -> None:
         """Starts reading."""

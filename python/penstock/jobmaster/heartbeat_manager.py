@@ -52,6 +52,10 @@ class HeartbeatMonitor:
         if peer in self._last_heard_s:
             self._last_heard_s[peer] = now_s
 
+    def silence_s(self, peer: str, now_s: float) -> float:
+        """How long a peer has not been heard; 0 of one that is not watched."""
+        return max(0.0, now_s - self._last_heard_s.get(peer, now_s))
+
     def due(self, now_s: float) -> list[str]:
         """Peers to beat to now; each is due again after the interval."""
         due = [peer for peer, at_s in self._next_beat_s.items() if at_s <= now_s]
@@ -122,6 +126,11 @@ class HeartbeatManager:
             self._selector.register(sock, selectors.EVENT_READ, peer)
             self._monitor.watch(name, time.monotonic())
         self._wake()
+
+    def silence_s(self, name: str) -> float:
+        """How many seconds ago a peer was heard last; 0 of one that is not watched."""
+        with self._lock:
+            return self._monitor.silence_s(name, time.monotonic())
 
     def forget(self, name: str) -> None:
         """Stops watching, without a report."""

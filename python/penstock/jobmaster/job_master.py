@@ -29,6 +29,7 @@ from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
+from penstock.jobmaster.snapshots import JobSnapshot, job_snapshot
 from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import (
@@ -82,6 +83,7 @@ class JobMaster:
         self._resources = resources
         self._on_ended = on_ended
         self._on_stuck = on_stuck
+        self._wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._scheduler = Scheduler(
             job_graph,
             restart_strategy_from_configuration(job_graph.configuration),
@@ -260,14 +262,35 @@ class JobMaster:
         else:
             self._checkpoints.answered(message)
 
-    def accumulators(self) -> dict[str, Any]:
-        """The accumulators of the latest attempts of all subtasks, merged by name."""
+    def accumulators(
+        self, vertex_id: bytes | None = None, subtask: int | None = None
+    ) -> dict[str, Any]:
+        """The accumulators of the latest attempts of the subtasks, merged by name.
+
+        Args:
+            vertex_id: The vertex whose subtasks count; those of all when None.
+            subtask: The one that counts; all when None.
+        """
         latest: dict[tuple[bytes, int], ExecutionAttemptID] = {}
         for attempt in self._accumulators:
+            if vertex_id not in (None, attempt.vertex_id) or subtask not in (None, attempt.subtask):
+                continue
             key = (attempt.vertex_id, attempt.subtask)
             if key not in latest or latest[key].attempt < attempt.attempt:
                 latest[key] = attempt
         return merge_accumulators(self._accumulators[latest[key]] for key in sorted(latest))
+
+    def snapshot(self) -> JobSnapshot:
+        """The job as it is now."""
+        coordinator = self._checkpoints.coordinator
+        return job_snapshot(
+            self._scheduler.graph,
+            self._scheduler.exceptions,
+            coordinator.statistics,
+            coordinator.settings,
+            wall_offset_ms=self._wall_offset_ms,
+            now_ms=now_ms(),
+        )
 
     # ---- consequences before causes ----------------------------------------------------------
 

@@ -66,6 +66,10 @@ class MainThread:
         Raises:
             TimeoutError: it did not run within ``timeout_s``.
         """
+        return self.submit(action).result(timeout_s)
+
+    def submit(self, action: Callable[[], T]) -> Future[T]:
+        """Runs ``action`` in the main thread; the future has its result.  Any thread."""
         future: Future[T] = Future()
 
         def run() -> None:
@@ -75,7 +79,7 @@ class MainThread:
                 future.set_exception(error)
 
         self.post(run)
-        return future.result(timeout_s)
+        return future
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
         """Runs ``action`` in the main thread after a delay.  Any thread."""

@@ -42,6 +42,10 @@ class Meter(Metric):
     def get_count(self) -> int:
         """The number of events."""
 
+    def get_rate(self) -> float:
+        """Events per second lately (beyond PyFlink)."""
+        raise NotImplementedError(type(self).__name__ + ".get_rate")
+
 
 class Distribution(Metric):
     """Statistics of integer values."""
@@ -49,6 +53,14 @@ class Distribution(Metric):
     @abstractmethod
     def update(self, value: int) -> None:
         """Notes a value."""
+
+    def get_count(self) -> int:
+        """How many values were noted (beyond PyFlink)."""
+        raise NotImplementedError(type(self).__name__ + ".get_count")
+
+    def recent_values(self) -> list[int]:
+        """The last values that were noted (beyond PyFlink)."""
+        raise NotImplementedError(type(self).__name__ + ".recent_values")
 
 
 class MetricGroup(ABC):

@@ -16,6 +16,7 @@ from penstock.checkpoint_storage.handles import (  # msgspec looks the types up
     TaskStateSnapshot,  # noqa: TC001
 )
 from penstock.errors import CorruptStreamError
+from penstock.metrics.values import MetricValues  # noqa: TC001
 from penstock.rpc.frames import MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
@@ -268,6 +269,21 @@ class LogRecords(Message, frozen=True):
     dropped: int
 
 
+class TaskMetrics(Message, frozen=True):
+    """What the metrics of an attempt say now, and by name those of its operators."""
+
+    job_id: bytes
+    attempt_id: bytes
+    task: MetricValues
+    operators: dict[str, MetricValues]
+
+
+class WorkerMetrics(Message, frozen=True):
+    """What the metrics of a worker's process say now."""
+
+    values: MetricValues
+
+
 class AwaitFinalCheckpoint(Message, frozen=True):
     """A subtask has come to its end and waits for a checkpoint that holds its last state."""
 
@@ -476,7 +492,7 @@ ForMainThread = (
     | SourceEvent
     | FatalError
 )
-ToDriver = ForMainThread | LogRecords
+ToDriver = ForMainThread | LogRecords | TaskMetrics | WorkerMetrics
 ToTaskExecutor = (
     RegistrationAccepted
     | RegistrationRefused

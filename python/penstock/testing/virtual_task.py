@@ -66,6 +66,7 @@ class VirtualTask:
                 attempt_number=0,
                 configuration=self._settings,
                 metrics={},
+                operator_metrics={},
                 partitions=[],
                 gates=[],
                 send_to_coordinator=coordinator,

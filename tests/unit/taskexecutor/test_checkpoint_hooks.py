@@ -115,6 +115,7 @@ def chain_task(*descriptors, names):
         gates=[],
         network=None,
         metrics={},
+        operator_metrics={},
     )
     task = StreamTask(chain, environment)
     task.restore()

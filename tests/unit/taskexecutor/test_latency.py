@@ -22,7 +22,7 @@ def test_every_operator_of_the_chain_has_a_histogram_per_source():
     latency.record(100, 9, 0, 1, 105)
     latency.record(100, 8, 0, 0, 99)
     source = bytes(15).hex()
-    assert {name: metric.values() for name, metric in metrics.items()} == {
+    assert {name: metric.recent_values() for name, metric in metrics.items()} == {
         f"latency.source_id.{source}{at}.operator_id.{op.hex()}.operator_subtask_index.3.latency": v
         for at, v in (("09", [7, 5]), ("08", [0]))
         for op in (ONE, TWO)
@@ -48,7 +48,7 @@ def test_a_histogram_keeps_the_last_128():
     for number in range(1, 201):
         histogram.update(number)
     assert histogram.count == 200
-    assert histogram.values() == list(range(73, 201))
+    assert histogram.recent_values() == list(range(73, 201))
     assert histogram.quantile(0.0) == 73.0
     assert histogram.quantile(0.5) == 137.0
     assert histogram.quantile(1.0) == 200.0

@@ -35,6 +35,7 @@ def environment(**options):
         "gates": [],
         "network": None,
         "metrics": {},
+        "operator_metrics": {},
     }
     return SimpleNamespace(**{**defaults, **options})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options import checkpointing, cluster, network, restart_strategy
+from penstock.common.options import checkpointing, cluster, metrics, network, restart_strategy
 from penstock.common.options.flink_keys import REFUSED, is_flink_key
 from penstock.common.options.registry import nearest_key, options_by_key
 from penstock.errors import ConfigurationError
@@ -44,6 +44,7 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_backoff(configuration)
     _check_debloating(configuration)
     _check_checkpoint_storage(configuration)
+    metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
 
 
 def warn_of_idle_options(
@@ -66,7 +67,13 @@ def warn_of_idle_options(
             awaiting.setdefault(options[key].awaits, []).append(key)
     for why, keys in awaiting.items():
         logger.warning("%s; without effect: %s", why, ", ".join(keys))
-    unknown = [key for key in sorted(configuration) if key not in options]
+    reporters = metrics.REPORTERS.read(configuration)
+    idle_reporters = metrics.idle_reporter_keys(configuration, reporters)
+    unknown = [
+        key
+        for key in sorted(configuration)
+        if key not in options and (not metrics.is_reporter_key(key) or key in idle_reporters)
+    ]
     spark = [key for key in unknown if key.startswith(SPARK_PREFIX)]
     if spark and target != "spark":
         logger.warning("options of Spark without effect on target %s: %s", target, ", ".join(spark))

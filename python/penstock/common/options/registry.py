@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.options import (
     checkpointing,
     cluster,
+    metrics,
     network,
     pipeline,
     restart_strategy,
@@ -29,6 +30,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Cluster", cluster),
     ("Network", network),
     ("Security", security),
+    ("Metrics", metrics),
     ("User code", user_code),
 )
 """The modules that declare options, with their titles in the table."""

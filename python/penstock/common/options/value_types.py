@@ -26,6 +26,8 @@ _SIZE_SHIFTS: Final = {
     **dict.fromkeys(("g", "gb", "gibibytes"), 30),
     **dict.fromkeys(("t", "tb", "tebibytes"), 40),
 }
+_PORTS: Final = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_GREATEST_PORT: Final = 65535
 _FOLDERS: Final = re.compile(r"[,:|]")
 
 
@@ -252,6 +254,27 @@ class FoldersType(ValueType[tuple[str, ...]]):
     def text(self, value: Any) -> str:
         """The folders with commas."""
         return ",".join(value)
+
+
+class PortRangeType(ValueType[tuple[int, ...]]):
+    """Ports, in the order in which they are tried."""
+
+    name = "port, range of ports or list of both, as in `50100-50200,0`"
+
+    def parse(self, text: str) -> tuple[int, ...]:
+        """Reads ports; 0 stands for any that is free."""
+        ports: list[int] = []
+        for part in text.split(","):
+            match = _PORTS.fullmatch(part.strip())
+            first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+            if not 0 <= first <= last <= _GREATEST_PORT:
+                raise ValueError(f"must be a {self.name}, from 0 to {_GREATEST_PORT}")
+            ports += range(first, last + 1)
+        return tuple(ports)
+
+    def text(self, value: Any) -> str:
+        """The ports, one by one, or what was written."""
+        return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def parse_memory_bytes(text: str) -> int | None:

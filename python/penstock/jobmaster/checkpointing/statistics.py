@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,6 +101,25 @@ class Summary:
         )
 
 
+class CompletedFigures(NamedTuple):
+    """What summaries are made of: sizes in bytes, the duration in ms."""
+
+    checkpointed_size: int
+    state_size: int
+    end_to_end_duration: int
+    processed_data: int
+    persisted_data: int
+
+
+def summaries(completed: Iterable[CompletedFigures]) -> dict[str, Summary]:
+    """The spread of each figure over completed checkpoints."""
+    columns = list(zip(*completed, strict=True)) or [()] * len(CompletedFigures._fields)
+    return {
+        name: Summary.of(column)
+        for name, column in zip(CompletedFigures._fields, columns, strict=True)
+    }
+
+
 class CheckpointStatistics:
     """Counts, history, latest and summaries; read by others as it is.
 
@@ -108,6 +127,7 @@ class CheckpointStatistics:
         counts: ``restored``, ``total``, ``in_progress``, ``completed`` and ``failed``.
         history: The last checkpoints, newest first.
         latest: The latest ``completed``, ``savepoint`` and ``failed`` record.
+        completed_figures: Of the last completed ones, oldest first.
         latest_restored: The checkpoint that the job was restored from last, and when.
     """
 
@@ -117,7 +137,7 @@ class CheckpointStatistics:
         self.latest: dict[str, CheckpointRecord] = {}
         self.latest_restored: tuple[CompletedCheckpoint, int] | None = None
         self._under_way: dict[int, CheckpointRecord] = {}
-        self._completed: deque[tuple[int, int, int, int]] = deque(maxlen=SUMMARY_SIZE)
+        self.completed_figures: deque[CompletedFigures] = deque(maxlen=SUMMARY_SIZE)
 
     def started(self, pending: PendingCheckpoint, graph: ExecutionGraph) -> None:
         """A checkpoint has begun."""
@@ -158,12 +178,13 @@ class CheckpointStatistics:
         record = self._end(pending, "COMPLETED", wall_ms)
         record.external_path = checkpoint.pointer
         self.latest["savepoint" if record.is_savepoint else "completed"] = record
-        self._completed.append(
-            (
+        self.completed_figures.append(
+            CompletedFigures(
                 record.total("checkpointed_bytes"),
                 record.total("full_bytes"),
                 record.duration_ms,
                 record.total("processed_bytes"),
+                record.total("persisted_bytes"),
             )
         )
 
@@ -193,9 +214,7 @@ class CheckpointStatistics:
     @property
     def summary(self) -> dict[str, Summary]:
         """Of the last completed ones: sizes in bytes, durations in ms."""
-        names = ("checkpointed_size", "state_size", "end_to_end_duration", "processed_data")
-        columns = list(zip(*self._completed, strict=True)) or [()] * len(names)
-        return {name: Summary.of(column) for name, column in zip(names, columns, strict=True)}
+        return summaries(self.completed_figures)
 
     def _end(self, pending: PendingCheckpoint, status: str, wall_ms: int) -> CheckpointRecord:
         record = self._under_way.pop(pending.checkpoint_id)

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.pipeline import LATENCY_GRANULARITY
+from penstock.metrics import metricbase
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ _WINDOW: Final = 128
 _ID: Final = struct.Struct(">qq")
 
 
-class LatencyHistogram:
+class LatencyHistogram(metricbase.Distribution):
     """The last latencies, in ms.
 
     Attributes:
@@ -34,12 +35,16 @@ class LatencyHistogram:
         self.count = 0
         self._recent: deque[int] = deque(maxlen=_WINDOW)
 
-    def update(self, latency_ms: int) -> None:
-        """Notes a latency."""
+    def update(self, value: int) -> None:
+        """Notes a latency in ms."""
         self.count += 1
-        self._recent.append(latency_ms)
+        self._recent.append(value)
 
-    def values(self) -> list[int]:
+    def get_count(self) -> int:
+        """How many there were in all."""
+        return self.count
+
+    def recent_values(self) -> list[int]:
         """The last latencies in the order of their arrival."""
         return list(self._recent)
 

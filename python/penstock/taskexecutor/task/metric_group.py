@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from penstock.metrics import metricbase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
+
+logger = logging.getLogger(__name__)
 
 _DISTRIBUTION_WINDOW = 2048
 
@@ -82,24 +85,39 @@ class Distribution(metricbase.Distribution):
         self.maximum = value if self.maximum is None else max(self.maximum, value)
         self.recent.append(value)
 
+    def get_count(self) -> int:
+        """How many values were noted."""
+        return self.count
+
+    def recent_values(self) -> list[int]:
+        """The last values, of any thread's asking."""
+        return list(self.recent)
+
 
 class OperatorMetricGroup(metricbase.MetricGroup):
-    """A scope of metrics; every metric is published under its dotted name."""
+    """The metrics of an operator; each is published under its dotted name."""
 
-    def __init__(self, registry: MutableMapping[str, Any], scope: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        registry: MutableMapping[str, Any],
+        scope: tuple[str, ...],
+        names: tuple[str, ...] = (),
+    ) -> None:
         """Creates a group.
 
         Args:
-            registry: Where metrics are published: full name to metric.
-            scope: The components of the names of this group.
+            registry: Where metrics are published, by their name within the operator.
+            scope: What stands for the operator and its subtask.
+            names: The groups between the operator and this one.
         """
         self._registry = registry
         self._scope = scope
+        self._names = names
 
     def add_group(self, name: str, extra: str | None = None) -> OperatorMetricGroup:
         """A group below this one; with ``extra`` a pair of key and value."""
         names = (name,) if extra is None else (name, extra)
-        return OperatorMetricGroup(self._registry, self._scope + names)
+        return OperatorMetricGroup(self._registry, self._scope, self._names + names)
 
     def counter(self, name: str) -> Counter:
         """Registers a counter."""
@@ -125,11 +143,20 @@ class OperatorMetricGroup(metricbase.MetricGroup):
 
     def get_scope_components(self) -> list[str]:
         """The components of the scope."""
-        return list(self._scope)
+        return [*self._scope, *self._names]
 
     def get_metric_identifier(self, metric_name: str) -> str:
         """The full name of a metric of this group."""
-        return ".".join((*self._scope, metric_name))
+        return ".".join((*self._scope, *self._names, metric_name))
 
     def _register(self, name: str, metric: Any) -> None:
-        self._registry[self.get_metric_identifier(name)] = metric
+        full_name = ".".join((*self._names, name))
+        if full_name in self._registry:
+            # Flink's rule: the first of a name is the one that is reported.
+            logger.warning(
+                "%s has a metric %r already: another of that name is not reported",
+                self._scope[0],
+                full_name,
+            )
+            return
+        self._registry[full_name] = metric

@@ -67,6 +67,8 @@ class OperatorChain:
         self._environment = environment
         self.latency: LatencyTracking | None = None
         self.writers: list[Any] = []
+        #: By the operator's position and the output's tag; they get the same records.
+        self._writers_of: dict[tuple[int, str | None], list[Any]] = {}
         self._initialized: list[StreamOperator] = []
         self.contexts = [
             create_context(config, position) for position, config in enumerate(chain.operators)
@@ -92,6 +94,23 @@ class OperatorChain:
     def head(self) -> StreamOperator:
         """The operator that gets the task's input, or the source."""
         return self.operators[0]
+
+    @property
+    def writing_positions(self) -> list[int]:
+        """Where in the chain the operators are whose output leaves it."""
+        return sorted({position for position, _ in self._writers_of})
+
+    def records_out(self, position: int | None) -> int:
+        """Records that left the chain, one for several receivers counted once.
+
+        Args:
+            position: Of the operator whose records are counted; all when None.
+        """
+        return sum(
+            max(writer.records_out for writer in writers)
+            for (of, _), writers in self._writers_of.items()
+            if position is None or of == position
+        )
 
     def now(self) -> int:
         """The time of the task's clock, in ms."""
@@ -247,6 +266,7 @@ class OperatorChain:
             self._add(output, chained.tag, chained.selected_names, mains, sides)
         for leaving in config.network_outputs:
             writer = self._create_writer(leaving, context)
+            self._writers_of.setdefault((index, leaving.tag), []).append(writer)
             self._add(writer, leaving.tag, leaving.selected_names, mains, sides)
         context.side_tags = frozenset(sides)
         if any(names for _, names in mains):

@@ -18,6 +18,7 @@ from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.taskexecutor.state.snapshot import OperatorSnapshot
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
+from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 from penstock.taskexecutor.task.runtime_context import StreamingRuntimeContext
 from penstock.taskexecutor.time.processing_time import OperatorProcessingTime
 from penstock.taskexecutor.time.timers import InternalTimerService, Triggerable
@@ -134,6 +135,12 @@ class OperatorContext:
     def operator_state(self) -> OperatorStateBackend:
         """The operator's state that belongs to no key."""
         return OperatorStateBackend()
+
+    def metric_group(self) -> OperatorMetricGroup:
+        """Where the operator and its functions register metrics."""
+        environment, config = self.environment, self.config
+        metrics = environment.operator_metrics.setdefault((config.id, config.name), {})
+        return OperatorMetricGroup(metrics, (config.name, str(environment.subtask)))
 
     def key_selector(self, input_number: int = 0) -> Callable[[Any], Any] | None:
         """The key of the elements of an input, as a function; None when it is not keyed."""

@@ -15,13 +15,13 @@ from penstock.common.distributed_cache import DistributedCache
 from penstock.datastream.functions.runtime_context import RuntimeContext
 from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.state.function_state import FunctionOperatorStateStore
-from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.datastream.state import OperatorStateStore
     from penstock.taskexecutor.compiled import ValueCopier
+    from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 A = TypeVar("A")
@@ -82,10 +82,7 @@ class StreamingRuntimeContext(RuntimeContext):
         """Where the function registers its metrics."""
         if self._metrics is None:
             operator = self._operator
-            self._metrics = OperatorMetricGroup(
-                operator.environment.metrics,
-                (operator.name, str(operator.environment.subtask)),
-            )
+            self._metrics = operator.metric_group()
         return self._metrics
 
     def get_operator_state_store(self) -> OperatorStateStore:

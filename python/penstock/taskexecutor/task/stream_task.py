@@ -34,6 +34,7 @@ from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.taskexecutor.task.operator_context import OperatorContext
 from penstock.taskexecutor.task.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task.task_input import TaskInput
+from penstock.taskexecutor.task.task_metrics import publish_task_metrics
 from penstock.taskexecutor.task.task_times import TaskTimes
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_short_slices
@@ -113,6 +114,7 @@ class StreamTask:
                     self._input = gate_input
                 self._times.input_idle_ns = lambda: gate_input.idle_ns
             self._track_latency(chain)
+            publish_task_metrics(self._environment, chain, self._input)
             self._checkpoints = TaskCheckpoints(
                 self._chain_config,
                 chain,

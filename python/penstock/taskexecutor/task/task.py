@@ -125,6 +125,8 @@ class Task:
         self._state = "CREATED"
         self._failure: TaskFailure | None = None
         self._invokable: Invokable | None = None
+        self.environment: TaskEnvironment | None = None
+        """What the invokable sees, once it has been made."""
         self._partitions: list[ResultPartition] = []
         self._gates: list[InputGate] = []
         self._collect_clients: list[CollectClient] = []
@@ -258,7 +260,7 @@ class Task:
             self._gates.append(created)
             gates.append((gate.input_number, created))
         self._check_not_cancelled()
-        environment = TaskEnvironment(
+        self.environment = environment = TaskEnvironment(
             job_id=descriptor.job_id,
             task_name=descriptor.task_name,
             vertex_id=descriptor.vertex_id,

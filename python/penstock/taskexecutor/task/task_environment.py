@@ -30,6 +30,8 @@ class TaskEnvironment:
         open_collect_channel: dials the driver for the results of the named collect sink.
         report_accumulators: publishes the current accumulators of this attempt, encoded by
             `AccumulatorRegistry`, or numbers, strings, lists or dicts of them.
+        metrics: those of the task, by name; read by other threads.
+        operator_metrics: those of its operators, by the operator's id and name.
         temp_directory: makes (once) and returns a directory that is removed when the task ends.
         send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
         cached_files: where the job's cached files are on this host, by name.
@@ -56,6 +58,7 @@ class TaskEnvironment:
     report_failure: Callable[[BaseException], None]
     temp_directory: Callable[[], str]
     metrics: dict[str, Any] = field(default_factory=dict)
+    operator_metrics: dict[tuple[bytes, str], dict[str, Any]] = field(default_factory=dict)
     cached_files: Mapping[str, str] = field(default_factory=dict)
     send_to_coordinator: Callable[[ToCoordinator], None] = _no_coordinator
     report_checkpoint: Callable[[Message], None] = _no_coordinator

@@ -111,6 +111,27 @@ class TaskInput:
             gate.request_partitions()
 
     @property
+    def records_in(self) -> int:
+        """Records read until now."""
+        return self._processor.records_in
+
+    @property
+    def bytes_in(self) -> int:
+        """Bytes read until now, of elements and events."""
+        return self._processor.bytes_in
+
+    @property
+    def input_numbers(self) -> list[int]:
+        """The inputs of the head operator, from 0."""
+        return sorted(self._valves)
+
+    def watermark(self, input_number: int | None) -> int:
+        """How far event time has come in an input, or in the one that is behind."""
+        if input_number is not None:
+            return self._valves[input_number].last_watermark
+        return min(valve.last_watermark for valve in self._valves.values())
+
+    @property
     def idle_ns(self) -> int:
         """Nanoseconds for which reading has waited until now."""
         return self._processor.idle_ns

@@ -62,6 +62,7 @@ class TaskTimes:
             clock: The present time in nanoseconds.
         """
         self._clock = clock
+        self._began_ns = clock()
         self._partitions = partitions
         self._idle_ns = 0
         self.input_idle_ns: Callable[[], int] = lambda: 0
@@ -75,6 +76,14 @@ class TaskTimes:
         metrics["hardBackPressuredTimeMsPerSecond"] = hard
         metrics["backPressuredTimeMsPerSecond"] = lambda: min(soft() + hard(), _SECOND_MS)
         metrics["busyTimeMsPerSecond"] = lambda: max(_SECOND_MS - idle() - soft() - hard(), 0)
+        metrics["isBackPressured"] = lambda: soft() + hard() > 0
+        metrics["accumulateIdleTimeMs"] = lambda: round(self.idle_ms())
+        metrics["accumulateBackPressuredTimeMs"] = lambda: round(self.soft_ms() + self.hard_ms())
+        metrics["accumulateBusyTimeMs"] = self._busy_ms
+
+    def _busy_ms(self) -> int:
+        elapsed_ms = (self._clock() - self._began_ns) / 1_000_000
+        return round(max(0.0, elapsed_ms - self.idle_ms() - self.soft_ms() - self.hard_ms()))
 
     def idle_ms(self) -> float:
         """Milliseconds without input."""

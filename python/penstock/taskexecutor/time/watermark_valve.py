@@ -38,6 +38,11 @@ class StatusWatermarkValve:
         self._on_watermark = on_watermark
         self._on_status = on_status
 
+    @property
+    def last_watermark(self) -> int:
+        """What was announced last; the least timestamp before that."""
+        return self._last_watermark
+
     def watermark(self, channel: int, timestamp: int) -> None:
         """Channel ``channel`` announced watermark ``timestamp``."""
         if self._idle or not self._active[channel] or timestamp <= self._watermarks[channel]:

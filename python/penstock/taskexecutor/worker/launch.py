@@ -39,6 +39,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         cached_files: where functions find the job's cached files, by name.
         job_folder: the folder on this host that the job's workers share, if there is one.
         as_pyflink: whether ``import pyflink`` means penstock.
+        metrics_interval_ms: how often the worker tells its metrics; 0 when nobody reads them.
     """
 
     driver: tuple[str, int]
@@ -57,6 +58,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     cached_files: dict[str, str] = {}
     job_folder: str | None = None
     as_pyflink: bool = False
+    metrics_interval_ms: int = 0
 
     def encode(self) -> bytes:
         """Returns the line, newline included."""

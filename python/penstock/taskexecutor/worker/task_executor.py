@@ -57,7 +57,7 @@ from penstock.rpc.messages import (
     encode_message,
     task_executor_decoder,
 )
-from penstock.taskexecutor.task.task import Task
+from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.worker.task_slot_table import (
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
     from penstock.taskexecutor.logs.forwarder import LogForwarder
     from penstock.taskexecutor.worker.launch import LaunchSpec
+    from penstock.taskexecutor.worker.metric_sender import MetricSender
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class TaskExecutor:
         self._network: NetworkEnvironment | None = None
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
+        self._metrics: MetricSender | None = None
         self._changed = threading.Condition()
         self._end_reason: str | None = None
         self._clean_end = False
@@ -135,7 +137,7 @@ class TaskExecutor:
         launch = self._launch
         sock = dial(launch.driver, launch.token_bytes, ROLE_CONTROL)
         try:
-            self._network = network = create_network_environment(launch)
+            self._network = environment = create_network_environment(launch)
         except BaseException:
             sock.close()
             raise
@@ -143,7 +145,7 @@ class TaskExecutor:
             sock, task_executor_decoder(), self._handle, self._disconnected, "driver connection"
         )
         self._connection.start()
-        host, port = network.address
+        host, port = environment.address
         self._send(
             RegisterTaskExecutor(
                 launch.executor_id, launch.epoch, host, port, launch.slots, os.getpid()
@@ -151,6 +153,8 @@ class TaskExecutor:
         )
         if self._log is not None:
             self._log.connect(self._connection)
+        if launch.metrics_interval_ms > 0:
+            self._metrics = self._start_metrics(environment, self._connection)
         try:
             self._preload()
             self._wait_for_end()
@@ -208,6 +212,8 @@ class TaskExecutor:
         for task in tasks:
             if not task.wait_ended(max(0.0, deadline_s - time.monotonic())):
                 logger.error("%s did not end with its worker", task.name)
+        if self._metrics is not None:
+            self._metrics.close()
         if self._log is not None:
             self._log.finish()
         if self._connection is not None:
@@ -215,6 +221,23 @@ class TaskExecutor:
             self._connection.join(1.0)
         if self._network is not None:
             self._network.close()
+
+    def _start_metrics(self, buffers: NetworkEnvironment, connection: Connection) -> MetricSender:
+        from penstock.taskexecutor.worker.metric_sender import MetricSender
+
+        def tasks() -> list[Task]:
+            with self._lock:
+                return list(self._tasks.values())
+
+        sender = MetricSender(
+            self._launch.metrics_interval_ms,
+            connection,
+            tasks,
+            buffers,
+            network.SEGMENT_SIZE.read(self._launch.config),
+        )
+        sender.start()
+        return sender
 
     def _send(self, message: Message) -> None:
         if self._connection is not None:
@@ -364,6 +387,8 @@ class TaskExecutor:
         if failure is not None:
             logger.info("%s failed: %s: %s", task.name, failure.qualname, failure.message)
         descriptor = task.descriptor
+        if self._metrics is not None and state in TERMINAL_STATES:
+            self._metrics.task_ends(task)
         self._send(
             UpdateTaskState(descriptor.job_id, descriptor.attempt_id, state, failure, accumulators)
         )

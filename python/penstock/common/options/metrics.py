@@ -1,0 +1,159 @@
+"""Options of metrics: how often they are gathered, and what reports them.
+
+Reporters have names of the user's choice, and keys with these names, as in Flink:
+``metrics.reporter.<name>.factory.class`` and others.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    DurationType,
+    IntegerType,
+    ListType,
+    PortRangeType,
+    TextType,
+    ValueType,
+)
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+REPORTERS: Final[Option[tuple[str, ...]]] = Option(
+    "metrics.reporters",
+    ListType(),
+    (),
+    "which of the reporters named in `metrics.reporter.<name>.*` report; see "
+    "[Operations](operations.md#metrics)",
+    default_text="all of them",
+)
+
+_KEY: Final = re.compile(r"metrics\.reporter\.([^.]+)\.(.+)")
+_CLASS: Final = "factory.class"
+_INTERVAL: Final = DurationType(1)
+REPORTER_CLASSES: Final = {
+    "log": "log",
+    "org.apache.flink.metrics.slf4j.Slf4jReporterFactory": "log",
+    "prometheus": "prometheus",
+    "org.apache.flink.metrics.prometheus.PrometheusReporterFactory": "prometheus",
+    "statsd": "statsd",
+    "org.apache.flink.metrics.statsd.StatsDReporterFactory": "statsd",
+}
+"""Flink's names of factories and short ones: what penstock has for them."""
+
+_OF_KIND: Final[dict[str, dict[str, tuple[ValueType[Any], str]]]] = {
+    "log": {"interval": (_INTERVAL, "10 s")},
+    "prometheus": {"port": (PortRangeType(), "9249"), "host": (TextType(), "127.0.0.1")},
+    "statsd": {
+        "interval": (_INTERVAL, "10 s"),
+        "host": (TextType(), "localhost"),
+        "port": (IntegerType(1, 65535), "8125"),
+    },
+}
+"""The options of each kind with their defaults."""
+
+
+@dataclass(frozen=True)
+class ReporterSettings:
+    """One reporter.
+
+    Attributes:
+        name: The user's name of it.
+        kind: ``log``, ``prometheus`` or ``statsd``.
+        values: Its own options by their last names.
+    """
+
+    name: str
+    kind: str
+    values: Mapping[str, Any]
+
+    def key(self, option: str) -> str:
+        """The key of one of its options."""
+        return f"metrics.reporter.{self.name}.{option}"
+
+
+def reporters_of(
+    configuration: Mapping[str, str], chosen: tuple[str, ...] = ()
+) -> list[ReporterSettings]:
+    """The reporters that a configuration asks for and penstock has, in the order of their names.
+
+    Args:
+        configuration: What is set.
+        chosen: The value of `REPORTERS`.
+
+    Raises:
+        ConfigurationError: A value is not what the option takes, or `REPORTERS` names one that has
+            no class; names the key.
+    """
+    found = _by_name(configuration)
+    names = _names(chosen)
+    for name in names:
+        if name not in found or _CLASS not in found[name]:
+            raise ConfigurationError(
+                f"{REPORTERS.key} names {name!r}, but metrics.reporter.{name}.{_CLASS} is not set"
+            )
+    return [
+        _reporter(name, REPORTER_CLASSES[options[_CLASS]], options)
+        for name, options in sorted(found.items())
+        if options.get(_CLASS) in REPORTER_CLASSES and (not names or name in names)
+    ]
+
+
+def idle_reporter_keys(configuration: Mapping[str, str], chosen: tuple[str, ...] = ()) -> set[str]:
+    """The keys of reporters that penstock has not, and of options that its own do not take.
+
+    Args:
+        configuration: What is set.
+        chosen: The value of `REPORTERS`.
+    """
+    idle: set[str] = set()
+    names = _names(chosen)
+    for name, options in _by_name(configuration).items():
+        kind = REPORTER_CLASSES.get(options.get(_CLASS, ""))
+        if kind is None or (names and name not in names):
+            idle |= {f"metrics.reporter.{name}.{option}" for option in options}
+        else:
+            idle |= {
+                f"metrics.reporter.{name}.{option}"
+                for option in options
+                if option != _CLASS and option not in _OF_KIND[kind]
+            }
+    return idle
+
+
+def is_reporter_key(key: str) -> bool:
+    """Whether a key is an option of a named reporter."""
+    return _KEY.fullmatch(key) is not None
+
+
+def _by_name(configuration: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for key, value in configuration.items():
+        match = _KEY.fullmatch(key)
+        if match is not None:
+            found.setdefault(match[1], {})[match[2]] = value
+    return found
+
+
+def _names(chosen: tuple[str, ...]) -> list[str]:
+    # Flink takes commas here, too.
+    return [name.strip() for text in chosen for name in text.split(",") if name.strip()]
+
+
+def _reporter(name: str, kind: str, options: Mapping[str, str]) -> ReporterSettings:
+    values = {}
+    for option, (value_type, default) in _OF_KIND[kind].items():
+        text = options.get(option, default)
+        try:
+            values[option] = value_type.parse(text)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"metrics.reporter.{name}.{option}: {text!r}: {error}"
+            ) from None
+    return ReporterSettings(name, kind, values)

@@ -1,0 +1,155 @@
+"""ClusterGateway: what watchers and operators of a cluster see of it and may ask of it.
+
+Watchers read snapshots; one that is younger than `FRESH_MS` serves everybody, so that however
+many ask, the main thread takes a picture ten times a second at the most.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.jobmaster.snapshots import ClusterSnapshot, JobSnapshot, WorkerSnapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    from penstock.jobmaster.cluster_settings import ClusterSettings
+    from penstock.jobmaster.heartbeat_manager import HeartbeatManager
+    from penstock.jobmaster.job_handle import JobHandle
+    from penstock.jobmaster.job_master import JobMaster
+    from penstock.jobmaster.main_thread import MainThread
+    from penstock.jobmaster.resource_manager import ResourceManager
+    from penstock.metrics.store import MetricStore
+
+FRESH_MS: Final = 100
+
+
+class JobNotRunningError(Exception):
+    """The cluster has no such job, or it has ended."""
+
+
+class ClusterGateway:
+    """One cluster as seen from outside; all methods may be called by any thread.
+
+    Attributes:
+        metrics: What the workers say of themselves and their tasks.
+        configuration: The options of the cluster.
+        settings: The same, read.
+    """
+
+    def __init__(
+        self,
+        configuration: Mapping[str, str],
+        settings: ClusterSettings,
+        metrics: MetricStore,
+        main_thread: MainThread,
+        resources: ResourceManager,
+        heartbeats: HeartbeatManager,
+    ) -> None:
+        """Connects to the parts of a cluster.
+
+        Args:
+            configuration: Its options.
+            settings: The same, read.
+            metrics: Where the workers' metrics arrive.
+            main_thread: Where pictures are taken.
+            resources: Knows the workers.
+            heartbeats: Knows when they were heard last.
+        """
+        self.configuration = dict(configuration)
+        self.settings = settings
+        self.metrics = metrics
+        self._main_thread = main_thread
+        self._resources = resources
+        self._heartbeats = heartbeats
+        self._masters: dict[bytes, JobMaster] = {}
+        self._handles: dict[bytes, JobHandle] = {}
+        self._ended: dict[bytes, JobSnapshot] = {}
+        self._lock = threading.Lock()
+        self._latest: Future[ClusterSnapshot] | None = None
+
+    # ---- for the Dispatcher, in the main thread ----------------------------------------------
+
+    def job_started(self, master: JobMaster) -> None:
+        """A job has begun."""
+        self._masters[master.job_id] = master
+        self._handles[master.job_id] = master.handle
+
+    def job_ended(self, master: JobMaster) -> None:
+        """A job has ended; what it was at last stays to be seen."""
+        self._ended[master.job_id] = master.snapshot()
+        del self._masters[master.job_id]
+        with self._lock:
+            self._latest = None
+
+    # ---- for watchers ------------------------------------------------------------------------
+
+    def snapshot(self) -> Future[ClusterSnapshot]:
+        """The cluster as it is now, or was a moment ago."""
+        with self._lock:
+            latest = self._latest
+            if latest is not None and (not latest.done() or self._is_fresh(latest)):
+                return latest
+            self._latest = latest = self._main_thread.submit(self._take)
+            return latest
+
+    def _is_fresh(self, latest: Future[ClusterSnapshot]) -> bool:
+        if latest.exception() is not None:
+            return False
+        return 0 <= _wall_ms() - latest.result().taken_ms < FRESH_MS
+
+    def _take(self) -> ClusterSnapshot:
+        now_ms = _wall_ms()
+        jobs = [self._ended.get(id_) or self._masters[id_].snapshot() for id_ in self._handles]
+        workers = [
+            WorkerSnapshot(
+                executor_id=executor.executor_id,
+                host=executor.host,
+                data_port=executor.data_port,
+                pid=executor.pid,
+                free_slots=len(executor.free_slots),
+                allocations=tuple(job_id for job_id, _ in executor.allocations.values()),
+                last_heard_ms=now_ms
+                - round(self._heartbeats.silence_s(executor.executor_id) * 1000),
+            )
+            for executor in self._resources.executors.values()
+        ]
+        return ClusterSnapshot(now_ms, tuple(workers), tuple(jobs))
+
+    def accumulators(
+        self, job_id: bytes, vertex_id: bytes | None = None, subtask: int | None = None
+    ) -> Future[dict[str, Any]]:
+        """The accumulators of a job, of one of its vertices or subtasks, merged by name.
+
+        The future fails with a `JobNotRunningError` when the job has ended.
+        """
+
+        def get() -> dict[str, Any]:
+            return self._master(job_id).accumulators(vertex_id, subtask)
+
+        return self._main_thread.submit(get)
+
+    # ---- for operators -----------------------------------------------------------------------
+
+    def cancel(self, job_id: bytes) -> Future[None]:
+        """Has a job cancelled; one that has ended stays as it is."""
+
+        def cancel() -> None:
+            master = self._masters.get(job_id)
+            if master is not None:
+                master.cancel()
+
+        return self._main_thread.submit(cancel)
+
+    def _master(self, job_id: bytes) -> JobMaster:
+        master = self._masters.get(job_id)
+        if master is None:
+            raise JobNotRunningError(f"job {job_id.hex()} does not run")
+        return master
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

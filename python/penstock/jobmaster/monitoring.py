@@ -1,0 +1,99 @@
+"""Monitoring: what of a cluster is open to the world beside its job: metric reporters.
+
+Nothing of it runs, and no worker sends metrics, unless the configuration asks for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from penstock.common.options import metrics as metric_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.common.options.metrics import ReporterSettings
+    from penstock.jobmaster.cluster_gateway import ClusterGateway
+    from penstock.metrics.export import Scope
+    from penstock.metrics.values import MetricValues
+
+logger = logging.getLogger(__name__)
+
+SNAPSHOT_TIMEOUT_S: Final = 10.0
+SCRAPED_INTERVAL_MS: Final = 10_000
+"""How often workers send for a reporter that is asked instead of reporting at an interval."""
+
+
+class _Part(Protocol):
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Monitoring:
+    """Starts and stops the reporters of a cluster.
+
+    Attributes:
+        metrics_interval_ms: How often workers are to send their metrics; 0 for never.
+    """
+
+    def __init__(self, gateway: ClusterGateway) -> None:
+        """Reads what is asked for; nothing is started.
+
+        Raises:
+            ConfigurationError: An option is malformed.
+        """
+        self._gateway = gateway
+        self._parts: list[_Part] = []
+        self._process: dict[str, Any] = {}
+        configuration = gateway.configuration
+        self._reporters = metric_options.reporters_of(
+            configuration, metric_options.REPORTERS.read(configuration)
+        )
+        intervals = [r.values.get("interval", SCRAPED_INTERVAL_MS) for r in self._reporters]
+        self.metrics_interval_ms = min(filter(None, intervals), default=0)
+
+    def start(self) -> None:
+        """Opens the ports and begins to report.
+
+        Raises:
+            ConfigurationError: A port cannot be had.
+        """
+        if self._reporters:
+            import psutil
+
+            from penstock.metrics.process import process_metrics
+
+            self._process = process_metrics(psutil.Process())
+        for settings in self._reporters:
+            self._parts.append(self._reporter(settings))
+            self._parts[-1].start()
+
+    def stop(self) -> None:
+        """Ends all of it; what reports does so a last time."""
+        with contextlib.ExitStack() as steps:
+            for part in self._parts:
+                steps.callback(part.close)
+
+    def gather(self) -> Iterable[tuple[Scope, MetricValues]]:
+        """All metrics as they are now.
+
+        Raises:
+            TimeoutError: The main thread is busy.
+        """
+        from penstock.metrics.export import scoped_metrics
+
+        cluster = self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S)
+        return scoped_metrics(cluster, self._gateway.metrics, self._process)
+
+    def _reporter(self, settings: ReporterSettings) -> _Part:
+        from penstock.metrics.reporters import runner
+
+        if settings.kind == "prometheus":
+            return runner.PrometheusEndpoint(settings, self.gather)
+        send = runner.log_metrics
+        if settings.kind == "statsd":
+            send = runner.StatsdSender(settings).send
+        return runner.ScheduledReporter(settings, self.gather, send)

@@ -1,0 +1,336 @@
+"""Immutable pictures of a cluster and its jobs, for those who watch: REST, reporters, the log.
+
+They are taken in the main thread, between two events, and read by any thread without a lock.
+Times are those of the wall clock in ms since 1970.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.jobmaster.execution_graph import aggregate_state
+from penstock.jobmaster.states import ExecutionState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.checkpointing.settings import CheckpointSettings
+    from penstock.jobmaster.checkpointing.statistics import (
+        CheckpointRecord,
+        CheckpointStatistics,
+        CompletedFigures,
+    )
+    from penstock.jobmaster.exception_history import ExceptionHistory
+    from penstock.jobmaster.execution import Execution
+    from penstock.jobmaster.execution_graph import ExecutionGraph, ExecutionJobVertex
+    from penstock.jobmaster.failure import Failure
+    from penstock.jobmaster.states import JobStatus
+
+
+@dataclass(frozen=True)
+class AttemptSnapshot:
+    """One attempt of a subtask.
+
+    Attributes:
+        attempt: Its number.
+        attempt_id: Its 40 bytes.
+        state: Where it is.
+        timestamps: When it entered each state.
+        executor_id: Where it runs or ran; None before it has a slot.
+        host: The worker's data host.
+        port: The worker's data port.
+        failure: Why it failed.
+    """
+
+    attempt: int
+    attempt_id: bytes
+    state: ExecutionState
+    timestamps: Mapping[ExecutionState, int]
+    executor_id: str | None
+    host: str | None
+    port: int
+    failure: Failure | None
+
+    @property
+    def endpoint(self) -> str:
+        """Host and port, as Flink writes them."""
+        return "(unassigned)" if self.host is None else f"{self.host}:{self.port}"
+
+    @property
+    def start_ms(self) -> int:
+        """When it was sent to its worker; -1 before."""
+        return self.timestamps.get(ExecutionState.DEPLOYING, -1)
+
+    @property
+    def end_ms(self) -> int:
+        """When it ended; -1 before."""
+        return self.timestamps[self.state] if self.state.is_terminal else -1
+
+    def duration_ms(self, now_ms: int) -> int:
+        """From its start to its end or to now; -1 before it started."""
+        if self.start_ms < 0:
+            return -1
+        return max(0, (self.end_ms if self.end_ms >= 0 else now_ms) - self.start_ms)
+
+
+@dataclass(frozen=True)
+class SubtaskSnapshot:
+    """One subtask: its attempts.
+
+    Attributes:
+        index: Its number, from 0.
+        current: The latest attempt.
+        prior: Ended ones before it, oldest first; only the last ones are known.
+    """
+
+    index: int
+    current: AttemptSnapshot
+    prior: tuple[AttemptSnapshot, ...]
+
+
+@dataclass(frozen=True)
+class VertexSnapshot:
+    """One vertex: what is fixed, and its subtasks."""
+
+    id: bytes
+    name: str
+    parallelism: int
+    max_parallelism: int
+    slot_sharing_group: str
+    operator_names: tuple[str, ...]
+    inputs: tuple[tuple[bytes, str, str], ...]
+    """Producer, ship strategy, and kind of the exchange, of each edge that leads here."""
+    subtasks: tuple[SubtaskSnapshot, ...]
+
+    @property
+    def state(self) -> ExecutionState:
+        """One state for all subtasks."""
+        return aggregate_state([subtask.current.state for subtask in self.subtasks])
+
+
+@dataclass(frozen=True)
+class ExceptionSnapshot:
+    """A failure of the job; those that came along with it."""
+
+    timestamp_ms: int
+    failure: Failure
+    concurrent: tuple[tuple[int, Failure], ...] = ()
+
+
+@dataclass(frozen=True)
+class CheckpointsSnapshot:
+    """The figures of a job's checkpoints; see `CheckpointStatistics`."""
+
+    counts: Mapping[str, int]
+    completed: tuple[CompletedFigures, ...]
+    history: tuple[CheckpointRecord, ...]
+    latest: Mapping[str, CheckpointRecord]
+    restored: RestoredSnapshot | None
+    settings: CheckpointSettings
+
+
+@dataclass(frozen=True)
+class RestoredSnapshot:
+    """The checkpoint that a job was restored from last."""
+
+    checkpoint_id: int
+    restored_ms: int
+    is_savepoint: bool
+    external_path: str
+
+
+@dataclass(frozen=True)
+class JobSnapshot:
+    """A job.
+
+    Attributes:
+        taken_ms: When the picture was taken.
+        timestamps: When the job entered each status.
+        vertices: In topological order.
+        num_restarts: How often its tasks were restarted.
+        exceptions: Oldest first.
+        exceptions_truncated: Whether older ones are forgotten.
+        configuration: Its options.
+    """
+
+    id: bytes
+    name: str
+    status: JobStatus
+    taken_ms: int
+    timestamps: Mapping[JobStatus, int]
+    bounded: bool
+    vertices: tuple[VertexSnapshot, ...]
+    num_restarts: int
+    exceptions: tuple[ExceptionSnapshot, ...]
+    exceptions_truncated: bool
+    checkpoints: CheckpointsSnapshot
+    configuration: Mapping[str, str]
+
+    @property
+    def start_ms(self) -> int:
+        """When it was submitted."""
+        return min(self.timestamps.values())
+
+    @property
+    def end_ms(self) -> int:
+        """When it ended; -1 before."""
+        return self.timestamps[self.status] if self.status.is_globally_terminal else -1
+
+    def vertex(self, vertex_id: bytes) -> VertexSnapshot | None:
+        """The vertex of an id."""
+        return next((vertex for vertex in self.vertices if vertex.id == vertex_id), None)
+
+
+@dataclass(frozen=True)
+class WorkerSnapshot:
+    """A registered TaskExecutor.
+
+    Attributes:
+        allocations: The job of each slot in use.
+        last_heard_ms: When it last showed that it lives.
+    """
+
+    executor_id: str
+    host: str
+    data_port: int
+    pid: int
+    free_slots: int
+    allocations: tuple[bytes, ...]
+    last_heard_ms: int
+
+    @property
+    def slots(self) -> int:
+        """All of its slots."""
+        return self.free_slots + len(self.allocations)
+
+
+@dataclass(frozen=True)
+class ClusterSnapshot:
+    """A cluster with its workers and jobs, in the order in which they came."""
+
+    taken_ms: int
+    workers: tuple[WorkerSnapshot, ...]
+    jobs: tuple[JobSnapshot, ...]
+
+    def job(self, job_id: bytes) -> JobSnapshot | None:
+        """The job of an id."""
+        return next((job for job in self.jobs if job.id == job_id), None)
+
+
+def job_snapshot(
+    graph: ExecutionGraph,
+    exceptions: ExceptionHistory,
+    statistics: CheckpointStatistics,
+    settings: CheckpointSettings,
+    *,
+    wall_offset_ms: int,
+    now_ms: int,
+) -> JobSnapshot:
+    """Takes the picture of a job; only in the main thread.
+
+    Args:
+        graph: Its subtasks.
+        exceptions: What has failed.
+        statistics: Figures of its checkpoints.
+        settings: How they are taken.
+        wall_offset_ms: The wall clock minus the clock of the state machines.
+        now_ms: The time of that clock.
+    """
+    job = graph.job
+    return JobSnapshot(
+        id=job.job_id,
+        name=job.name,
+        status=graph.status,
+        taken_ms=now_ms + wall_offset_ms,
+        timestamps={
+            status: at_ms + wall_offset_ms for status, at_ms in graph.status_timestamps.items()
+        },
+        bounded=job.bounded,
+        vertices=tuple(_vertex(v, job, wall_offset_ms) for v in graph.vertices.values()),
+        num_restarts=graph.num_restarts,
+        exceptions=tuple(
+            ExceptionSnapshot(
+                entry.timestamp_ms + wall_offset_ms,
+                _plain(entry.failure),
+                tuple((at_ms + wall_offset_ms, _plain(f)) for at_ms, f in entry.concurrent),
+            )
+            for entry in exceptions.entries
+        ),
+        exceptions_truncated=exceptions.truncated,
+        checkpoints=_checkpoints(statistics, settings),
+        configuration=dict(job.configuration),
+    )
+
+
+def _vertex(vertex: ExecutionJobVertex, job: JobGraph, wall_offset_ms: int) -> VertexSnapshot:
+    fixed = vertex.job_vertex
+    producers = {d.id: (v.id, d.type) for v in job.vertices.values() for d in v.produced}
+    return VertexSnapshot(
+        id=fixed.id,
+        name=fixed.name,
+        parallelism=fixed.parallelism,
+        max_parallelism=fixed.max_parallelism,
+        slot_sharing_group=fixed.slot_sharing_group,
+        operator_names=tuple(operator.name for operator in fixed.operators) or (fixed.name,),
+        inputs=tuple(
+            (producers[edge.dataset_id][0], edge.ship_strategy, producers[edge.dataset_id][1])
+            for edge in fixed.inputs
+        ),
+        subtasks=tuple(
+            SubtaskSnapshot(
+                subtask.subtask,
+                _attempt(subtask.current, wall_offset_ms),
+                tuple(_attempt(attempt, wall_offset_ms) for attempt in subtask.prior),
+            )
+            for subtask in vertex.subtasks
+        ),
+    )
+
+
+def _attempt(execution: Execution, wall_offset_ms: int) -> AttemptSnapshot:
+    slot = execution.slot
+    return AttemptSnapshot(
+        attempt=execution.attempt_id.attempt,
+        attempt_id=execution.attempt_id.to_bytes(),
+        state=execution.state,
+        timestamps={state: at + wall_offset_ms for state, at in execution.timestamps.items()},
+        executor_id=None if slot is None else slot.executor_id,
+        host=None if slot is None else slot.host,
+        port=-1 if slot is None else slot.port,
+        failure=None if execution.failure is None else _plain(execution.failure),
+    )
+
+
+def _plain(failure: Failure) -> Failure:
+    """The failure without the exception itself, which is the caller's and may be changed."""
+    return replace(failure, payload=None)
+
+
+def _checkpoints(
+    statistics: CheckpointStatistics, settings: CheckpointSettings
+) -> CheckpointsSnapshot:
+    copies: dict[int, CheckpointRecord] = {}
+
+    def copy(record: CheckpointRecord) -> CheckpointRecord:
+        if id(record) not in copies:
+            copies[id(record)] = replace(record, subtasks=dict(record.subtasks))
+        return copies[id(record)]
+
+    restored = statistics.latest_restored
+    return CheckpointsSnapshot(
+        counts=dict(statistics.counts),
+        completed=tuple(statistics.completed_figures),
+        history=tuple(copy(record) for record in statistics.history),
+        latest={kind: copy(record) for kind, record in statistics.latest.items()},
+        restored=None
+        if restored is None
+        else RestoredSnapshot(
+            restored[0].checkpoint_id,
+            restored[1],
+            restored[0].properties.is_savepoint,
+            restored[0].pointer,
+        ),
+        settings=settings,
+    )

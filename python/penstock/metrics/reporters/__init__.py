@@ -1,0 +1,1 @@
+"""Reporters: what carries a cluster's metrics to other systems."""

@@ -1,0 +1,173 @@
+"""What metrics say at one moment: the form in which they leave a worker.
+
+A metric of a kind keeps that kind on its way, so that a reporter can tell a count from a level.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from penstock.metrics import metricbase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+logger = logging.getLogger(__name__)
+
+#: Metrics of one scope that leave a worker; more are a defect of user code (a name per key).
+MAX_METRICS: Final = 4096
+MAX_NAME_CHARACTERS: Final = 512
+MAX_TEXT_CHARACTERS: Final = 1024
+
+GaugeValue = int | float | str
+
+
+class HistogramValue(msgspec.Struct, frozen=True):
+    """The spread of the last values of a distribution; all zero when there is none yet."""
+
+    count: int = 0
+    min: float = 0
+    max: float = 0
+    mean: float = 0
+    median: float = 0
+    stddev: float = 0
+    p75: float = 0
+    p90: float = 0
+    p95: float = 0
+    p98: float = 0
+    p99: float = 0
+    p999: float = 0
+
+    @staticmethod
+    def of(values: list[int], count: int) -> HistogramValue:
+        """Of the last values, of which there were ``count`` in all."""
+        if not values:
+            return HistogramValue(count)
+        ordered = sorted(values)
+        mean = math.fsum(ordered) / len(ordered)
+        variance = math.fsum((value - mean) ** 2 for value in ordered) / len(ordered)
+
+        def quantile(share: float) -> float:
+            return float(ordered[min(len(ordered) - 1, int(share * len(ordered)))])
+
+        return HistogramValue(
+            count,
+            ordered[0],
+            ordered[-1],
+            mean,
+            quantile(0.5),
+            math.sqrt(variance),
+            *(quantile(share) for share in (0.75, 0.9, 0.95, 0.98, 0.99, 0.999)),
+        )
+
+
+class MeterValue(msgspec.Struct, frozen=True):
+    """Events in all, and per second lately."""
+
+    count: int
+    rate: float
+
+
+class MetricValues(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The metrics of one scope, by name within the scope."""
+
+    counters: dict[str, int] = {}
+    gauges: dict[str, GaugeValue] = {}
+    meters: dict[str, MeterValue] = {}
+    histograms: dict[str, HistogramValue] = {}
+
+    def flat(self) -> dict[str, GaugeValue]:
+        """One value for each name, as Flink's REST interface gives them.
+
+        A meter is its rate; a distribution becomes one name for each of its figures.
+        """
+        values: dict[str, GaugeValue] = {**self.counters, **self.gauges}
+        values |= {name: meter.rate for name, meter in self.meters.items()}
+        for name, histogram in self.histograms.items():
+            for figure in HISTOGRAM_FIGURES:
+                values[f"{name}_{figure}"] = getattr(histogram, figure)
+        return values
+
+
+HISTOGRAM_FIGURES: Final = tuple(
+    name for name in HistogramValue.__struct_fields__ if name != "count"
+)
+NO_VALUES: Final = MetricValues()
+
+
+def read_metrics(metrics: Mapping[str, Any], scope: str) -> MetricValues:
+    """Reads registered metrics; any thread, as their owner goes on.
+
+    A gauge that raises or gives no number and no text is left out; the log says so once.
+
+    Args:
+        metrics: By name: counters, meters, distributions, or functions that give a value.
+        scope: Whose they are, for the log.
+    """
+    counters: dict[str, int] = {}
+    gauges: dict[str, GaugeValue] = {}
+    meters: dict[str, MeterValue] = {}
+    histograms: dict[str, HistogramValue] = {}
+    for number, (full_name, metric) in enumerate(list(metrics.items())):
+        if number >= MAX_METRICS:
+            _complain(scope, "", f"has {len(metrics)} metrics; {MAX_METRICS} of them are reported")
+            break
+        name = full_name[:MAX_NAME_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+        if isinstance(metric, metricbase.Counter):
+            counters[name] = _bounded(metric.get_count())
+        elif isinstance(metric, metricbase.Meter):
+            meters[name] = MeterValue(_bounded(metric.get_count()), metric.get_rate())
+        elif isinstance(metric, metricbase.Distribution):
+            histograms[name] = HistogramValue.of(metric.recent_values(), metric.get_count())
+        else:
+            value = _gauge_value(metric, scope, name)
+            if value is not None:
+                gauges[name] = value
+    return MetricValues(counters, gauges, meters, histograms)
+
+
+def _gauge_value(gauge: Any, scope: str, name: str) -> GaugeValue | None:
+    try:
+        value = gauge()
+    except Exception as error:
+        _complain(scope, name, f"raised {type(error).__name__}: {error}")
+        return None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return _bounded(value)
+    if isinstance(value, float):
+        return value
+    if isinstance(value, str):
+        return value[:MAX_TEXT_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+    try:
+        return float(value)  # a number of numpy, for example
+    except Exception:
+        _complain(scope, name, f"is a {type(value).__name__}, not a number or text")
+        return None
+
+
+def _bounded(value: int) -> int:
+    """A number that MessagePack can carry."""
+    return max(-(2**63), min(int(value), 2**63 - 1))
+
+
+_complained: set[tuple[str, str]] = set()
+
+
+def _complain(scope: str, name: str, what: str) -> None:
+    key = (scope, name)
+    if key not in _complained and len(_complained) < MAX_METRICS:
+        _complained.add(key)
+        logger.warning("metric %s of %s %s", name or "registry", scope, what)
+
+
+def as_number(value: GaugeValue | None) -> float:
+    """The value as a number; NaN when it is none."""
+    if isinstance(value, (int, float)):
+        return float(value)
+    return math.nan

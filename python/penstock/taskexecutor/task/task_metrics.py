@@ -1,0 +1,131 @@
+"""What a task tells of its work: Flink's names of the metrics of a task's input and output.
+
+All of them read what the data plane counts anyway; nothing is done for a record or a buffer.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.metrics import metricbase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, MutableMapping
+
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.task_input import TaskInput
+
+_LEAST_WINDOW_S: Final = 1.0
+
+
+class ReadCounter(metricbase.Counter):
+    """A number that something else counts."""
+
+    def __init__(self, read: Callable[[], int]) -> None:
+        """Counts what ``read`` gives."""
+        self._read = read
+
+    def inc(self, n: int = 1) -> None:
+        """Refused: what is counted is counted elsewhere."""
+        raise TypeError(f"inc({n}): this counter is read only")
+
+    def dec(self, n: int = 1) -> None:
+        """Refused: what is counted is counted elsewhere."""
+        raise TypeError(f"dec({n}): this counter is read only")
+
+    def get_count(self) -> int:
+        """The number."""
+        return self._read()
+
+
+class ReadMeter(metricbase.Meter):
+    """The rate of a number that something else counts."""
+
+    def __init__(
+        self, read: Callable[[], int], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Measures what ``read`` gives.
+
+        Args:
+            read: The number until now; it never falls.
+            clock: The time in seconds; it never goes back.
+        """
+        self._read = read
+        self._clock = clock
+        self._since = (clock(), read())
+        self._rate = 0.0
+
+    def mark_event(self, value: int = 1) -> None:
+        """Refused: what is counted is counted elsewhere."""
+        raise TypeError(f"mark_event({value}): this meter is read only")
+
+    def get_count(self) -> int:
+        """The number of events."""
+        return self._read()
+
+    def get_rate(self) -> float:
+        """Events per second since the last asking that was at least a second ago."""
+        now_s, count = self._clock(), self._read()
+        since_s, before = self._since
+        if now_s - since_s >= _LEAST_WINDOW_S:
+            self._rate = (count - before) / (now_s - since_s)
+            self._since = (now_s, count)
+        return self._rate
+
+
+def publish_task_metrics(
+    environment: TaskEnvironment, chain: OperatorChain, task_input: TaskInput | None
+) -> None:
+    """Registers records, bytes, queues and watermarks of a task and of its operators.
+
+    Args:
+        environment: The subtask.
+        chain: Its operators.
+        task_input: What it reads; None for a source.
+    """
+    metrics, head = environment.metrics, chain.contexts[0].config
+    at_head = environment.operator_metrics.setdefault((head.id, head.name), {})
+
+    def bytes_in() -> int:
+        return 0 if task_input is None else task_input.bytes_in
+
+    def records_in() -> int:
+        return 0 if task_input is None else task_input.records_in
+
+    def bytes_out() -> int:
+        return sum(writer.bytes_out for writer in chain.writers)
+
+    _publish(metrics, "numRecordsIn", records_in)
+    _publish(metrics, "numRecordsOut", lambda: chain.records_out(None))
+    _publish(metrics, "numBytesIn", bytes_in)
+    _publish(metrics, "numBytesOut", bytes_out)
+    partitions = environment.partitions
+    metrics["Shuffle.Netty.Output.Buffers.outputQueueLength"] = lambda: sum(
+        p.buffers_queued for p in partitions
+    )
+    if task_input is not None:
+        _publish(at_head, "numRecordsIn", records_in)
+        for scope in (metrics, at_head):
+            scope["currentInputWatermark"] = lambda: task_input.watermark(None)
+            if len(task_input.input_numbers) > 1:
+                for number in task_input.input_numbers:
+                    scope[f"currentInput{number + 1}Watermark"] = _watermark_of(task_input, number)
+    for position in chain.writing_positions:
+        config = chain.contexts[position].config
+        at_tail = environment.operator_metrics.setdefault((config.id, config.name), {})
+        _publish(at_tail, "numRecordsOut", _records_of(chain, position))
+
+
+def _publish(metrics: MutableMapping[str, Any], name: str, read: Callable[[], int]) -> None:
+    metrics[name] = ReadCounter(read)
+    metrics[f"{name}PerSecond"] = ReadMeter(read)
+
+
+def _watermark_of(task_input: TaskInput, number: int) -> Callable[[], int]:
+    return lambda: task_input.watermark(number)
+
+
+def _records_of(chain: OperatorChain, position: int) -> Callable[[], int]:
+    return lambda: chain.records_out(position)

@@ -1,0 +1,117 @@
+"""MetricSender: has a worker tell the driver its metrics, when somebody there reads them.
+
+A thread wakes at the interval, reads what is registered and sends one message for each task and
+one for the worker.  When the connection has much to send, it leaves a turn out: states of tasks
+come first.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import psutil
+
+from penstock.metrics.process import process_metrics
+from penstock.metrics.values import MetricValues, read_metrics
+from penstock.rpc.messages import TaskMetrics, WorkerMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.network import NetworkEnvironment
+    from penstock.rpc.connection import Connection
+    from penstock.taskexecutor.task.task import Task
+
+MAX_WAITING_MESSAGES: Final = 16
+CLOSE_TIMEOUT_S: Final = 2.0
+
+
+class MetricSender:
+    """Sends the metrics of one worker until it is closed."""
+
+    def __init__(
+        self,
+        interval_ms: int,
+        connection: Connection,
+        tasks: Callable[[], Iterable[Task]],
+        network: NetworkEnvironment,
+        segment_bytes: int,
+    ) -> None:
+        """Prepares; `start` begins.
+
+        Args:
+            interval_ms: Between two messages about the same task.
+            connection: To the driver.
+            tasks: Those that run now.
+            network: The worker's buffers.
+            segment_bytes: Size of each.
+        """
+        self._interval_s = interval_ms / 1000
+        self._connection = connection
+        self._tasks = tasks
+        self._worker = worker_metrics(network, segment_bytes)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="metric sender", daemon=True)
+
+    def start(self) -> None:
+        """Begins to send."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._closed.set()
+        self._thread.join(CLOSE_TIMEOUT_S)
+
+    def task_ends(self, task: Task) -> None:
+        """Sends the last figures of a task, before it tells that it has ended."""
+        self._send_task(task)
+
+    def _run(self) -> None:
+        # The first message soon: who looks at a job that has just begun sees something.
+        pause_s = min(0.5, self._interval_s)
+        while not self._closed.wait(pause_s):
+            pause_s = self._interval_s
+            if self._connection.waiting >= MAX_WAITING_MESSAGES:
+                continue
+            for task in self._tasks():
+                self._send_task(task)
+            self._connection.send(WorkerMetrics(read_metrics(self._worker, "the worker")))
+
+    def _send_task(self, task: Task) -> None:
+        environment = task.environment
+        if environment is None:
+            return  # it is being built
+        descriptor = task.descriptor
+        operators: dict[str, MetricValues] = {}
+        for (_, name), metrics in list(environment.operator_metrics.items()):
+            if metrics:
+                operators[name] = read_metrics(metrics, f"{name} of {task.name}")
+        self._connection.send(
+            TaskMetrics(
+                descriptor.job_id,
+                descriptor.attempt_id,
+                read_metrics(environment.metrics, task.name),
+                operators,
+            )
+        )
+
+
+def worker_metrics(network: NetworkEnvironment, segment_bytes: int) -> dict[str, Any]:
+    """Gauges of a worker's process and buffers, under the names that Flink's tools look for.
+
+    Where Flink tells of a JVM's heap, this is the resident memory of the process.
+    """
+
+    def used() -> int:
+        return network.total_segments - network.available_segments
+
+    return {
+        **process_metrics(psutil.Process()),
+        "Status.Shuffle.Netty.TotalMemorySegments": lambda: network.total_segments,
+        "Status.Shuffle.Netty.AvailableMemorySegments": lambda: network.available_segments,
+        "Status.Shuffle.Netty.UsedMemorySegments": used,
+        "Status.Shuffle.Netty.TotalMemory": lambda: network.total_segments * segment_bytes,
+        "Status.Shuffle.Netty.AvailableMemory": lambda: network.available_segments * segment_bytes,
+        "Status.Shuffle.Netty.UsedMemory": lambda: used() * segment_bytes,
+    }

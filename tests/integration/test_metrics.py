@@ -1,0 +1,139 @@
+"""Metrics of a real job reach a reporter in the driver: all targets, both runtimes."""
+
+import logging
+import re
+import urllib.request
+
+import pytest
+from penstock.common import Configuration, Types
+from penstock.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
+from prometheus_client.parser import text_string_to_metric_families
+
+RUNNER = "penstock.metrics.reporters.runner"
+
+
+def environment(**options):
+    configuration = {"execution.target": "local", "parallelism.default": "1", **options}
+    return StreamExecutionEnvironment.get_execution_environment(
+        Configuration.from_dict(configuration)
+    )
+
+
+class Counting(MapFunction):
+    def open(self, runtime_context):
+        group = runtime_context.get_metrics_group()
+        self.seen = group.counter("seen")
+        self.spread = group.add_group("outer").distribution("spread")
+        group.gauge("answer", lambda: 42)
+
+    def map(self, value):
+        self.seen.inc()
+        self.spread.update(value)
+        return value
+
+
+def reported(caplog):
+    """The last report, by identifier."""
+    text = [r.getMessage() for r in caplog.records if r.name == RUNNER][-1]
+    return dict(line.rsplit(": ", 1) for line in text.splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    ("target", "runtime"), [("local", "native"), ("local", "pure"), ("in-process", "native")]
+)
+def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
+    """What a task counted until its end arrives before word of its end does."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    options = {
+        "execution.target": target,
+        "metrics.reporter.l.factory.class": "log",
+        "metrics.reporter.l.interval": "1 h",
+        "parallelism.default": "2",
+    }
+    env = environment(**options)
+    stream = env.from_collection([*range(100)], Types.LONG())
+    stream.rebalance().map(Counting(), Types.LONG()).name("Mine").disable_chaining().print()
+    with caplog.at_level(logging.INFO, RUNNER):
+        env.execute("job")
+    found = reported(caplog)
+    tasks = {
+        re.sub(r"^.*\.taskmanager\.taskexecutor-\d+\.", "", name): value
+        for name, value in found.items()
+    }
+    assert [tasks[f"job.Mine.{i}.numRecordsIn"] for i in (0, 1)] == ["50", "50"]
+    assert [tasks[f"job.Mine.{i}.seen"] for i in (0, 1)] == ["50", "50"]
+    assert float(tasks["job.Mine.0.outer.spread_max"]) >= 98
+    assert tasks["job.Mine.1.answer"] == "42"
+    source = [name for name in tasks if "Source" in name and name.endswith(".0.numRecordsOut")]
+    assert {tasks[name] for name in source} == {"100"}
+    sink = [name for name in tasks if "Print" in name and name.endswith(".numRecordsIn")]
+    assert sum(int(tasks[name]) for name in sink if name.startswith("job.Sink")) == 100
+    assert tasks["job.Mine.0.currentInputWatermark"] == str(2**63 - 1)
+    assert int(tasks["job.Mine.0.numBytesIn"]) > 50 * 9
+    jobs = {re.sub(r"^.*\.jobmanager\.", "", name): value for name, value in found.items()}
+    assert (jobs["job.numRestarts"], jobs["numRunningJobs"], jobs["taskSlotsTotal"]) == (
+        "0",
+        "0",
+        "2",
+    )
+
+
+class UntilMarked(SourceFunction):
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, ctx):
+        while ctx.is_running() and not self.path.exists():
+            ctx.collect(1)
+            self.path.with_name("began").touch()
+
+
+def test_prometheus_scrapes_a_running_job(tmp_path, caplog):
+    options = {
+        "metrics.reporter.p.factory.class": (
+            "org.apache.flink.metrics.prometheus.PrometheusReporterFactory"
+        ),
+        "metrics.reporter.p.port": "0",
+    }
+    env = environment(**options)
+    stop = tmp_path / "stop"
+    stream = env.add_source(UntilMarked(stop), type_info=Types.LONG())
+    stream.map(Counting(), Types.LONG()).name("Mine").disable_chaining().print()
+    with caplog.at_level(logging.INFO, RUNNER):
+        client = env.execute_async("job")
+    url = re.search(r"http://\S+/metrics", caplog.text)[0]
+    seen, pages = [], 0
+    while not any(seen):
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            found = list(text_string_to_metric_families(answer.read().decode()))
+        pages += 1
+        name = "flink_taskmanager_job_task_operator_seen"
+        seen = [s for f in found if f.name == name for s in f.samples if s.value > 0]
+    labels = seen[0].labels
+    assert (labels["job_name"], labels["operator_name"], labels["subtask_index"]) == (
+        "job",
+        "Mine",
+        "0",
+    )
+    running = next(f for f in found if f.name == "flink_jobmanager_numRunningJobs")
+    assert running.samples[0].value == 1
+    stop.touch()
+    client.get_job_execution_result().result()
+
+
+def test_nobody_sends_metrics_that_nobody_reads(monkeypatch):
+    """Without a reporter the driver tells workers to send none."""
+    from penstock.jobmaster import dispatcher
+
+    specifications = []
+    original = dispatcher.Dispatcher._launch_specification
+
+    def watched(self, *arguments):
+        specifications.append(original(self, *arguments))
+        return specifications[-1]
+
+    monkeypatch.setattr(dispatcher.Dispatcher, "_launch_specification", watched)
+    env = environment()
+    env.from_collection([1]).print()
+    env.execute()
+    assert [one["metrics_interval_ms"] for one in specifications] == [0]

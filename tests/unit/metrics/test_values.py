@@ -1,0 +1,98 @@
+"""Metrics as they leave a worker: kinds, bounds, and gauges that fail (SEMANTICS H3)."""
+
+import logging
+import math
+
+import msgspec
+import pytest
+from penstock.metrics import values as values_module
+from penstock.metrics.values import HistogramValue, MetricValues, read_metrics
+from penstock.taskexecutor.task.latency import LatencyHistogram
+from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
+
+
+def group():
+    registry = {}
+    return OperatorMetricGroup(registry, ("Map", "0")), registry
+
+
+def test_each_kind_keeps_its_kind():
+    metrics, registry = group()
+    metrics.counter("count").inc(3)
+    metrics.gauge("level", lambda: 7)
+    metrics.meter("rate").mark_event(2)
+    metrics.add_group("outer", "value").distribution("spread").update(5)
+    read = read_metrics(registry, "Map")
+    assert read.counters == {"count": 3}
+    assert read.gauges == {"level": 7}
+    assert read.meters["rate"].count == 2
+    assert read.histograms["outer.value.spread"].max == 5
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(read), type=MetricValues) == read
+
+
+def test_names_of_flat_values_are_those_of_flinks_rest_interface():
+    metrics, registry = group()
+    metrics.counter("count")
+    metrics.distribution("spread")
+    figures = ["min", "max", "mean", "median", "stddev"]
+    figures += ["p75", "p90", "p95", "p98", "p99", "p999"]
+    names = {"count", *(f"spread_{figure}" for figure in figures)}
+    assert set(read_metrics(registry, "Map").flat()) == names
+
+
+def test_spread_of_values():
+    spread = HistogramValue.of([*range(1, 101)], 300)
+    assert (spread.count, spread.min, spread.max, spread.mean) == (300, 1, 100, 50.5)
+    assert (spread.median, spread.p75, spread.p99) == (51, 76, 100)
+    assert math.isclose(spread.stddev, math.sqrt((100**2 - 1) / 12))
+    assert HistogramValue.of([], 0) == HistogramValue()
+    latency = LatencyHistogram()
+    latency.update(4)
+    assert read_metrics({"latency": latency}, "x").histograms["latency"].mean == 4
+
+
+def fails():
+    raise ValueError("broken")
+
+
+@pytest.mark.parametrize(
+    ("gauge", "expected"),
+    [
+        (fails, None),
+        (lambda: None, None),
+        (lambda: object(), None),
+        (lambda: True, "true"),
+        (lambda: 2**80, 2**63 - 1),
+        (lambda: -(2**80), -(2**63)),
+        (lambda: "x" * 5000, "x" * 1024),
+        (lambda: "\ud800", "\\ud800"),
+        (lambda: 1.5, 1.5),
+    ],
+)
+def test_a_gauge_of_any_value_can_be_sent(gauge, expected, caplog, monkeypatch):
+    """One that fails or gives nonsense is left out, which the log says once."""
+    monkeypatch.setattr(values_module, "_complained", set())
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            read = read_metrics({"gauge": gauge}, "task")
+    assert read.gauges == ({} if expected is None else {"gauge": expected})
+    msgspec.msgpack.encode(read)
+    assert len(caplog.records) == (1 if expected is None else 0)
+
+
+def test_more_metrics_than_can_be_sent_are_cut(caplog, monkeypatch):
+    monkeypatch.setattr(values_module, "_complained", set())
+    many = {f"m{n}": (lambda: 1) for n in range(values_module.MAX_METRICS + 5)}
+    assert len(read_metrics(many, "task").gauges) == values_module.MAX_METRICS
+    assert "are reported" in caplog.text
+
+
+def test_the_first_metric_of_a_name_is_reported(caplog):
+    metrics, registry = group()
+    first = metrics.counter("count")
+    metrics.counter("count").inc(9)
+    first.inc()
+    assert read_metrics(registry, "Map").counters == {"count": 1}
+    assert "'count'" in caplog.text
+    assert metrics.add_group("a").get_metric_identifier("b") == "Map.0.a.b"
+    assert metrics.add_group("a").get_scope_components() == ["Map", "0", "a"]
