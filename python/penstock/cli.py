@@ -19,9 +19,11 @@ from penstock.common.configuration import Configuration
 from penstock.common.options.check import check_options
 from penstock.common.options.cluster import TARGET
 from penstock.common.options.pipeline import PARALLELISM
+from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
 from penstock.datastream.process_configuration import options_of_variable
 from penstock.errors import ConfigurationError
+from penstock.savepoint_command import savepoint
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,6 +53,23 @@ def _parse_option(text: str) -> tuple[str, str]:
 @click.option("--master", metavar="URL", help="Spark master; else Spark's configuration, local[*].")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
 @click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
+@click.option(
+    "-s",
+    "--from-savepoint",
+    metavar="PATH",
+    help="The savepoint or retained checkpoint that the program's jobs start from.",
+)
+@click.option(
+    "-n",
+    "--allow-non-restored-state",
+    is_flag=True,
+    help="Leave state behind of operators that the job does not have.",
+)
+@click.option(
+    "--claim-mode",
+    type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
+    help="Whether the job owns what it starts from, and deletes it in time.",
+)
 @click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program.")
 @click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m.")
 @click.argument("program")
@@ -60,6 +79,9 @@ def run(
     master: str | None,
     parallelism: int | None,
     options: tuple[str, ...],
+    from_savepoint: str | None,
+    allow_non_restored_state: bool,
+    claim_mode: str | None,
     as_pyflink: bool,
     module: bool,
     program: str,
@@ -82,6 +104,15 @@ def run(
         configuration[PARALLELISM.key] = str(parallelism)
     if master is not None:
         configuration["spark.master"] = master
+    if from_savepoint is None and (allow_non_restored_state or claim_mode is not None):
+        flag = "--claim-mode" if claim_mode is not None else "--allow-non-restored-state"
+        raise click.UsageError(f"{flag} says how a job starts from a savepoint: give -s as well")
+    if from_savepoint is not None:
+        configuration[PATH.key] = from_savepoint
+    if allow_non_restored_state:
+        configuration[IGNORE_UNCLAIMED.key] = "true"
+    if claim_mode is not None:
+        configuration[CLAIM_MODE.key] = claim_mode
     try:
         check_options(Configuration.from_dict(configuration).to_dict())
     except ConfigurationError as error:
@@ -98,6 +129,9 @@ def run(
     else:
         sys.path.insert(0, str(Path(program).resolve().parent))
         runpy.run_path(program, run_name="__main__")
+
+
+main.add_command(savepoint)
 
 
 if __name__ == "__main__":

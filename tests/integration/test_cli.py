@@ -55,9 +55,66 @@ def test_an_unmodified_pyflink_program_runs(tmp_path: Path) -> None:
     assert outcome.out == "[2, 4]\n"
 
 
+def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
+    """Of another run; ``penstock savepoint`` shows and deletes it."""
+    counting = """
+        from penstock.common import Types, WatermarkStrategy
+        from penstock.datastream import StreamExecutionEnvironment
+        from penstock.datastream.connectors.number_seq import NumberSequenceSource
+        from penstock.errors import CheckpointError
+
+        env = StreamExecutionEnvironment.get_execution_environment()
+        source = NumberSequenceSource(0, {end})
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        stream = numbers.uid("numbers").{then}
+    """
+    stopping = """
+        with stream.execute_and_collect() as results:
+            first = next(results)
+            while True:
+                try:
+                    client = results.get_job_client()
+                    path = client.stop_with_savepoint(False, "{folder}").result()
+                    break
+                except CheckpointError:
+                    pass
+            print(path, sum(results) + first)
+    """
+    end = 5_000_000
+    program = counting.format(end=end, then="map(lambda n: 1, Types.LONG())")
+    first = penstock_run(
+        tmp_path,
+        textwrap.dedent(program) + textwrap.dedent(stopping).format(folder=tmp_path),
+        *("--target", "local"),
+    )
+    assert first.code == 0, first.err
+    path, seen = first.out.split()
+    rest = penstock_run(
+        tmp_path,
+        textwrap.dedent(program)
+        + "with stream.execute_and_collect() as results:\n    print(sum(results))\n",
+        *("--target", "local", "-s", path, "-n", "--claim-mode", "no_claim"),
+    )
+    assert rest.code == 0, rest.err
+    assert int(rest.out) + int(seen) == end + 1
+    shown = run_program(["-m", "penstock.cli", "savepoint", "inspect", path])
+    assert shown.code == 0, shown.err
+    for text in (path, "SAVEPOINT_SUSPEND 1 of 20", "uid 'numbers'", "'SourceReaderState'"):
+        assert text in shown.out
+    assert run_program(["-m", "penstock.cli", "savepoint", "dispose", path]).code == 0
+    assert not Path(path).exists()
+    for command in ("inspect", "dispose"):
+        gone = run_program(["-m", "penstock.cli", "savepoint", command, path])
+        assert gone.code == 1
+        assert f"{path} is no checkpoint or savepoint" in gone.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("-n",), "give -s as well"),
+        (("--claim-mode", "CLAIM"), "give -s as well"),
+        (("-s", "x", "--claim-mode", "LEGACY"), "'LEGACY'"),
         (["-D", "no-equals-sign"], "not of the form key=value"),
         (["--target", "local", "--master", "local[2]"], "--master is for target spark"),
         (["-D", "execution.target=local", "--master", "local[2]"], "--master is for target spark"),

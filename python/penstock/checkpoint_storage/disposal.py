@@ -8,10 +8,12 @@ from penstock.checkpoint_storage.file_systems import file_system_of
 from penstock.checkpoint_storage.handles import FileHandle, IncrementalKeyGroupsHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
     from penstock.checkpoint_storage.handles import (
+        KeyGroupsHandle,
+        OperatorStateHandle,
         OperatorSubtaskState,
         StreamHandle,
         TaskStateSnapshot,
@@ -43,6 +45,19 @@ def _discard(state: OperatorSubtaskState) -> None:
     for stream in _exclusive_streams(state):
         if isinstance(stream, FileHandle):
             file_system_of(stream.path).delete_file(stream.path)
+
+
+def streams(
+    handles: Iterable[KeyGroupsHandle | IncrementalKeyGroupsHandle | OperatorStateHandle],
+) -> Iterator[StreamHandle]:
+    """The streams that handles name, shared ones as well."""
+    for handle in handles:
+        if isinstance(handle, IncrementalKeyGroupsHandle):
+            yield handle.meta
+            yield from handle.private.values()
+            yield from handle.shared.values()
+        else:
+            yield handle.stream
 
 
 def _exclusive_streams(state: OperatorSubtaskState) -> Iterator[StreamHandle]:

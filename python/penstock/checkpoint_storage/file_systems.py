@@ -168,6 +168,11 @@ def file_system_of(path: str) -> FileSystem:
     return ArrowFileSystem(path)
 
 
+def absolute(path: str) -> str:
+    """A local path as every process of the machine sees it; a URL as it is."""
+    return path if urlsplit(path).scheme else str(Path(path).absolute())
+
+
 class _SyncedFile:
     """A new file whose bytes are on the disk once it is closed; it must not exist before."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.options import pipeline, user_code
+from penstock.common.options import pipeline, state_recovery, user_code
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.dependencies.declarations import (
@@ -158,14 +158,22 @@ class JobBuilder:
 
         Raises:
             InvalidProgramError: There are no operators, or they cannot become a job.
+            CheckpointStorageError: The checkpoint that the job is to start from cannot be read.
         """
         from penstock.graph.job_graph_generator import JobGraphGenerator
 
         if sinks_only:
             self._operators = [o for o in self._operators if isinstance(o, SinkTransformation)]
         stream_graph, configuration = self.stream_graph(job_name, parallelism, buffer_timeout_ms)
+        key_groups: dict[bytes, int] = {}
+        if state_recovery.PATH.is_set(configuration):
+            from penstock.checkpoint_storage.recovery import RecoverySource
+
+            source = RecoverySource.of(configuration.to_dict())
+            key_groups = {} if source is None else source.key_groups
         self.clear()
-        return JobGraphGenerator(stream_graph).generate(), configuration
+        generator = JobGraphGenerator(stream_graph, restored_key_groups=key_groups)
+        return generator.generate(), configuration
 
     def execution_plan(self, parallelism: int, buffer_timeout_ms: int) -> str:
         """The operators collected so far as JSON."""

@@ -8,6 +8,7 @@ always gives the same graph.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import cloudpickle
@@ -35,6 +36,8 @@ from penstock.graph.partitioners import ExchangeMode
 from penstock.graph.wiring import DistributionPattern
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
 
 
@@ -57,10 +60,19 @@ class JobGraphGenerator:
     Args:
         graph: The finished StreamGraph.
         job_id: 16 bytes; random when None.
+        restored_key_groups: The number of key groups of the state that operators start from, by
+            their ids.
     """
 
-    def __init__(self, graph: StreamGraph, *, job_id: bytes | None = None) -> None:
+    def __init__(
+        self,
+        graph: StreamGraph,
+        *,
+        job_id: bytes | None = None,
+        restored_key_groups: Mapping[bytes, int] = MappingProxyType({}),
+    ) -> None:
         self._graph = graph
+        self._restored_key_groups = restored_key_groups
         self._job_id = job_id
         self._ids: dict[int, bytes] = {}
         self._chains: dict[int, _Chain] = {}
@@ -167,9 +179,7 @@ class JobGraphGenerator:
             id=self._ids[head.id],
             name=self._chain_name(head),
             parallelism=head.parallelism,
-            max_parallelism=(
-                configured if configured > 0 else default_max_parallelism(head.parallelism)
-            ),
+            max_parallelism=configured if configured > 0 else self._derived_key_groups(chain),
             max_parallelism_configured=configured > 0,
             operators=tuple(
                 OperatorIdentity(
@@ -192,6 +202,25 @@ class JobGraphGenerator:
                 if node.descriptor.is_coordinated
             ),
         )
+
+    def _derived_key_groups(self, chain: _Chain) -> int:
+        """Those of the state that the chain starts from, or what its parallelism suggests."""
+        parallelism = chain.head.parallelism
+        for node in chain.members:
+            ids = [self._ids[node.id]]
+            if node.uid_hash is not None:
+                ids.append(bytes.fromhex(node.uid_hash))
+            for restored in (self._restored_key_groups.get(id_) for id_ in ids):
+                if restored is None:
+                    continue
+                if restored < parallelism:
+                    raise InvalidProgramError(
+                        f"{node.name!r} has parallelism {parallelism}, and the state that it is to "
+                        f"start from has {restored} key groups: its parallelism can be "
+                        f"{restored} at most"
+                    )
+                return restored
+        return default_max_parallelism(parallelism)
 
     def _connect(self, vertices: dict[bytes, JobVertex]) -> None:
         for chain in self._chains.values():

@@ -11,6 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
+from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.jobmaster.cluster_gateway import ClusterGateway
@@ -150,7 +151,10 @@ class Dispatcher:
 
         Raises:
             DuplicateJobSubmissionError: this job id is running here or has ended here.
+            InvalidProgramError: the job does not fit the checkpoint that it is to start from.
+            CheckpointStorageError: that checkpoint cannot be read.
         """
+        recovery = RecoverySource.of(job_graph.configuration)
 
         def run() -> JobHandle:
             job_id = job_graph.job_id
@@ -177,6 +181,7 @@ class Dispatcher:
                 handle,
                 on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
                 on_stuck=self._kill_workers,
+                recovery=recovery,
             )
             self._jobs[job_id] = master
             self.gateway.job_started(master)

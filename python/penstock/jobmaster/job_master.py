@@ -44,6 +44,7 @@ from penstock.rpc import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.graph.job_graph import JobGraph
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.cluster_settings import ClusterSettings
@@ -63,6 +64,10 @@ class JobMaster:
     Args:
         on_ended: called once, when the job has reached a terminal status.
         on_stuck: called when a cancelled job has not ended within the shutdown grace.
+        recovery: what the job starts from, if anything.
+
+    Raises:
+        InvalidProgramError: the job does not fit what it is to start from.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class JobMaster:
         handle: JobHandle,
         on_ended: Callable[[JobMaster], None],
         on_stuck: Callable[[], None],
+        recovery: RecoverySource | None = None,
     ) -> None:
         self.job_id = job_graph.job_id
         self.handle = handle
@@ -111,6 +117,8 @@ class JobMaster:
         )
         self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)
         self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
+        if recovery is not None:
+            self._restored = self._checkpoints.start_from(recovery)
         self._tick_timer: Timer | None = None
         self._required = 0
         self._ended = False
@@ -137,7 +145,7 @@ class JobMaster:
 
     def start(self) -> None:
         """Begins: slots are requested, tasks deployed once they are there."""
-        self._coordinators.start()
+        self._coordinators.start(self._checkpoints.coordinator_states())
         self._run(self._scheduler.start(now_ms()))
 
     def cancel(self) -> None:

@@ -72,10 +72,14 @@ class SourceCoordinator:
         self._closed = threading.Event()
         self.thread = MainThread(f"coordinator of {type(source).__name__}", self._failed)
 
-    def start(self) -> None:
-        """Makes and starts the enumerator, in its thread."""
+    def start(self, state: bytes | None = None) -> None:
+        """Makes and starts the enumerator, in its thread.
+
+        Args:
+            state: What `checkpoint` gave; None to begin without any.
+        """
         self.thread.start()
-        self.thread.post(self._start)
+        self.thread.post(lambda: self._start(state))
 
     def received(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
         """A reader sent a message; any thread."""

@@ -51,10 +51,14 @@ class SourceCoordinators:
                 if alignment is not None:
                     self._alignment.add(operator_id, alignment.group, alignment.max_drift_ms)
 
-    def start(self) -> None:
-        """Starts the enumerators."""
-        for coordinator in self._enumerating.values():
-            coordinator.start()
+    def start(self, states: Mapping[bytes, bytes] = MappingProxyType({})) -> None:
+        """Starts the enumerators.
+
+        Args:
+            states: What they start from, by operator.
+        """
+        for operator_id, coordinator in self._enumerating.items():
+            coordinator.start(states.get(operator_id))
 
     def received(self, executor: TaskExecutorGateway, message: messages.ToCoordinator) -> None:
         """A reader sent a message."""

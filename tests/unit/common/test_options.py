@@ -169,8 +169,8 @@ def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
         ({"jobmanager.execution.failover-strategy": "regional"}, "region or full"),
         ({"restart-strategy.exponential-delay.max-backoff": "1 ms"}, "must not be below"),
         ({"execution.checkpointing.interval": "9 ms"}, "at least 10 ms"),
-        ({"execution.state-recovery.path": "file:///s"}, "savepoint"),
-        ({"execution.savepoint.path": "file:///s"}, "savepoint"),
+        ({"execution.state-recovery.claim-mode": "LEGACY"}, "NO_CLAIM or CLAIM"),
+        ({"execution.savepoint-restore-mode": "mine"}, "must be NO_CLAIM or CLAIM"),
         ({"pipeline.jars": "file:///a.jar"}, "no Java classes"),
         (
             {

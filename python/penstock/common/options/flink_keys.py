@@ -19,12 +19,9 @@ _FAMILIES: Final = (
 )  # fmt: skip
 """What keys begin with that hold a name of the user's choice, or are another system's."""
 
-_NO_SAVEPOINTS: Final = "penstock cannot start a job from a savepoint yet"
 _NO_JAVA: Final = "penstock runs no Java classes: ship Python modules with add_python_file"
 
 REFUSED: Final = {
-    "execution.state-recovery.path": _NO_SAVEPOINTS,
-    "execution.savepoint.path": _NO_SAVEPOINTS,
     "pipeline.jars": _NO_JAVA,
     "pipeline.classpaths": _NO_JAVA,
 }

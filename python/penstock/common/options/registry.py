@@ -15,6 +15,7 @@ from penstock.common.options import (
     restart_strategy,
     security,
     state,
+    state_recovery,
     user_code,
 )
 from penstock.common.options.option import Option
@@ -27,6 +28,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Restarts", restart_strategy),
     ("State", state),
     ("Checkpoints", checkpointing),
+    ("Starting from a savepoint", state_recovery),
     ("Cluster", cluster),
     ("Network", network),
     ("Security", security),

@@ -150,8 +150,6 @@ class PendingCheckpoint:
                     if reported is not None and operator.id in reported.operators:
                         subtasks[index] = reported.operators[operator.id]
                 coordinator = self.coordinators.get(operator.id)
-                if not subtasks and not finished and coordinator is None:
-                    continue
                 state = OperatorState(
                     operator.id,
                     vertex.parallelism,

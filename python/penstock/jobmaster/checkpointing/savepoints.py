@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from penstock.checkpoint_storage.file_systems import absolute
 from penstock.common.options import checkpointing, pipeline
 from penstock.errors import CheckpointError
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
@@ -132,7 +131,7 @@ class Savepoints:
         properties = CheckpointProperties.savepoint(
             kind,
             SavepointFormat[wish.savepoint_format],
-            _absolute(target),
+            absolute(target),
             cancels_job=wish.end == "cancel",
         )
         completion = self._checkpoints.request(properties)
@@ -154,8 +153,3 @@ class Savepoints:
         request.complete(done.result().pointer)
         if request.wish.end == "cancel":
             self._cancel_job()
-
-
-def _absolute(target: str) -> str:
-    """A local path as it is seen from everywhere on the machine; a URL as it is."""
-    return target if urlsplit(target).scheme else str(Path(target).absolute())

@@ -13,18 +13,20 @@ from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.errors import CheckpointError, CheckpointFailedJobError
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a
+from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
 from penstock.jobmaster.main_thread import MainThread
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
+    from penstock.checkpoint_storage.handles import TaskStateSnapshot
+    from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.checkpoint_storage.storage import CheckpointStorage
     from penstock.graph.job_graph import JobGraph
-    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
-    from penstock.jobmaster.checkpointing.properties import CheckpointProperties
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.execution_graph import ExecutionGraph
     from penstock.jobmaster.main_thread import Timer
@@ -104,6 +106,42 @@ class CheckpointService:
         self._run(todo)
         return future
 
+    def start_from(self, source: RecoverySource) -> dict[tuple[bytes, int], messages.RestoredState]:
+        """What the subtasks of the job start from; before anything else happens.
+
+        Raises:
+            InvalidProgramError: The job does not fit the checkpoint.
+        """
+        operators = source.metadata.operators
+        try:
+            assigned = assign_states(
+                self._job, operators, allow_non_restored=source.allows_non_restored
+            )
+        except BaseException:
+            self._io.close(timeout_s=0)
+            raise
+        # Claimed, it is a checkpoint of this job like those that follow.
+        checkpoint = CompletedCheckpoint(
+            source.metadata,
+            CheckpointProperties.checkpoint(self.coordinator.settings.retention),
+            source.location,
+            time.time_ns() // 1_000_000,
+            is_unclaimed=not source.is_claimed,
+        )
+        self.coordinator.start_from(checkpoint, _now_ms())
+        logger.info(
+            "job %s starts from checkpoint %d in %s",
+            self._job.name,
+            checkpoint.checkpoint_id,
+            source.location,
+        )
+        return _restored(checkpoint, assigned, assigned)
+
+    def coordinator_states(self) -> dict[bytes, bytes]:
+        """What the coordinators of the sources start from, by operator."""
+        latest = self.coordinator.store.latest
+        return {} if latest is None else coordinator_states(self._job, latest.metadata.operators)
+
     def tasks_changed(self) -> None:
         """States of tasks have changed."""
         self._run(self.coordinator.tasks_changed(_now_ms()))
@@ -171,11 +209,7 @@ class CheckpointService:
         else:
             self._sources.subtasks_reset(subtasks, latest.checkpoint_id)
         self.coordinator.statistics.restored(latest, time.time_ns() // 1_000_000)
-        return {
-            subtask: messages.RestoredState(latest.checkpoint_id, assigned[subtask])
-            for subtask in subtasks
-            if subtask in assigned
-        }
+        return _restored(latest, assigned, subtasks)
 
     # ---- answers of tasks ------------------------------------------------------------------
 
@@ -358,6 +392,18 @@ class CheckpointService:
 
     def _job_failed(self, action: a.FailJob) -> None:
         self._fail_job(CheckpointFailedJobError(action.message))
+
+
+def _restored(
+    checkpoint: CompletedCheckpoint,
+    assigned: Mapping[tuple[bytes, int], TaskStateSnapshot],
+    subtasks: Iterable[tuple[bytes, int]],
+) -> dict[tuple[bytes, int], messages.RestoredState]:
+    return {
+        subtask: messages.RestoredState(checkpoint.checkpoint_id, assigned[subtask])
+        for subtask in subtasks
+        if subtask in assigned
+    }
 
 
 def _now_ms() -> int:

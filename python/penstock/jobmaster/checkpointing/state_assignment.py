@@ -12,8 +12,10 @@ from penstock.checkpoint_storage.handles import (
     PartitionableState,
     TaskStateSnapshot,
 )
+from penstock.common.options.state_recovery import IGNORE_UNCLAIMED
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_range
+from penstock.jobmaster.checkpointing.finished_operators import check_finished_operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,19 +47,24 @@ def assign_states(
             known[identity.id] = identity
             if identity.uid_hash is not None:
                 known[identity.uid_hash] = identity
-    left = [state for id_, state in operators.items() if id_ not in known]
+    left = [state for id_, state in operators.items() if id_ not in known and state.has_state]
     if left and not allow_non_restored:
-        names = ", ".join(
-            repr(state.uid or state.name or state.operator_id.hex()) for state in left
-        )
+        names = ", ".join(map(_described, left))
         raise InvalidProgramError(
             f"the checkpoint holds state of operators that the job does not have: {names}; give "
-            "the operators the uid that they had, or leave that state behind on purpose"
+            "the operators the uid that they had, or leave that state behind on purpose with "
+            f"{IGNORE_UNCLAIMED.key}"
         )
+    check_finished_operators(job, {id_: _state_of(known[id_], operators) for id_ in known})
     assigned: dict[tuple[bytes, int], TaskStateSnapshot] = {}
     for vertex in job.vertices.values():
         _assign_vertex(vertex, operators, assigned)
     return assigned
+
+
+def _described(state: OperatorState) -> str:
+    uid = f"uid {state.uid!r}" if state.uid else "no uid"
+    return f"{state.name!r} ({uid}, id {state.operator_id.hex()})"
 
 
 def coordinator_states(
@@ -96,9 +103,10 @@ def _assign_vertex(
         _check_parallelism(vertex, identity, state)
         ended = _finished_subtasks(state, vertex.parallelism)
         finished = ended if finished is None else finished & ended
+        # Also those who get nothing are told that the operator starts from a checkpoint: a source
+        # whose splits are all read must not begin again.
         for subtask, part in enumerate(_redistribute(state, vertex)):
-            if not part.is_empty:
-                by_subtask[subtask][identity.id] = part
+            by_subtask[subtask][identity.id] = part
     for subtask, states in enumerate(by_subtask):
         is_finished = finished is not None and subtask in finished
         if states or is_finished:
@@ -117,10 +125,7 @@ def _finished_subtasks(state: OperatorState, parallelism: int) -> set[int]:
 
 
 def _check_parallelism(vertex: JobVertex, identity: OperatorIdentity, state: OperatorState) -> None:
-    keyed = any(s.managed_keyed or s.raw_keyed for s in state.subtasks.values())
-    if not keyed:
-        return
-    if state.max_parallelism != vertex.max_parallelism:
+    if state.has_keyed_state and state.max_parallelism != vertex.max_parallelism:
         raise InvalidProgramError(
             f"the state of {identity.name!r} has {state.max_parallelism} key groups, the job has "
             f"{vertex.max_parallelism}: the maximum parallelism of keyed state cannot change; "

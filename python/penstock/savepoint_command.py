@@ -1,0 +1,109 @@
+"""``penstock savepoint``: looks at savepoints and retained checkpoints, and deletes them."""
+
+import datetime
+from collections.abc import Iterable, Iterator
+
+import click
+
+from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
+from penstock.checkpoint_storage.disposal import discard_checkpoint_state, streams
+from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.handles import FileHandle, StreamHandle
+from penstock.checkpoint_storage.storage import discard_location, load_metadata
+from penstock.errors import CheckpointStorageError, ConfigurationError
+
+
+@click.group()
+def savepoint() -> None:
+    """Look at savepoints and retained checkpoints, and delete them."""
+
+
+@savepoint.command()
+@click.argument("path")
+def inspect(path: str) -> None:
+    """Print what the savepoint or checkpoint in PATH holds: operators, states, sizes in bytes."""
+    metadata, location = _loaded(path)
+    for line in _described(metadata, location):
+        click.echo(line)
+
+
+@savepoint.command()
+@click.argument("path")
+def dispose(path: str) -> None:
+    """Delete the savepoint or checkpoint in PATH: its files, then its directory."""
+    metadata, location = _loaded(path)
+    try:
+        discard_checkpoint_state(metadata)
+        discard_location(location)
+    except OSError as error:
+        raise click.ClickException(f"{location} is not deleted as a whole: {error}") from None
+    click.echo(f"{location} is deleted")
+
+
+def _loaded(path: str) -> tuple[CheckpointMetadata, str]:
+    try:
+        return load_metadata(absolute(path))
+    except (CheckpointStorageError, ConfigurationError) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error}") from None
+
+
+def _described(metadata: CheckpointMetadata, location: str) -> Iterator[str]:
+    kind = metadata.properties.get("kind", "CHECKPOINT")
+    taken = datetime.datetime.fromtimestamp(metadata.timestamp_ms / 1000, datetime.UTC)
+    yield f"{location}"
+    yield f"{kind} {metadata.checkpoint_id} of {taken.isoformat(timespec='milliseconds')}"
+    if kind.startswith("SAVEPOINT"):
+        yield f"format {metadata.properties.get('format', 'CANONICAL')}"
+    for operator in metadata.operators.values():
+        yield ""
+        yield from _described_operator(operator)
+
+
+def _described_operator(operator: OperatorState) -> Iterator[str]:
+    uid = f"uid {operator.uid!r}" if operator.uid else "no uid"
+    yield f"{operator.name or 'an operator without a name'} ({uid})"
+    yield f"  id               {operator.operator_id.hex()}"
+    yield f"  parallelism      {operator.parallelism} of {operator.max_parallelism} at most"
+    if operator.finished_subtasks:
+        finished = (
+            "all"
+            if operator.is_fully_finished
+            else ", ".join(map(str, sorted(operator.finished_subtasks)))
+        )
+        yield f"  finished         {finished}"
+    if not operator.has_state:
+        yield "  no state"
+        return
+    if operator.coordinator is not None:
+        yield f"  coordinator      {len(operator.coordinator)} bytes"
+    subtasks = operator.subtasks.values()
+    for kind, handles in (
+        ("keyed state", [h for s in subtasks for h in s.managed_keyed]),
+        ("raw keyed state", [h for s in subtasks for h in s.raw_keyed]),
+    ):
+        if handles:
+            yield f"  {kind:16} {_size(streams(handles))}"
+    elements: dict[str, int] = {}
+    for handle in (h for s in subtasks for h in (*s.managed_operator, *s.raw_operator)):
+        for name, state in handle.states.items():
+            elements[name] = elements.get(name, 0) + len(state.offsets)
+    for name, number in elements.items():
+        mode, _, own = name.partition(":")
+        kind = {"split": "list", "union": "union list"}.get(mode, mode)
+        what = f"{own!r}, " if own else ""
+        yield f"  {kind:16} {what}{number} element{'' if number == 1 else 's'}"
+    operator_handles = [h for s in subtasks for h in (*s.managed_operator, *s.raw_operator)]
+    if operator_handles:
+        yield f"  operator state   {_size(streams(operator_handles))}"
+    channels = [h for s in subtasks for h in (*s.input_channels, *s.result_subpartitions)]
+    if channels:
+        yield f"  in flight        {sum(channel.size for channel in channels)} bytes"
+
+
+def _size(found: Iterable[StreamHandle]) -> str:
+    distinct = set(found)
+    files = sum(isinstance(stream, FileHandle) for stream in distinct)
+    where = f" in {files} file{'' if files == 1 else 's'}" if files else ""
+    return f"{sum(stream.size for stream in distinct)} bytes{where}"

@@ -1,0 +1,230 @@
+"""Jobs that start from a savepoint or a retained checkpoint (SEMANTICS F2, F11, F12).
+
+Method: a job is stopped or cancelled on its way; another one goes on from what it left, and both
+together have to give what one run without an interruption gives.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from penstock.common import Types
+from penstock.errors import (
+    CheckpointStorageError,
+    ConfigurationError,
+    CorruptCheckpointError,
+    InvalidProgramError,
+    JobCancelledError,
+)
+from recovery.savepoint_programs import (
+    KEYS,
+    asked,
+    counted,
+    environment,
+    last_counts,
+    numbers,
+    stopped,
+)
+
+pytestmark = pytest.mark.timeout(60)
+
+ELEMENTS = 50_000
+ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
+
+
+def savepoint_of_counts(directory, options=None, parallelism=2):
+    """The savepoint of a job that counts numbers, stopped on its way."""
+    env = environment(options, parallelism)
+    with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
+        path, counts = stopped(results, directory)
+    assert 0 < sum(counts.values()) < ELEMENTS
+    return path
+
+
+def counts_from(path, options=None, parallelism=2):
+    """The counts of a job that goes on from a savepoint."""
+    env = environment({"execution.state-recovery.path": path, **(options or {})}, parallelism)
+    with counted(numbers(env, ELEMENTS)).execute_and_collect() as results:
+        return last_counts(results)
+
+
+@pytest.fixture(scope="module")
+def savepoint(tmp_path_factory):
+    """One savepoint for the tests that only read it."""
+    return savepoint_of_counts(tmp_path_factory.mktemp("savepoints"))
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_a_job_goes_on_at_another_parallelism(savepoint, monkeypatch, runtime, parallelism):
+    """What the stopped job had read is not read again, and its counts go on."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    assert counts_from(savepoint, parallelism=parallelism) == ALL
+
+
+@pytest.mark.parametrize("form", ["directory", "slash", "metadata", "url", "relative", "moved"])
+def test_a_savepoint_is_named_by_its_directory_or_its_metadata(
+    savepoint, tmp_path, monkeypatch, form
+):
+    """And it may be moved: its files are named relative to it."""
+    path = {
+        "slash": savepoint + "/",
+        "metadata": savepoint + "/_metadata",
+        "url": "file://" + savepoint,
+        "relative": Path(savepoint).name,
+        "moved": str(tmp_path / "elsewhere"),
+    }.get(form, savepoint)
+    if form == "relative":
+        monkeypatch.chdir(Path(savepoint).parent)
+    if form == "moved":
+        shutil.copytree(savepoint, path)
+    assert counts_from(path, {"execution.target": "in-process"}) == ALL
+
+
+def test_the_files_of_a_moved_savepoint_are_found(tmp_path):
+    """State that is too large for the metadata lies in files beside it."""
+    inline = {"execution.checkpointing.data-inline-threshold": "0"}
+    path = savepoint_of_counts(tmp_path / "before", inline)
+    assert len(list(Path(path).iterdir())) > 1
+    (tmp_path / "before").rename(tmp_path / "after")
+    assert counts_from(path.replace("before", "after")) == ALL
+
+
+@pytest.mark.parametrize("claims", [True, False])
+def test_who_deletes_a_retained_checkpoint(tmp_path, claims):
+    """The job that claims it, once it has one of its own; else nobody but its owner."""
+    options = {
+        "execution.checkpointing.interval": "10 ms",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "execution.checkpointing.data-inline-threshold": "0",
+    }
+    env = environment(options)
+    client = None
+    with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
+        client = results.get_job_client()
+        next(results)
+        while not list(tmp_path.glob("checkpoints/*/chk-*/_metadata")):
+            next(results)
+        client.cancel().result()
+        with pytest.raises(JobCancelledError):
+            client.get_job_execution_result().result()
+    [retained] = [path.parent for path in tmp_path.glob("checkpoints/*/chk-*/_metadata")]
+    mode = "CLAIM" if claims else "NO_CLAIM"
+    options["execution.state-recovery.claim-mode"] = mode
+    files = sorted(retained.iterdir())
+    assert counts_from(str(retained), options) == ALL
+    assert retained.exists() != claims
+    if not claims:
+        assert sorted(retained.iterdir()) == files
+        assert counts_from(str(retained), options) == ALL, "it is still whole"
+
+
+def test_a_job_without_checkpoints_restarts_from_its_savepoint(savepoint, tmp_path):
+    """It is the latest one that there is."""
+
+    flag = tmp_path / "failed"
+
+    def fail_once(pair):
+        if not flag.exists():
+            flag.touch()
+            raise RuntimeError("misfortune")
+        return pair
+
+    options = {
+        "execution.state-recovery.path": savepoint,
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }
+    env = environment(options)
+    stream = counted(numbers(env, ELEMENTS)).map(fail_once, Types.TUPLE([Types.LONG()] * 2))
+    with stream.execute_and_collect() as results:
+        assert last_counts(results) == ALL
+    assert flag.exists()
+
+
+def test_state_of_an_operator_that_is_gone(savepoint):
+    """Refused by its name and uid, unless it is left behind on purpose."""
+
+    def program(options):
+        env = environment({"execution.state-recovery.path": savepoint, **options})
+        return numbers(env, ELEMENTS).filter(lambda number: number < 0).execute_and_collect()
+
+    with pytest.raises(InvalidProgramError, match=r"'Reduce' \(uid 'counts', id [0-9a-f]{32}\)"):
+        program({})
+    with program({"execution.state-recovery.ignore-unclaimed-state": "true"}) as results:
+        assert list(results) == []
+
+
+@pytest.mark.parametrize("key_groups", [64, 256])
+def test_another_maximum_parallelism_is_refused(savepoint, key_groups):
+    env = environment({"execution.state-recovery.path": savepoint})
+    env.set_max_parallelism(key_groups)
+    with pytest.raises(InvalidProgramError, match=f"128 key groups, the job has {key_groups}"):
+        counted(numbers(env, ELEMENTS)).execute_and_collect()
+
+
+def test_a_derived_maximum_parallelism_gives_way(tmp_path):
+    """F12: what the user did not set is that of the savepoint; and it bounds the parallelism."""
+    env = environment({"execution.target": "in-process"})
+    env.set_max_parallelism(3)
+    with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
+        path, _ = stopped(results, tmp_path)
+    assert counts_from(path, {"execution.target": "in-process"}, parallelism=3) == ALL
+    with pytest.raises(InvalidProgramError, match="3 key groups: its parallelism can be 3 at most"):
+        counts_from(path, parallelism=4)
+
+
+def test_what_is_no_savepoint_is_said(savepoint, tmp_path):
+    missing = str(tmp_path / "missing")
+    with pytest.raises(CheckpointStorageError, match=f"{missing} is no checkpoint or savepoint"):
+        counts_from(missing)
+    torn = tmp_path / "torn"
+    shutil.copytree(savepoint, torn)
+    metadata = (torn / "_metadata").read_bytes()
+    (torn / "_metadata").write_bytes(metadata[:-1])
+    with pytest.raises(CorruptCheckpointError, match=r"torn/_metadata: .*torn, or was changed"):
+        counts_from(str(torn))
+    (torn / "_metadata").write_bytes(metadata[:4] + bytes([0, 0, 0, 99]) + metadata[8:])
+    with pytest.raises(CorruptCheckpointError, match="version is 99"):
+        counts_from(str(torn))
+    with pytest.raises(ConfigurationError, match="LEGACY"):
+        counts_from(savepoint, {"execution.state-recovery.claim-mode": "LEGACY"})
+    with pytest.raises(ConfigurationError, match="BATCH"):
+        counts_from(savepoint, {"execution.runtime-mode": "BATCH"})
+
+
+@pytest.mark.parametrize("damage", ["missing", "changed"])
+def test_a_damaged_file_of_a_savepoint_is_named(tmp_path, damage):
+    inline = {
+        "execution.checkpointing.data-inline-threshold": "0",
+        "execution.target": "in-process",
+    }
+    path = Path(savepoint_of_counts(tmp_path, inline))
+    files = sorted(file for file in path.iterdir() if file.name != "_metadata")
+    for file in files:
+        if damage == "missing":
+            file.unlink()
+        else:
+            data = file.read_bytes()
+            file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(CorruptCheckpointError) as caught:
+        counts_from(str(path), {"execution.target": "in-process"})
+    assert any(str(file) in str(caught.value) for file in files)
+
+
+def test_an_operator_that_was_added_starts_without_state(savepoint):
+    """A source of its own as well: it begins at its beginning."""
+    env = environment({"execution.state-recovery.path": savepoint})
+    more = numbers(env, KEYS).uid("more")
+    stream = counted(numbers(env, ELEMENTS).union(more.map(lambda n: n, Types.LONG())))
+    with stream.execute_and_collect() as results:
+        assert last_counts(results) == dict.fromkeys(range(KEYS), ELEMENTS // KEYS + 1)
+
+
+def test_a_savepoint_of_a_job_that_started_from_one(savepoint, tmp_path):
+    env = environment({"execution.state-recovery.path": savepoint}, parallelism=1)
+    with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
+        path = asked(results.get_job_client().stop_with_savepoint, False, str(tmp_path))
+        list(results)
+    assert counts_from(path) == ALL
