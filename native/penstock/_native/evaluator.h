@@ -154,8 +154,6 @@ static int ps_run(PsMade *made, PsValue *result) {
         case PS_RETURN:
             *result = *left;
             return PS_DONE;
-        default: /* programs are made of the operations above only, see OPERATIONS */
-            Py_UNREACHABLE();
         }
         if (outcome != PS_DONE) {
             return outcome;
@@ -168,13 +166,16 @@ static int ps_run(PsMade *made, PsValue *result) {
  * nor when a function's code or defaults have been replaced. */
 static inline int ps_is_ready(const PsProgram *program) {
     const PsOrigin *origin = program->origins;
+    const PsOrigin *const end = origin + program->origin_count;
     if (program->busy || program->failures >= PS_MAX_FAILURES) {
         return 0;
     }
-    while (origin->place != NULL && *origin->place == origin->expected) {
-        origin++;
+    for (; origin < end; origin++) {
+        if (*origin->place != origin->expected) {
+            return 0;
+        }
     }
-    return origin->place == NULL;
+    return 1;
 }
 
 /* Runs the program on the arguments in its first registers.

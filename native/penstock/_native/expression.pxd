@@ -49,4 +49,3 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
-    cdef bint is_alone

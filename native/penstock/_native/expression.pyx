@@ -20,7 +20,6 @@ cdef extern from "Python.h":
         const char *ml_doc
     int METH_FASTCALL
     object PyCFunction_New(PyMethodDef *definition, object self)
-    PyObject *PyIter_Next(object iterator) except? NULL
     object PyLong_FromLongLong(long long value)
     object PyObject_Vectorcall(object function, PyObject **arguments, size_t count, PyObject *names)
 
@@ -63,11 +62,6 @@ cdef dict OPERATIONS = {
 if OPERATIONS.keys() != programs.OPERATIONS:
     raise ImportError(f"operations that differ: {OPERATIONS.keys() ^ programs.OPERATIONS}")
 
-
-# Iterators that run nobody's code.
-cdef frozenset CONTAINER_ITERATORS = frozenset({
-    type(iter(range(0))), type(iter(range(1 << 64))), type(iter([])), type(iter(())),
-})
 
 # For ever there, as this module is.
 cdef tuple ROW = (Row, "_values", "_fields")
@@ -166,7 +160,6 @@ cdef class ExpressionIterator:
     def __cinit__(self, Expression expression, values):
         self.expression = expression
         self.values = iter(values)
-        self.is_alone = type(self.values) in CONTAINER_ITERATORS
 
     def __iter__(self):
         return self
@@ -176,23 +169,14 @@ cdef class ExpressionIterator:
         cdef PsProgram *program = &expression.machine
         cdef PsValue result
         cdef int outcome
-        # Whoever took the last element may have changed functions since; while elements are
-        # dropped, nobody has had the chance.
-        cdef bint is_known = False
-        cdef PyObject *following = PyIter_Next(self.values)
-        while following != NULL:
-            value = <object>following
-            Py_DECREF(value)  # `value` holds it now
-            if is_known or ps_is_ready(program):
+        for value in self.values:
+            if ps_is_ready(program):
                 program.registers[0].object = <PyObject *>value
                 outcome = ps_evaluate(program, &result)
                 if outcome == PS_DONE:
                     return boxed(result)
                 if outcome == PS_DROPPED:
-                    is_known = self.is_alone
-                    following = PyIter_Next(self.values)
                     continue
-            is_known = False
             try:
                 made = expression.function(value)
             except StopIteration as error:
@@ -200,7 +184,6 @@ cdef class ExpressionIterator:
                 raise RuntimeError("a function raised StopIteration") from error
             if made is not expression.dropped:
                 return made
-            following = PyIter_Next(self.values)
         raise StopIteration
 
 

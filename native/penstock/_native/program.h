@@ -86,8 +86,7 @@ typedef struct {
     int failures;   /* evaluations one after the other that were given up */
     int busy;
     int origin_count;
-    PsOrigin origins[2 * PS_MAX_REGISTERS + 1]; /* code and defaults, of a function for each
-                                                   register; the first without a place ends them */
+    PsOrigin origins[2 * PS_MAX_REGISTERS]; /* code and defaults, of a function for each register */
     PsInstruction instructions[PS_MAX_REGISTERS];
     int16_t lists[PS_MAX_REGISTERS];
     PsValue registers[PS_MAX_REGISTERS];     /* those of constants are set already */

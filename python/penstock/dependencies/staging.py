@@ -10,10 +10,11 @@ from typing import IO, TYPE_CHECKING
 from penstock import __version__
 from penstock.dependencies.declarations import PACKED_CODE, ZIP_ARCHIVES
 from penstock.dependencies.manifest import BlobKey, DependencyManifest, ShippedPath
+from penstock.dependencies.packing import pack_folder
 from penstock.errors import DependencyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from penstock.dependencies.declarations import Dependencies
@@ -39,7 +40,7 @@ def stage(
     shipped_program = None
     if program is not None:
         folder, modules = program
-        blob = put(lambda out: _pack_folder(folder, out, modules))
+        blob = put(lambda out: pack_folder(folder, out, modules))
         shipped_program = ShippedPath("program", blob, "tar")
     return DependencyManifest(
         job=uuid.uuid4().hex,
@@ -86,7 +87,7 @@ def _ship(
     packing = "none"
     try:
         if path.is_dir():
-            blob, packing = put(lambda out: _pack_folder(path, out)), "tar"
+            blob, packing = put(lambda out: pack_folder(path, out)), "tar"
         else:
             with path.open("rb") as file:
                 blob = put(lambda out: shutil.copyfileobj(file, out, 1 << 20))
@@ -97,10 +98,3 @@ def _ship(
     except OSError as error:
         raise DependencyError(f"{path} cannot be shipped to the workers: {error}") from error
     return ShippedPath(name or path.name, blob, packing, executable)
-
-
-def _pack_folder(folder: Path, out: IO[bytes], entries: Iterable[Path] | None = None) -> None:
-    # The archive modules take long to import, and most jobs ship no folder.
-    from penstock.dependencies.packing import pack_folder
-
-    pack_folder(folder, out, entries)

@@ -20,6 +20,7 @@ import msgspec
 from penstock.dependencies.interpreter import find_interpreter
 from penstock.dependencies.job_folder import JobFolder
 from penstock.dependencies.manifest import DependencyManifest, ShippedPath
+from penstock.dependencies.packing import unpack
 from penstock.dependencies.requirements import install_requirements
 from penstock.errors import CorruptStreamError, DependencyError
 from penstock.rpc.blob_client import BlobClient
@@ -176,9 +177,6 @@ class _Preparation:
                 f"blobs/{shipped.blob.digest}", partial(self._blobs.fetch, shipped.blob)
             )
             if shipped.packing != "none":
-                # The archive modules take long to import, and most jobs ship no archive.
-                from penstock.dependencies.packing import unpack
-
                 part.mkdir()
                 unpack(blob, shipped.packing, part)
                 return

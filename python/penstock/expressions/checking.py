@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
-
-from msgspec.structs import replace
 
 from penstock.common import typeinfo
 from penstock.common.typeinfo import BasicType, TypeInformation, Types

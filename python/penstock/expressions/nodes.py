@@ -6,19 +6,20 @@ and ``compilation`` a program.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
 
 
-class Node(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Node:
     """A part of an expression."""
 
 
-class Argument(Node, frozen=True):
+@dataclass(frozen=True)
+class Argument(Node):
     """An argument of the function, counted from 0."""
 
     index: int
@@ -27,7 +28,8 @@ class Argument(Node, frozen=True):
         return "element" if self.index == 0 else f"argument({self.index})"
 
 
-class Field(Node, frozen=True):
+@dataclass(frozen=True)
+class Field(Node):
     """A field of a tuple, row, list or dictionary.
 
     Attributes:
@@ -48,7 +50,8 @@ class Field(Node, frozen=True):
         return taken if self.container == Argument(0) else f"{self.container}.{taken}"
 
 
-class Literal(Node, frozen=True):
+@dataclass(frozen=True)
+class Literal(Node):
     """A value that is always the same and never changes."""
 
     value: Any
@@ -57,7 +60,8 @@ class Literal(Node, frozen=True):
         return repr(self.value)
 
 
-class Binary(Node, frozen=True):
+@dataclass(frozen=True)
+class Binary(Node):
     """An operator of arithmetic or a comparison."""
 
     operator: str
@@ -68,7 +72,8 @@ class Binary(Node, frozen=True):
         return f"({self.left} {self.operator} {self.right})"
 
 
-class Negative(Node, frozen=True):
+@dataclass(frozen=True)
+class Negative(Node):
     """The negative of a number."""
 
     operand: Node
@@ -77,7 +82,8 @@ class Negative(Node, frozen=True):
         return f"-{self.operand}"
 
 
-class Logical(Node, frozen=True):
+@dataclass(frozen=True)
+class Logical(Node):
     """Both conditions (``and``) or one of them (``or``); the second is looked at if need be."""
 
     operator: str
@@ -88,7 +94,8 @@ class Logical(Node, frozen=True):
         return f"({self.left} {'&' if self.operator == 'and' else '|'} {self.right})"
 
 
-class Not(Node, frozen=True):
+@dataclass(frozen=True)
+class Not(Node):
     """A condition that does not hold."""
 
     operand: Node
@@ -97,7 +104,8 @@ class Not(Node, frozen=True):
         return f"~{self.operand}"
 
 
-class IsNull(Node, frozen=True):
+@dataclass(frozen=True)
+class IsNull(Node):
     """Whether a value is None, or is not."""
 
     operand: Node
@@ -107,7 +115,8 @@ class IsNull(Node, frozen=True):
         return f"{self.operand}.is_{'not_' if self.negated else ''}null()"
 
 
-class IsIn(Node, frozen=True):
+@dataclass(frozen=True)
+class IsIn(Node):
     """Whether a value equals one of some."""
 
     operand: Node
@@ -117,7 +126,8 @@ class IsIn(Node, frozen=True):
         return f"{self.operand}.is_in({list(self.values)!r})"
 
 
-class When(Node, frozen=True):
+@dataclass(frozen=True)
+class When(Node):
     """The value of the first condition that holds, else another one."""
 
     branches: tuple[tuple[Node, Node], ...]
@@ -128,7 +138,8 @@ class When(Node, frozen=True):
         return f"{parts}otherwise({self.otherwise})"
 
 
-class Coalesce(Node, frozen=True):
+@dataclass(frozen=True)
+class Coalesce(Node):
     """The first value that is not None; None if all are."""
 
     items: tuple[Node, ...]
@@ -137,7 +148,8 @@ class Coalesce(Node, frozen=True):
         return f"coalesce({', '.join(map(str, self.items))})"
 
 
-class Gather(Node, frozen=True):
+@dataclass(frozen=True)
+class Gather(Node):
     """A tuple or list of values."""
 
     kind: str
@@ -147,7 +159,8 @@ class Gather(Node, frozen=True):
         return f"as_{self.kind}({', '.join(map(str, self.items))})"
 
 
-class MakeRow(Node, frozen=True):
+@dataclass(frozen=True)
+class MakeRow(Node):
     """A row of named values."""
 
     names: tuple[str, ...]
@@ -158,7 +171,8 @@ class MakeRow(Node, frozen=True):
         return f"as_row({', '.join(f'{name}={item}' for name, item in pairs)})"
 
 
-class Call(Node, frozen=True):
+@dataclass(frozen=True)
+class Call(Node):
     """The result of a function.
 
     Attributes:

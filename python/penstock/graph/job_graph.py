@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
-
-import msgspec
 
 from penstock.errors import InvalidProgramError
 
@@ -23,7 +22,8 @@ PIPELINED_BOUNDED = "PIPELINED_BOUNDED"
 BLOCKING = "BLOCKING"
 
 
-class ChainedOutput(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ChainedOutput:
     """An output that stays in the chain: a direct call.
 
     Attributes:
@@ -39,7 +39,8 @@ class ChainedOutput(msgspec.Struct, frozen=True):
     selected_names: tuple[str, ...] = ()
 
 
-class NetworkOutput(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class NetworkOutput:
     """An output that leaves the chain through a result partition.
 
     Attributes:
@@ -60,7 +61,8 @@ class NetworkOutput(msgspec.Struct, frozen=True):
     supports_unaligned_checkpoints: bool = True
 
 
-class OperatorConfig(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class OperatorConfig:
     """One operator of a chain.
 
     Attributes:
@@ -94,7 +96,8 @@ class OperatorConfig(msgspec.Struct, frozen=True):
     location: str | None = None
 
 
-class GateConfig(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class GateConfig:
     """One job edge into a vertex, as a subtask sees it; it feeds the head of the chain.
 
     Attributes:
@@ -112,7 +115,8 @@ class GateConfig(msgspec.Struct, frozen=True):
     supports_unaligned_checkpoints: bool = True
 
 
-class ChainConfig(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ChainConfig:
     """The code of one vertex: operators in topological order, the head first.
 
     Attributes:
@@ -124,7 +128,8 @@ class ChainConfig(msgspec.Struct, frozen=True):
     gates: tuple[GateConfig, ...] = ()
 
 
-class IntermediateDataSet(msgspec.Struct):
+@dataclass
+class IntermediateDataSet:
     """What a vertex produces for one consumer.
 
     Attributes:
@@ -140,7 +145,8 @@ class IntermediateDataSet(msgspec.Struct):
     buffer_timeout_ms: int = 100
 
 
-class JobEdge(msgspec.Struct):
+@dataclass
+class JobEdge:
     """Consumption of a data set by a vertex.
 
     Attributes:
@@ -167,7 +173,8 @@ class OperatorIdentity(NamedTuple):
     name: str
 
 
-class JobVertex(msgspec.Struct):
+@dataclass
+class JobVertex:
     """A chain of operators that runs as `parallelism` subtasks.
 
     Attributes:
@@ -197,11 +204,11 @@ class JobVertex(msgspec.Struct):
     max_parallelism_configured: bool = False
     operators: tuple[OperatorIdentity, ...] = ()
     code: bytes = b""
-    inputs: list[JobEdge] = msgspec.field(default_factory=list)
-    produced: list[IntermediateDataSet] = msgspec.field(default_factory=list)
+    inputs: list[JobEdge] = field(default_factory=list)
+    produced: list[IntermediateDataSet] = field(default_factory=list)
     slot_sharing_group: str = "default"
     co_location_group: str | None = None
-    resources: dict[str, float] = msgspec.field(default_factory=dict)
+    resources: dict[str, float] = field(default_factory=dict)
     is_source: bool = False
     bounded: bool = True
     descriptions: tuple[str, ...] = ()
@@ -219,7 +226,8 @@ class JobVertex(msgspec.Struct):
         return chain
 
 
-class JobGraph(msgspec.Struct):
+@dataclass
+class JobGraph:
     """A job as it is submitted.
 
     Attributes:
@@ -232,9 +240,9 @@ class JobGraph(msgspec.Struct):
 
     name: str
     vertices: dict[bytes, JobVertex]
-    configuration: dict[str, str] = msgspec.field(default_factory=dict)
+    configuration: dict[str, str] = field(default_factory=dict)
     checkpoint_interval_ms: int | None = None
-    job_id: bytes = msgspec.field(default_factory=lambda: uuid.uuid4().bytes)
+    job_id: bytes = field(default_factory=lambda: uuid.uuid4().bytes)
 
     @property
     def bounded(self) -> bool:

@@ -20,9 +20,8 @@ Events in (all take `now_ms`, a monotonic time in ms):
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import msgspec
 
 if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import TaskDeploymentDescriptor
 
 
-class RequestSlots(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RequestSlots:
     """Declares how many slots the job needs now; replaces what was declared before.
 
     Attributes:
@@ -43,21 +43,24 @@ class RequestSlots(msgspec.Struct, frozen=True):
     missing: int
 
 
-class AcceptSlot(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class AcceptSlot:
     """Answers an offer: the slot belongs to the job now."""
 
     executor_id: str
     allocation_id: bytes
 
 
-class RejectSlot(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RejectSlot:
     """Answers an offer: the job does not need the slot."""
 
     executor_id: str
     allocation_id: bytes
 
 
-class ReleaseSlot(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ReleaseSlot:
     """Gives an accepted slot back to its TaskExecutor."""
 
     executor_id: str
@@ -65,7 +68,8 @@ class ReleaseSlot(msgspec.Struct, frozen=True):
     reason: str
 
 
-class Deploy(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Deploy:
     """Sends an attempt to a TaskExecutor, with the code of its vertex if that has none yet."""
 
     attempt_id: ExecutionAttemptID
@@ -74,21 +78,24 @@ class Deploy(msgspec.Struct, frozen=True):
     code: bytes
 
 
-class CancelTask(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class CancelTask:
     """Asks a TaskExecutor to cancel an attempt; it reports CANCELED when that is done."""
 
     attempt_id: ExecutionAttemptID
     executor_id: str
 
 
-class ReleasePartitions(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ReleasePartitions:
     """Asks a TaskExecutor to drop what an ended attempt has left for its consumers."""
 
     executor_id: str
     partition_ids: tuple[bytes, ...]
 
 
-class TaskStateChanged(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class TaskStateChanged:
     """Tells listeners of a move of an attempt."""
 
     attempt_id: ExecutionAttemptID
@@ -99,7 +106,8 @@ class TaskStateChanged(msgspec.Struct, frozen=True):
     failure: Failure | None = None
 
 
-class JobStatusChanged(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class JobStatusChanged:
     """Tells listeners of a move of the job; the failure is the job's result when it FAILED."""
 
     old: JobStatus
@@ -108,7 +116,8 @@ class JobStatusChanged(msgspec.Struct, frozen=True):
     failure: Failure | None = None
 
 
-class ScheduleRestart(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class ScheduleRestart:
     """Tells listeners that subtasks will restart; `tick` does it at that time or later.
 
     Attributes:
@@ -123,13 +132,15 @@ class ScheduleRestart(msgspec.Struct, frozen=True):
     failure: Failure
 
 
-class AbortCheckpoints(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class AbortCheckpoints:
     """Asks the checkpoint coordinator to abort the pending checkpoints."""
 
     failure: Failure
 
 
-class RestoreState(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RestoreState:
     """Asks the checkpoint coordinator to assign state to the new attempts of these subtasks.
 
     It comes before the `Deploy` actions of those attempts; a failure of it is a global failure.

@@ -266,7 +266,7 @@ class JobMaster:
     ) -> None:
         """A subtask reports its part of a checkpoint, or waits for its last one."""
         if isinstance(message, messages.AwaitFinalCheckpoint):
-            self._checkpoints.final_checkpoint_wanted()
+            self._checkpoints.final_checkpoint_wanted(message.attempt_id)
         else:
             self._checkpoints.answered(message)
 
@@ -418,6 +418,8 @@ class JobMaster:
     def _job_status_changed(self, action: actions.JobStatusChanged) -> None:
         logger.info("job %s: %s → %s", self._graph.name, action.old.value, action.new.value)
         if not action.new.is_terminal:
+            if action.new is JobStatus.CANCELLING:
+                self._checkpoints.job_cancelling()
             self.handle.set_status(action.new)
             return
         error: BaseException | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import logging
 import pickle
@@ -32,6 +33,7 @@ _CONTROL_FLOW: Final[dict[type[BaseException], str]] = {
     SystemExit: "sys.exit() ends neither a job nor its worker; return, or raise what went wrong",
     KeyboardInterrupt: "it was user code that raised it, not Ctrl-C",
     GeneratorExit: "it means that a generator was closed",
+    asyncio.CancelledError: "it means that a task of asyncio was cancelled",
     StopIteration: "it is what next() raises at the end of an iterator; give next() a default",
     StopAsyncIteration: "it is what anext() raises at the end; give anext() a default",
 }
@@ -90,10 +92,7 @@ def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: in
 
 def without_control_flow(error: BaseException) -> BaseException:
     """The exception, or the `JobExecutionError` that stands for one that steers the interpreter."""
-    from asyncio import CancelledError  # A tenth of a job's start, for jobs that do not fail.
-
-    cancelled = "it means that a task of asyncio was cancelled"
-    for kind, explanation in {**_CONTROL_FLOW, CancelledError: cancelled}.items():
+    for kind, explanation in _CONTROL_FLOW.items():
         if isinstance(error, kind):
             text = f": {error}" if str(error) else ""
             failed = JobExecutionError(

@@ -26,9 +26,8 @@ from __future__ import annotations
 
 import enum
 import struct
+from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, TypeVar
-
-import msgspec
 
 from penstock.errors import CorruptStreamError
 from penstock.network.data_type import DataType
@@ -87,13 +86,15 @@ class StopMode(enum.IntEnum):
     NO_DRAIN = 1
 
 
-class EndOfPartition(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EndOfPartition:
     """Nothing follows on this channel."""
 
     TYPE_ID: ClassVar[int] = 0
 
 
-class CheckpointBarrier(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CheckpointBarrier:
     """Separates the records before a checkpoint from those after it."""
 
     TYPE_ID: ClassVar[int] = 1
@@ -120,13 +121,15 @@ class CheckpointBarrier(msgspec.Struct, frozen=True):
         )
 
 
-class EndOfSuperstep(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EndOfSuperstep:
     """One round of a bulk iteration is over."""
 
     TYPE_ID: ClassVar[int] = 2
 
 
-class TaskEvent(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class TaskEvent:
     """An event of the application: a name that both ends know, and bytes that they agree on.
 
     The name selects nothing here: no class is looked up from bytes of the network.
@@ -138,7 +141,8 @@ class TaskEvent(msgspec.Struct, frozen=True):
     body: bytes = b""
 
 
-class CancelCheckpointMarker(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class CancelCheckpointMarker:
     """Aborts a checkpoint downstream."""
 
     TYPE_ID: ClassVar[int] = 4
@@ -146,13 +150,15 @@ class CancelCheckpointMarker(msgspec.Struct, frozen=True):
     checkpoint_id: int
 
 
-class EndOfChannelState(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EndOfChannelState:
     """The recovered in-flight data of a channel ends here."""
 
     TYPE_ID: ClassVar[int] = 5
 
 
-class EventAnnouncement(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EventAnnouncement:
     """Tells of an event that is still queued behind data."""
 
     TYPE_ID: ClassVar[int] = 6
@@ -161,7 +167,8 @@ class EventAnnouncement(msgspec.Struct, frozen=True):
     sequence_number: int
 
 
-class SubtaskConnectionDescriptor(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SubtaskConnectionDescriptor:
     """Selects the virtual channel of rescaled in-flight data."""
 
     TYPE_ID: ClassVar[int] = 7
@@ -170,7 +177,8 @@ class SubtaskConnectionDescriptor(msgspec.Struct, frozen=True):
     output_subtask: int
 
 
-class EndOfData(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EndOfData:
     """No record follows; watermarks, barriers and EndOfPartition may."""
 
     TYPE_ID: ClassVar[int] = 8
@@ -178,13 +186,15 @@ class EndOfData(msgspec.Struct, frozen=True):
     mode: StopMode = StopMode.DRAIN
 
 
-class EndOfSegment(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class EndOfSegment:
     """The consumer continues with another segment of the same subpartition."""
 
     TYPE_ID: ClassVar[int] = 9
 
 
-class RecoveryMetadata(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class RecoveryMetadata:
     """Names the subpartition of the last recovered buffer."""
 
     TYPE_ID: ClassVar[int] = 10

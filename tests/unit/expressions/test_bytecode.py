@@ -252,10 +252,10 @@ def test_any_expression_gives_what_the_function_gives(source, arguments):
         assert outcome_of(evaluated, *values) == outcome_of(function, *values), source
 
 
-def chain_of(*stages, behind=lambda element: element):
-    """The fused chain of stages, and what comes out of it and of ``behind``."""
+def chain_of(*stages):
+    """The fused chain of stages, and what comes out of it."""
     seen = []
-    sink = FunctionSink(None, lambda element: seen.append(behind(element)))
+    sink = FunctionSink(None, seen.append)
     sink.setup(None, None)
     entry, fusion, operators = sink, Fusion(EVALUATION), []
     for kind, function in reversed(stages):
@@ -363,31 +363,6 @@ def test_defaults_are_those_of_the_moment(of_all):
     scaled.__code__ = (lambda x, factor=0, seen=(): x + 30).__code__
     run(entry, [2], of_all)
     assert seen == [(25, 1), (27, 1), (200, 1), (32, 1)]
-
-
-@pytest.mark.parametrize("changed_by", ["the source", "who comes next"])
-def test_a_change_between_two_elements_of_a_batch_is_seen_at_once(changed_by):
-    """Also after elements that were dropped, which nobody behind the functions gets to see."""
-
-    def chosen(x, odd=1):
-        return x % 2 == odd
-
-    def change(element):
-        if element == 5:
-            chosen.__defaults__ = (0,)
-        elif element == 8:
-            chosen.__code__ = (lambda x, odd: x % 5 == odd).__code__
-        return element
-
-    stages = (MapOperator, lambda x: x + 0), (FilterOperator, chosen)
-    if changed_by == "the source":
-        entry, _, seen = chain_of(*stages)
-        run(entry, (change(i) for i in range(16)), True)
-        assert seen == [1, 3, 6, 10, 15]
-    else:
-        entry, _, seen = chain_of(*stages, behind=change)
-        run(entry, range(16), True)
-        assert seen == [1, 3, 5, 6, 8, 10, 15]
 
 
 @pytest.mark.parametrize("of_all", [False, True])

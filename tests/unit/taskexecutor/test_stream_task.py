@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from msgspec.structs import replace
 from penstock.datastream.functions import (
     AsyncFunction,
     KeyedProcessFunction,

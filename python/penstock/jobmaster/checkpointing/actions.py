@@ -12,9 +12,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import msgspec
 
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
@@ -26,20 +25,23 @@ if TYPE_CHECKING:
     from penstock.network.events import Alignment
 
 
-class CreateLocation(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class CreateLocation:
     """Makes the directory of a checkpoint."""
 
     checkpoint_id: int
     properties: CheckpointProperties
 
 
-class SnapshotCoordinators(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class SnapshotCoordinators:
     """Takes the states of the operators' coordinators."""
 
     checkpoint_id: int
 
 
-class TriggerTasks(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class TriggerTasks:
     """Has tasks begin a checkpoint.
 
     Attributes:
@@ -61,21 +63,24 @@ class TriggerTasks(msgspec.Struct, frozen=True):
     tasks: tuple[Participant, ...]
 
 
-class StoreMetadata(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class StoreMetadata:
     """Publishes the metadata of a checkpoint: from then on it can be restored."""
 
     metadata: CheckpointMetadata
     location: str
 
 
-class NotifyComplete(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class NotifyComplete:
     """Tells tasks and coordinators that a checkpoint is complete, and durable."""
 
     checkpoint_id: int
     tasks: tuple[Participant, ...]
 
 
-class NotifyAborted(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class NotifyAborted:
     """Tells tasks and coordinators that a checkpoint will not be complete.
 
     Attributes:
@@ -87,14 +92,16 @@ class NotifyAborted(msgspec.Struct, frozen=True):
     latest_completed_id: int
 
 
-class DiscardState(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class DiscardState:
     """Deletes what a task has written for a checkpoint that nobody waits for."""
 
     checkpoint_id: int
     state: TaskStateSnapshot
 
 
-class DiscardPending(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class DiscardPending:
     """Deletes the directory of a checkpoint that was given up; ``location`` may be unknown yet."""
 
     checkpoint_id: int
@@ -102,20 +109,23 @@ class DiscardPending(msgspec.Struct, frozen=True):
     states: tuple[TaskStateSnapshot, ...]
 
 
-class DiscardCheckpoint(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class DiscardCheckpoint:
     """Deletes a completed checkpoint."""
 
     checkpoint: CompletedCheckpoint
 
 
-class RequestCompleted(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RequestCompleted:
     """Answers `request`: the checkpoint is complete."""
 
     number: int
     checkpoint: CompletedCheckpoint
 
 
-class RequestFailed(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RequestFailed:
     """Answers `request`: there will be no such checkpoint."""
 
     number: int
@@ -123,7 +133,8 @@ class RequestFailed(msgspec.Struct, frozen=True):
     detail: str
 
 
-class FailJob(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class FailJob:
     """Fails the job, which may restart."""
 
     message: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
@@ -16,6 +17,7 @@ from penstock.jobmaster.checkpointing.completed_store import (
     CompletedCheckpoint,
     CompletedCheckpointStore,
 )
+from penstock.jobmaster.checkpointing.ending_tasks import EndingTasks
 from penstock.jobmaster.checkpointing.failure_manager import CheckpointFailureManager
 from penstock.jobmaster.checkpointing.pending_checkpoint import (
     Acknowledgement,
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 
 #: Tasks that end within this time are in one last checkpoint.
 HURRIED_DELAY_MS: Final = 10
+
+#: Completed checkpoints of which a second report is known as such.
+REMEMBERED_COMPLETIONS: Final = 16
 
 
 class CheckpointCoordinator:
@@ -88,8 +93,8 @@ class CheckpointCoordinator:
         self._next_periodic_ms: int | None = None
         self._last_completion_ms: int | None = None
         self._latest_completed_id = -1
-        #: The first checkpoint that holds the end of all tasks that wait for one.
-        self._wanted_id: int | None = None
+        self._ending_tasks = EndingTasks(graph)
+        self._lately_completed: deque[int] = deque(maxlen=REMEMBERED_COMPLETIONS)
         #: The request for the savepoint that the job ends with.
         self._ending: int | None = None
         self._ends_no_more = False
@@ -136,9 +141,9 @@ class CheckpointCoordinator:
         self._schedule_periodic(now_ms)
         return self._settle(now_ms)
 
-    def hurry(self, now_ms: int) -> list[a.CheckpointAction]:
+    def hurry(self, attempt_id: ExecutionAttemptID, now_ms: int) -> list[a.CheckpointAction]:
         """A task has come to its end and waits for a checkpoint: the next one begins soon."""
-        self._wanted_id = self._next_id
+        self._ending_tasks.add(attempt_id, self._next_id)
         return self._settle(now_ms)
 
     def tick(self, now_ms: int) -> list[a.CheckpointAction]:
@@ -252,8 +257,12 @@ class CheckpointCoordinator:
         """A task has written its state; a report that nobody waits for is deleted again."""
         pending = self._pending.get(checkpoint_id)
         outcome = Acknowledgement.UNKNOWN
-        if pending is not None and pending.stage is Stage.TASKS:
+        if pending is not None:
             outcome = pending.acknowledge(attempt_id, state, metrics)
+        elif checkpoint_id in self._lately_completed:
+            # All who take part had reported: this is a report again, of what is to be kept.
+            outcome = Acknowledgement.DUPLICATE
+        if pending is not None and outcome is Acknowledgement.SUCCESS:
             self.statistics.acknowledged(pending, attempt_id, metrics, self._wall(now_ms))
             self._complete_if_acknowledged(pending, now_ms)
         if outcome is Acknowledgement.UNKNOWN and state is not None:
@@ -278,19 +287,20 @@ class CheckpointCoordinator:
 
     def job_failing(self, detail: str, now_ms: int) -> list[a.CheckpointAction]:
         """Tasks are about to be restarted: what is under way cannot be completed."""
-        self._next_periodic_ms = self._wanted_id = self._ending = None
+        self._next_periodic_ms = self._ending = None
         self._abort_all(Reason.JOB_FAILOVER_REGION, detail, now_ms)
         for request in self._decider.drain():
             self._refuse(request, Reason.JOB_FAILOVER_REGION, detail)
         return self._settle(now_ms)
 
+    def job_cancelling(self, now_ms: int) -> list[a.CheckpointAction]:
+        """The user cancels the job: tasks end in the midst of what is under way."""
+        self._shut_down("the job is cancelled", now_ms)
+        return self._settle(now_ms)
+
     def job_ended(self, status: JobStatus, now_ms: int) -> list[a.CheckpointAction]:
         """The job has reached a terminal status: nothing follows."""
-        self._is_shut_down = True
-        self._next_periodic_ms = None
-        self._abort_all(Reason.COORDINATOR_SHUTDOWN, f"the job is {status.name}", now_ms)
-        for request in self._decider.drain():
-            self._refuse(request, Reason.COORDINATOR_SHUTDOWN, f"the job is {status.name}")
+        self._shut_down(f"the job is {status.name}", now_ms)
         for checkpoint in self.store.end(status):
             self._discard(checkpoint)
         return self._settle(now_ms)
@@ -303,6 +313,13 @@ class CheckpointCoordinator:
         self.statistics.restored(checkpoint, self._wall(now_ms))
 
     # Inside ---------------------------------------------------------------------------------
+
+    def _shut_down(self, detail: str, now_ms: int) -> None:
+        self._is_shut_down = True
+        self._next_periodic_ms = None
+        self._abort_all(Reason.COORDINATOR_SHUTDOWN, detail, now_ms)
+        for request in self._decider.drain():
+            self._refuse(request, Reason.COORDINATOR_SHUTDOWN, detail)
 
     def _wall(self, now_ms: int) -> int:
         return now_ms + self._wall_offset_ms
@@ -341,7 +358,7 @@ class CheckpointCoordinator:
 
     def _settle(self, now_ms: int) -> list[a.CheckpointAction]:
         """Starts what may start, and returns everything that is to be done."""
-        while not any(p.stage in (Stage.LOCATION, Stage.COORDINATORS) for p in self.pending):
+        while not self._is_held_up:
             decision = self._decider.choose(
                 pending=len(self._pending),
                 cleaning=self._cleaning,
@@ -363,11 +380,23 @@ class CheckpointCoordinator:
         out, self._out = self._out, []
         return out
 
+    @property
+    def _is_held_up(self) -> bool:
+        """Whether nothing begins: one is being triggered, or the job is about to fail."""
+        return any(p.stage in (Stage.LOCATION, Stage.COORDINATORS) for p in self.pending) or any(
+            isinstance(action, a.FailJob) for action in self._out
+        )
+
     def _hurry(self, now_ms: int) -> None:
         """Brings the next checkpoint forward while tasks wait for one to end with."""
-        if self._wanted_id is None or self._next_periodic_ms is None:
+        if self._next_periodic_ms is None:
             return
-        if not any(pending.checkpoint_id >= self._wanted_id for pending in self.pending):
+        wanted_id = self._ending_tasks.wanted_id
+        # Of a plain savepoint tasks are not told, so none ends with it.
+        if wanted_id is not None and not any(
+            pending.checkpoint_id >= wanted_id and pending.request.properties.is_told
+            for pending in self.pending
+        ):
             soon_ms = now_ms + HURRIED_DELAY_MS
             if self._last_completion_ms is not None:
                 soon_ms = max(soon_ms, self._last_completion_ms + self.settings.min_pause_ms)
@@ -414,12 +443,12 @@ class CheckpointCoordinator:
                 self._discard(subsumed)
         self._failures.succeeded(checkpoint.checkpoint_id)
         self._last_completion_ms = now_ms
-        if self._wanted_id is not None and checkpoint.checkpoint_id >= self._wanted_id:
-            self._wanted_id = None
+        self._lately_completed.append(checkpoint.checkpoint_id)
         self.statistics.completed(pending, checkpoint, self._wall(now_ms))
         self._out.append(a.RequestCompleted(pending.request.number, checkpoint))
         # What the sinks hold back for a plain savepoint must not be committed because of it.
-        if not properties.is_savepoint or properties.is_synchronous:
+        if properties.is_told:
+            self._ending_tasks.told_of(checkpoint.checkpoint_id)
             self._latest_completed_id = max(self._latest_completed_id, checkpoint.checkpoint_id)
             self._out.append(a.NotifyComplete(checkpoint.checkpoint_id, pending.plan.wait_for))
             for older in self.pending:

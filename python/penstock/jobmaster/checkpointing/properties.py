@@ -50,6 +50,11 @@ class CheckpointProperties:
         return self.kind.is_savepoint
 
     @property
+    def is_told(self) -> bool:
+        """Whether tasks are told of its completion, and commit because of it."""
+        return not self.is_savepoint or self.is_synchronous
+
+    @property
     def is_synchronous(self) -> bool:
         """Whether the tasks wait for its completion and end then."""
         return self.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)

@@ -146,13 +146,18 @@ class CheckpointService:
         """States of tasks have changed."""
         self._run(self.coordinator.tasks_changed(_now_ms()))
 
-    def final_checkpoint_wanted(self) -> None:
+    def final_checkpoint_wanted(self, attempt_id: bytes) -> None:
         """A task has come to its end and waits for a checkpoint that holds it."""
-        self._run(self.coordinator.hurry(_now_ms()))
+        attempt = ExecutionAttemptID.from_bytes(attempt_id)
+        self._run(self.coordinator.hurry(attempt, _now_ms()))
 
     def job_failing(self, detail: str) -> None:
         """Tasks are about to be restarted."""
         self._run(self.coordinator.job_failing(detail, _now_ms()))
+
+    def job_cancelling(self) -> None:
+        """The user cancels the job, whose tasks end one after the other."""
+        self._run(self.coordinator.job_cancelling(_now_ms()))
 
     def job_ended(self, status: JobStatus, then: Callable[[], None]) -> None:
         """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""

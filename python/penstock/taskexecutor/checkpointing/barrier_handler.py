@@ -7,10 +7,8 @@ barrier has stopped by itself, and goes on when it is told to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
-
-from msgspec.structs import replace
 
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
-
-from msgspec.structs import replace
 
 from penstock import network
 from penstock.common.options.state import BACKEND

@@ -364,14 +364,14 @@ def test_the_pause_after_one():
 def test_a_task_at_its_end_hurries_the_next_one():
     job = Job(interval_ms=600_000)
     job.coordinator.tasks_changed(0)
-    job.coordinator.hurry(5)
+    job.coordinator.hurry(job.tasks[0].current.attempt_id, 5)
     assert job.coordinator.next_deadline_ms() == 15
 
 
 def test_who_waits_for_the_end_is_not_forgotten():
     """Before all tasks run, and when the checkpoint that was wanted fails."""
     job = Job(interval_ms=600_000, tolerable_failures=9)
-    job.coordinator.hurry(5)
+    job.coordinator.hurry(job.tasks[0].current.attempt_id, 5)
     job.coordinator.tasks_changed(6)
     assert job.coordinator.next_deadline_ms() == 16
     job.now = 16
@@ -577,3 +577,80 @@ def test_figures_for_people():
     assert completed.total("full_bytes") == 7 * len(job.tasks)
     assert completed.external_path == "/1"
     assert statistics.summary["checkpointed_size"].p50 == 5 * len(job.tasks)
+
+
+# What the simulation has found --------------------------------------------------------------
+
+
+def test_no_checkpoint_of_a_job_that_is_cancelled():
+    """Its tasks end one after the other: what was under way would be triggered in half of them."""
+    job = Job(interval_ms=100)
+    begun = only(job.request(), a.CreateLocation).checkpoint_id
+    job.request()
+    todo = job.coordinator.job_cancelling(0)
+    reasons = [(x.number, x.reason) for x in todo if isinstance(x, a.RequestFailed)]
+    assert reasons == [(1, Reason.COORDINATOR_SHUTDOWN), (2, Reason.COORDINATOR_SHUTDOWN)]
+    assert [type(x) for x in job.located(begun)] == [a.DiscardPending]
+    assert job.coordinator.tasks_changed(1) == []
+    assert job.coordinator.next_deadline_ms() is None
+    assert only(job.request(), a.RequestFailed).reason is Reason.COORDINATOR_SHUTDOWN
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_a_second_report_deletes_nothing(is_stored):
+    """The files that it names are those of the checkpoint that is complete."""
+    job = Job()
+    checkpoint_id = job.begin()
+    state = TaskStateSnapshot({bytes(16): OperatorSubtaskState()})
+    job.acknowledge(checkpoint_id, state=state)
+    if is_stored:
+        job.store(checkpoint_id)
+    assert job.acknowledge(checkpoint_id, job.tasks[0], state=state) == []
+
+
+def test_tasks_do_not_end_with_a_plain_savepoint():
+    """They are not told of it, so that a checkpoint follows for those that wait."""
+    job = Job(interval_ms=600_000)
+    job.coordinator.tasks_changed(0)
+    checkpoint_id = job.begin(savepoint())
+    job.now = 5
+    job.coordinator.hurry(job.tasks[0].current.attempt_id, 5)
+    assert job.coordinator.next_deadline_ms() == 15
+    later_id = only(job.request(savepoint()), a.CreateLocation).checkpoint_id
+    for taken in (checkpoint_id, later_id):
+        if taken is later_id:
+            job.triggered(taken)
+        job.acknowledge(taken)
+        job.store(taken)
+    assert job.coordinator.next_deadline_ms() == 15
+
+
+def test_a_failover_elsewhere_forgets_nobody_who_waits():
+    """Tasks of another region wait on; those that are restarted ask again when they end."""
+    job = Job(interval_ms=600_000)
+    job.coordinator.tasks_changed(0)
+    waiting = job.tasks[0].current.attempt_id
+    job.coordinator.hurry(waiting, 5)
+    job.coordinator.hurry(waiting._replace(attempt=waiting.attempt + 1), 5)
+    job.coordinator.job_failing("lost", 6)
+    assert job.coordinator.next_deadline_ms() is None
+    job.coordinator.tasks_changed(7)
+    assert job.coordinator.next_deadline_ms() == 17
+    job.now = 17
+    only(job.coordinator.tick(17), a.CreateLocation)
+    job.triggered(1)
+    job.acknowledge(1)
+    job.store(1)
+    assert job.coordinator.next_deadline_ms() == 17 + 600_000
+
+
+def test_nothing_begins_while_the_job_is_failed():
+    """A checkpoint that begins beside the failure would be given up before it is triggered."""
+    job = Job(tolerable_failures=0)
+    checkpoint_id = job.begin()
+    job.request()
+    todo = job.decline(checkpoint_id)
+    assert only(todo, a.FailJob)
+    assert not [x for x in todo if isinstance(x, a.CreateLocation)]
+    refused = only(job.coordinator.job_failing("so", 0), a.RequestFailed)
+    assert (refused.number, refused.reason) == (2, Reason.JOB_FAILOVER_REGION)

@@ -1,0 +1,252 @@
+"""What must hold at every step of a simulated run (SEMANTICS E-4 to E-6, F-1 to F-5, F7, F14)."""
+
+import pickle
+
+from penstock.checkpoint_storage.handles import ByteStreamHandle
+from penstock.graph.ids import ResultPartitionID
+from penstock.jobmaster.checkpointing import actions as c
+from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
+from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.network.events import SnapshotKind
+from simulated_task import SYNCHRONOUS
+
+S = ExecutionState
+
+
+class Invariants:
+    """Remembers what a world has seen, and complains."""
+
+    def __init__(self, world):
+        self.world = world
+        self.scheduler = world.scheduler
+        self.graph = world.scheduler.graph
+        self.sharing = LocalInputPreferredSlotSharingStrategy(self.graph)
+        self.status_changes = []
+        self.moves = {}
+        self.deployed = set()
+        self.last_id = 0
+        self.requests = {}  # number -> properties, until answered
+        self.under_way = {}  # checkpoint id -> request's number
+        self.ended = {}  # checkpoint id -> how
+        self.complete = {}  # checkpoint id -> CompletedCheckpoint
+        self.discarded = set()
+        self.commits = {}  # subtask -> the latest checkpoint that it was told of
+        self.told = {}  # attempt -> the same
+        self.is_drained = False
+
+    # The scheduler ----------------------------------------------------------------------------
+
+    def job_moved(self, change):
+        """E-4 and E-6: in order, each once, and never out of a terminal status."""
+        last = self.status_changes[-1].new if self.status_changes else JobStatus.INITIALIZING
+        assert change.old is last
+        assert not last.is_terminal
+        self.status_changes.append(change)
+        if change.new is JobStatus.FINISHED:
+            assert self.graph.all_in(S.FINISHED), "E-5"
+
+    def task_moved(self, change):
+        last = self.moves.get(change.attempt_id, S.CREATED)
+        assert change.old is last
+        assert not last.is_terminal
+        self.moves[change.attempt_id] = change.new
+
+    def check_deployment(self, action):
+        deployment = action.deployment
+        assert action.attempt_id not in self.deployed
+        self.deployed.add(action.attempt_id)
+        assert self.world.accepted[deployment.allocation_id] == action.executor_id
+        for gate in deployment.gates:
+            for channel in gate.channels:
+                producer = ResultPartitionID.from_bytes(channel.partition_id).producer
+                subtask = self.graph.find_attempt(producer)
+                assert subtask is not None, "a channel names an attempt that is no more"
+                assert subtask.current.slot.executor_id == channel.executor_id
+
+    def check(self):
+        """The sharing rule, and no subtask at work in a slot that the job does not have."""
+        places = set()
+        active = []
+        for subtask in self.graph.subtasks():
+            state = subtask.state
+            if state.is_terminal:
+                continue
+            active.append(subtask)
+            slot = subtask.current.slot
+            if slot is None:
+                continue
+            assert slot.allocation_id in self.world.accepted, "at work in a slot that is gone"
+            place = (slot.allocation_id, subtask.job_vertex.id)
+            assert place not in places, "two subtasks of one vertex in one slot"
+            places.add(place)
+        assert len(self.scheduler.pool) == len(self.world.accepted)
+        assert self.graph.active == len(active)
+        if self.scheduler.status is JobStatus.RUNNING:
+            needed = {self.sharing.group_of(s.id) for s in active if s.state is not S.CREATED}
+            assert self.scheduler.pool.required == len(needed)
+
+    # The checkpoint coordinator ---------------------------------------------------------------
+
+    def requested(self, number, properties):
+        assert number not in self.requests
+        self.requests[number] = properties
+
+    def checkpoint_action(self, action):
+        match action:
+            case c.CreateLocation():
+                self._begun(action)
+            case c.TriggerTasks():
+                self._triggered(action)
+            case c.StoreMetadata():
+                assert action.metadata.checkpoint_id not in self.ended
+            case c.NotifyComplete():
+                checkpoint = self.complete.get(action.checkpoint_id)
+                assert checkpoint is not None, "F-3: told before it is complete"
+                assert checkpoint.pointer in self.world.storage.published, "F-3: not durable"
+                kind = checkpoint.properties.kind
+                assert not kind.is_savepoint or kind in SYNCHRONOUS, "F2: a plain savepoint"
+            case c.NotifyAborted():
+                self._ended(action.checkpoint_id, "aborted")
+            case c.RequestCompleted():
+                self._completed(action)
+            case c.RequestFailed():
+                self.requests.pop(action.number, None)
+            case c.DiscardCheckpoint():
+                checkpoint_id = action.checkpoint.checkpoint_id
+                assert checkpoint_id not in self.discarded, "deleted twice"
+                self.discarded.add(checkpoint_id)
+                kept = [x.checkpoint_id for x in self.world.coordinator.store.all]
+                assert checkpoint_id not in kept
+
+    def _begun(self, action):
+        assert action.checkpoint_id > self.last_id, "ids increase"
+        self.last_id = action.checkpoint_id
+        pending = {x.checkpoint_id: x for x in self.world.coordinator.pending}
+        if action.checkpoint_id in pending:
+            request = pending[action.checkpoint_id].request
+            self.under_way[action.checkpoint_id] = request.number
+        self.world.note(f"checkpoint {action.checkpoint_id} begins: {action.properties.kind.name}")
+
+    def _triggered(self, action):
+        assert action.location in self.world.storage.directories
+        for pending in self.world.coordinator.pending:
+            if pending.checkpoint_id != action.checkpoint_id:
+                continue
+            for task in pending.plan.wait_for:
+                current = self.graph.subtask(task.subtask).current
+                assert current.attempt_id == task.attempt_id, "an attempt that is no more"
+                assert current.state in (S.RUNNING, S.FINISHED), "a task that does not run"
+
+    def _ended(self, checkpoint_id, how):
+        assert checkpoint_id not in self.ended, "F-2: a checkpoint ended twice"
+        self.ended[checkpoint_id] = how
+        self.world.note(f"checkpoint {checkpoint_id} {how}")
+
+    def _completed(self, action):
+        checkpoint = action.checkpoint
+        self._ended(checkpoint.checkpoint_id, "complete")
+        self.requests.pop(action.number, None)
+        self.complete[checkpoint.checkpoint_id] = checkpoint
+        assert checkpoint.pointer in self.world.storage.published, "F-3: not durable"
+        kind = checkpoint.properties.kind
+        if not kind.is_savepoint:
+            assert self.world.coordinator.store.latest is checkpoint, "F-3: not in the store"
+        elif kind in SYNCHRONOUS:
+            self.world.is_stopped_by_savepoint = True
+        self._check_cut(checkpoint.metadata)
+
+    def check_checkpoints(self):
+        """F-1: no more under way than may be, those aside that were forced."""
+        plain = [
+            x for x in self.world.coordinator.pending if not x.request.properties.forced
+        ]
+        assert len(plain) <= self.world.settings.max_concurrent, "F-1"
+
+    def _check_cut(self, metadata):
+        """F1: what is read and what is written agree at both ends of every channel."""
+        states, finished = {}, set()
+        for vertex in self.graph.vertices.values():
+            operator = metadata.operators.get(vertex.job_vertex.operators[0].id)
+            for index in range(vertex.parallelism):
+                if operator is not None and index in operator.finished_subtasks:
+                    finished.add((vertex.id, index))
+                    states[(vertex.id, index)] = self.world.final[(vertex.id, index)]
+                    continue
+                assert operator is not None, "an operator's state is missing"
+                assert index in operator.subtasks, "F2: a subtask's state is missing"
+                states[(vertex.id, index)] = self._counts(operator.subtasks[index], vertex, index)
+        exact = self.world.settings.is_exactly_once or metadata.properties["kind"].startswith("SAVE")
+        for vertex in self.graph.vertices.values():
+            for index in range(vertex.parallelism):
+                self._check_inputs(vertex, index, states, exact)
+
+    def _counts(self, state, vertex, index):
+        stream = state.managed_operator[0].stream
+        if isinstance(stream, ByteStreamHandle):
+            data = stream.data
+        else:
+            assert stream.path in self.world.storage.files, f"F-15: {stream.path} is gone"
+            data = self.world.storage.files[stream.path]
+        owner, _, read, written = pickle.loads(data)
+        assert owner == (vertex.id, index)
+        return read, written
+
+    def _check_inputs(self, vertex, index, states, exact):
+        read = states[(vertex.id, index)][0]
+        position = 0
+        for gate, (_, result) in enumerate(vertex.inputs):
+            for partition, subpartition in vertex.consumed(gate, index):
+                producer = result.producer
+                offset = 0
+                for earlier in producer.results:
+                    if earlier is result:
+                        break
+                    offset += len(earlier.consumers_of_partition(partition))
+                written = states[(producer.id, partition)][1][offset + subpartition]
+                if exact and self.world.settings.is_exactly_once:
+                    assert read[position] == written, "F-6: no consistent cut"
+                else:
+                    assert read[position] >= written, "a record would be lost"
+                position += 1
+
+    # Tasks --------------------------------------------------------------------------------------
+
+    def committed(self, task, checkpoint_id):
+        """F-4: told in order; F-3: of what is durable."""
+        assert checkpoint_id in self.complete, "F-3"
+        assert self.told.get(task.attempt, -1) < checkpoint_id, "F-4"
+        self.told[task.attempt] = checkpoint_id
+        self.commits[task.id] = max(self.commits.get(task.id, -1), checkpoint_id)
+
+    def restoring(self, action, latest):
+        """What was told to be complete has been committed: nothing starts from before it."""
+        latest_id = -1 if latest is None else latest.checkpoint_id
+        if latest is not None:
+            assert latest.pointer in self.world.storage.published, "it was deleted"
+        for subtask in action.subtasks:
+            committed = self.commits.get(subtask, -1)
+            if self.complete and self.world.is_stopped_by_savepoint:
+                continue
+            assert committed <= latest_id, f"restored from {latest_id}, committed {committed}"
+
+    # The end ------------------------------------------------------------------------------------
+
+    def check_end(self):
+        assert not self.world.coordinator.pending
+        for checkpoint_id in self.under_way:
+            assert checkpoint_id in self.ended, "F-2: a checkpoint without an end"
+        assert not self.requests, "a request without an answer"
+        self.check_files()
+
+    def check_files(self):
+        """F-5 and F11: what was given up or is not to be kept has left nothing."""
+        status = self.scheduler.status
+        kept = set()
+        for checkpoint_id, checkpoint in self.complete.items():
+            if checkpoint.properties.kind is SnapshotKind.SAVEPOINT or checkpoint_id not in self.discarded:
+                kept.add(checkpoint.pointer)
+                discard = checkpoint.is_discarded_at(status)
+                assert not discard or checkpoint.properties.is_savepoint, "F11: not deleted"
+        storage = self.world.storage
+        assert set(storage.published) == kept
+        assert storage.directories == kept, f"F-5: {storage.directories - kept} were left"

@@ -1,0 +1,289 @@
+"""A simulated attempt of a subtask: it counts records, obeys barriers and is told of checkpoints.
+
+Records of a channel are numbered from 1.  A task knows how many it has read from each channel and
+written to each, and that is its state: so a record that is lost, or comes twice, is seen at once.
+The barrier handlers are those of production.
+"""
+
+import pickle
+from collections import deque
+
+from penstock.checkpoint_storage.handles import (
+    ByteStreamHandle,
+    CheckpointMetrics,
+    FileHandle,
+    OperatorStateHandle,
+    OperatorSubtaskState,
+    PartitionableState,
+    TaskStateSnapshot,
+)
+from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.jobmaster.states import ExecutionState as S
+from penstock.network.events import CheckpointBarrier, SnapshotKind
+from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
+from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+
+METRICS = CheckpointMetrics()
+END_OF_DATA, END_OF_PARTITION = "end of data", "end of partition"
+SYNCHRONOUS = (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)
+
+
+class SimulatedTask:
+    """One attempt on one worker."""
+
+    def __init__(self, world, action, restored):
+        deployment = action.deployment
+        self.world = world
+        self.attempt = action.attempt_id
+        self.executor = action.executor_id
+        self.id = (deployment.vertex_id, deployment.subtask)
+        self.name = f"{deployment.task_name}[{deployment.subtask}]#{self.attempt.attempt}"
+        self.operator = world.job.vertices[deployment.vertex_id].operators[0].id
+        self.is_running = False
+        self.is_over = False
+        self.inputs = [
+            world.channel(c.partition_id, c.subpartition)
+            for gate in deployment.gates
+            for c in gate.channels
+        ]
+        self.outputs = [
+            world.channel(partition.partition_id, index)
+            for partition in deployment.partitions
+            for index in range(partition.num_subpartitions)
+        ]
+        self.restored = restored
+        self.is_finished = restored is not None and restored.state.is_finished
+        self.read = [0] * len(self.inputs)
+        self.written = [0] * len(self.outputs)
+        self.position = 0
+        self.blocked = set()
+        self.data_ended = set()
+        self.closed = set()
+        self.has_ended = False
+        self.final_id = None
+        self.stop_barrier = None
+        self.last_id = self.complete_id = self.synchronous_id = -1
+        self.aborted = set()
+        self.writer_free_at = 0
+        self.handler = None
+        if self.inputs:
+            if world.settings.is_exactly_once:
+                self.handler = SingleCheckpointBarrierHandler(
+                    self, self, world.wall, lambda ms, call: world.later(ms, call)
+                )
+            else:
+                self.handler = CheckpointBarrierTracker(self, self, world.wall)
+
+    # Life ---------------------------------------------------------------------------------
+
+    def restore(self):
+        """Reads the state that it starts from.
+
+        Raises:
+            OSError: A file is gone.
+        """
+        if self.restored is None or self.is_finished:
+            return
+        state = self.restored.state.operators.get(self.operator)
+        assert state is not None, "a task that had state starts without"
+        [handle] = state.managed_operator
+        stream = handle.stream
+        data = stream.data if isinstance(stream, ByteStreamHandle) else None
+        if data is None:
+            data = self.world.storage.files.get(stream.path)
+            if data is None:
+                raise AssertionError(f"F-15: {stream.path}, which is to be restored, is gone")
+        owner, self.position, self.read, self.written = pickle.loads(data)
+        assert owner == self.id, "the state of another subtask"
+
+    def work(self):
+        """One step; True while there will be another."""
+        if self.is_over:
+            return False
+        if not self.inputs and not self.has_ended:
+            self._work_as_source()
+        elif self.inputs:
+            for _ in range(2):
+                self._read_something()
+        if self.has_ended and self.may_end and len(self.closed) == len(self.inputs):
+            self._send_all(END_OF_PARTITION)
+            self.world.final[self.id] = (list(self.read), list(self.written))
+            self.world.end(self.attempt, S.FINISHED)
+            return False
+        return True
+
+    def _work_as_source(self):
+        stopped = self.stop_barrier is not None
+        if self.is_finished or stopped or self.position >= self.world.records:
+            self._end_data()
+            return
+        self.position += 1
+        self._emit(self.position)
+
+    def _emit(self, number):
+        if self.outputs:
+            channel = number % len(self.outputs)
+            self.written[channel] += 1
+            self.outputs[channel].append(self.written[channel])
+
+    def _send_all(self, event):
+        for queue in self.outputs:
+            queue.append(event)
+
+    def _read_something(self):
+        ready = [
+            channel
+            for channel, queue in enumerate(self.inputs)
+            if queue and channel not in self.blocked
+        ]
+        if not ready or self.is_over:
+            return
+        channel = self.world.dice.choice(f"channel of {self.name}", ready)
+        item = self.inputs[channel].popleft()
+        if isinstance(item, int):
+            self._read_record(channel, item)
+        elif isinstance(item, CheckpointBarrier):
+            if item.needs_alignment:
+                self.blocked.add(channel)
+            self.handler.on_barrier(channel, item)
+        elif item == END_OF_DATA:
+            self.data_ended.add(channel)
+            if len(self.data_ended) == len(self.inputs):
+                self._end_data()
+        elif item == END_OF_PARTITION:
+            self.closed.add(channel)
+            self.handler.on_end_of_partition(channel)
+        else:
+            self.handler.on_cancellation(channel, item[1])
+
+    def _read_record(self, channel, number):
+        assert not self.has_ended
+        wanted = self.read[channel] + 1
+        if self.world.settings.is_exactly_once:
+            assert number == wanted, f"{self.name} reads record {number} instead of {wanted}"
+        else:
+            assert number <= wanted, f"{self.name} misses records {wanted} to {number - 1}"
+        if number == wanted:
+            self.read[channel] = number
+            self.position += 1
+            self._emit(self.position)
+
+    def _end_data(self):
+        self._send_all(END_OF_DATA)
+        self.has_ended = True
+        self.final_id = self.last_id + 1
+        if self.stop_barrier is not None:
+            barrier, self.stop_barrier = self.stop_barrier, None
+            self.take_snapshot(barrier, None)
+        elif self.world.awaits_final:
+            self.world.up(self, "await", self.world.final_wanted)
+
+    @property
+    def may_end(self):
+        if self.complete_id < self.synchronous_id:
+            return False
+        return not self.world.awaits_final or self.complete_id >= self.final_id
+
+    # What the driver sends ------------------------------------------------------------------
+
+    def trigger(self, barrier):
+        if not self.is_running:
+            self._send_all(("cancel", barrier.checkpoint_id))
+            self._decline(barrier.checkpoint_id, Reason.DECLINED_TASK_NOT_READY)
+        elif self.handler is not None:
+            self.handler.on_trigger(barrier)
+        elif barrier.kind not in SYNCHRONOUS or self.has_ended:
+            self.take_snapshot(barrier, None)
+        elif self.stop_barrier is not None:
+            self._decline(barrier.checkpoint_id, Reason.DECLINED_TASK_CLOSING)
+        else:
+            self.stop_barrier = barrier
+
+    def notify_complete(self, checkpoint_id):
+        if checkpoint_id > self.complete_id:
+            self.complete_id = checkpoint_id
+            self.world.committed(self, checkpoint_id)
+
+    def notify_aborted(self, checkpoint_id, latest_completed_id):
+        if checkpoint_id > self.last_id:
+            self.aborted.add(checkpoint_id)
+        if latest_completed_id >= 0:
+            self.notify_complete(latest_completed_id)
+
+    # What the barrier handler wants -----------------------------------------------------------
+
+    @property
+    def num_channels(self):
+        return len(self.inputs)
+
+    def resume_consumption(self, channel):
+        self.blocked.discard(channel)
+
+    def prioritize_barrier(self, channel, checkpoint_id):
+        return False
+
+    def barriers_complete(self, checkpoint_id):
+        raise AssertionError("no checkpoint is unaligned here")
+
+    def abort_snapshot(self, checkpoint_id, reason):
+        self.aborted.add(checkpoint_id)
+        if checkpoint_id > self.last_id:
+            self.last_id = checkpoint_id
+            self._send_all(("cancel", checkpoint_id))
+        self._decline(checkpoint_id, reason)
+
+    def take_snapshot(self, barrier, figures):
+        checkpoint_id = barrier.checkpoint_id
+        if checkpoint_id <= self.last_id:
+            return
+        self.last_id = checkpoint_id
+        if checkpoint_id in self.aborted:
+            self._send_all(("cancel", checkpoint_id))
+            return
+        if self.world.faulty(f"snapshot of {self.name} raises", 0.005):
+            self.world.end(self.attempt, S.FAILED)
+            return
+        if barrier.kind in SYNCHRONOUS:
+            self.synchronous_id = checkpoint_id
+        self._send_all(barrier)
+        data = pickle.dumps((self.id, self.position, list(self.read), list(self.written)))
+        location = self.world.locations[checkpoint_id]
+        at = max(self.world.now, self.writer_free_at) + self.world.delay(
+            f"writing of {self.name}", (1, 5, 60)
+        )
+        self.writer_free_at = at
+        self.world.later(at - self.world.now, self._write, checkpoint_id, location, data)
+
+    def _write(self, checkpoint_id, location, data):
+        """In a thread of its own: it may go on for a while when the task is over."""
+        world = self.world
+        if self.executor not in world.workers:
+            return
+        if world.faulty(f"writing of {self.name} fails", 0.02):
+            self._decline(checkpoint_id, Reason.IO_EXCEPTION)
+            return
+        name = f"{self.name}-{checkpoint_id}"
+        stream = ByteStreamHandle(name, data)
+        if world.dice.choice(f"file of {self.name}", (False, True)):
+            try:
+                path = world.storage.write(location, name, data)
+            except OSError:
+                self._decline(checkpoint_id, Reason.IO_EXCEPTION)
+                return
+            stream = FileHandle(path, len(data), 0)
+        handle = OperatorStateHandle({"counts": PartitionableState("split", (0,))}, stream)
+        states = {self.operator: OperatorSubtaskState(managed_operator=(handle,))}
+        if self.is_finished:
+            states = {}
+        state = TaskStateSnapshot(states, self.is_finished)
+        times = 2 if world.faulty(f"report of {self.name} doubled", 0.02) else 1
+        for _ in range(times):
+            world.up(self, "ack", world.acknowledged, self.attempt, checkpoint_id, state)
+
+    def _decline(self, checkpoint_id, reason):
+        self.world.up(self, "decline", self.world.declined, self.attempt, checkpoint_id, reason)
+
+
+def queue():
+    """A channel: what its producer has sent and its consumer has not read."""
+    return deque()

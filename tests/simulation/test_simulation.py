@@ -1,0 +1,7 @@
+import os
+import time
+import traceback
+
+import pytest
+from dice import minimal
+from world import World
