@@ -7,8 +7,7 @@ from penstock.graph.ids import ResultPartitionID
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
-from penstock.network.events import SnapshotKind
-from simulated_task import SYNCHRONOUS
+from simulation.simulated_task import SYNCHRONOUS
 
 S = ExecutionState
 
@@ -157,9 +156,7 @@ class Invariants:
 
     def check_checkpoints(self):
         """F-1: no more under way than may be, those aside that were forced."""
-        plain = [
-            x for x in self.world.coordinator.pending if not x.request.properties.forced
-        ]
+        plain = [x for x in self.world.coordinator.pending if not x.request.properties.forced]
         assert len(plain) <= self.world.settings.max_concurrent, "F-1"
 
     def _check_cut(self, metadata):
@@ -175,10 +172,9 @@ class Invariants:
                 assert operator is not None, "an operator's state is missing"
                 assert index in operator.subtasks, "F2: a subtask's state is missing"
                 states[(vertex.id, index)] = self._counts(operator.subtasks[index], vertex, index)
-        exact = self.world.settings.is_exactly_once or metadata.properties["kind"].startswith("SAVE")
         for vertex in self.graph.vertices.values():
             for index in range(vertex.parallelism):
-                self._check_inputs(vertex, index, states, exact)
+                self._check_inputs(vertex, index, states)
 
     def _counts(self, state, vertex, index):
         stream = state.managed_operator[0].stream
@@ -191,7 +187,7 @@ class Invariants:
         assert owner == (vertex.id, index)
         return read, written
 
-    def _check_inputs(self, vertex, index, states, exact):
+    def _check_inputs(self, vertex, index, states):
         read = states[(vertex.id, index)][0]
         position = 0
         for gate, (_, result) in enumerate(vertex.inputs):
@@ -203,7 +199,7 @@ class Invariants:
                         break
                     offset += len(earlier.consumers_of_partition(partition))
                 written = states[(producer.id, partition)][1][offset + subpartition]
-                if exact and self.world.settings.is_exactly_once:
+                if self.world.settings.is_exactly_once:
                     assert read[position] == written, "F-6: no consistent cut"
                 else:
                     assert read[position] >= written, "a record would be lost"
@@ -243,7 +239,7 @@ class Invariants:
         status = self.scheduler.status
         kept = set()
         for checkpoint_id, checkpoint in self.complete.items():
-            if checkpoint.properties.kind is SnapshotKind.SAVEPOINT or checkpoint_id not in self.discarded:
+            if checkpoint_id not in self.discarded:
                 kept.add(checkpoint.pointer)
                 discard = checkpoint.is_discarded_at(status)
                 assert not discard or checkpoint.properties.is_savepoint, "F11: not deleted"

@@ -176,7 +176,7 @@ class SimulatedTask:
             barrier, self.stop_barrier = self.stop_barrier, None
             self.take_snapshot(barrier, None)
         elif self.world.awaits_final:
-            self.world.up(self, "await", self.world.final_wanted)
+            self.world.up(self, "await", self.world.final_wanted, self.attempt)
 
     @property
     def may_end(self):

@@ -3,18 +3,16 @@
 The Scheduler and the CheckpointCoordinator are those of production; what the JobMaster and the
 CheckpointService do with their actions is done here, in the same order.  Workers die, refuse
 tasks, report late, twice or never; slots come late or never; storage fails or is slow; users
-cancel, and ask for checkpoints and savepoints.  After a while the faults stop, and the job must end.
+cancel, and ask for checkpoints and savepoints.  After a while the faults stop, and the job must
+end.
 """
 
 import heapq
 import random
 
-from invariants import Invariants
 from penstock.checkpoint_storage.disposal import _exclusive_streams
 from penstock.checkpoint_storage.handles import FileHandle
-from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.graph import partitioners as p
-from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster import actions as a
 from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
@@ -30,17 +28,17 @@ from penstock.jobmaster.restart_strategies import (
 )
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.network.events import CheckpointBarrier, SavepointFormat, SnapshotKind
 from penstock.rpc.messages import RestoredState
-from simulated_storage import SimulatedStorage
-from simulated_task import METRICS, SYNCHRONOUS, SimulatedTask, queue
+from simulation.dice import Dice
+from simulation.invariants import Invariants
+from simulation.simulated_storage import SimulatedStorage
+from simulation.simulated_task import METRICS, SYNCHRONOUS, SimulatedTask, queue
 from support.graphs import Program
 
-from dice import Dice
-
 S = ExecutionState
-FAULTS_UNTIL_MS = 1_200
+FAULTS_UNTIL_MS = 1_500
 MUST_END_BY_MS = 120_000
 MAX_STEPS = 60_000
 WALL_MS = 1_000_000
@@ -81,12 +79,12 @@ def random_strategy(rng):
     )
 
 
-def random_checkpoints(rng):
-    interval_ms = rng.choice([20, 60, 60, 250, HOUR_MS, None])
+def random_checkpoints(rng, is_batch):
+    interval_ms = None if is_batch else rng.choice([20, 60, 60, 250, HOUR_MS, None])
     concurrent = rng.choice([1, 1, 1, 2, 3])
     return CheckpointSettings(
         interval_ms=interval_ms,
-        timeout_ms=rng.choice([100, 400, 2_000]),
+        timeout_ms=rng.choice([400, 1_000, 2_000]),
         min_pause_ms=rng.choice([0, 0, 10]),
         max_concurrent=concurrent,
         tolerable_failures=rng.choice([0, 2, None, None]),
@@ -118,7 +116,7 @@ class World:
                 failover_strategy=rng.choice(["region", "region", "full"]),
             ),
         )
-        self.settings = random_checkpoints(rng)
+        self.settings = random_checkpoints(rng, self.is_batch)
         self.coordinator = CheckpointCoordinator(
             self.scheduler.graph, self.settings, WALL_MS, random.Random(seed)
         )
@@ -127,8 +125,8 @@ class World:
             and self.settings.interval_ms is not None
             and self.settings.after_tasks_finish
         )
-        self.records = rng.randint(3, 25)
-        self.pace_ms = rng.choice([3, 10, 40])
+        self.records = rng.choice([4, 15, 40, 60])
+        self.pace_ms = rng.choice([3, 10, 20])
         #: A message that is lost on a connection that stays would be a defect of TCP; with hours
         #: between checkpoints nothing would make up for it.
         self.loses_messages = self.settings.interval_ms != HOUR_MS and rng.random() < 0.3
@@ -267,7 +265,9 @@ class World:
                 self.send((action.executor_id, "down"), self.slot_returned, action.allocation_id)
             case a.Deploy():
                 self.invariants.check_deployment(action)
-                restored = self.restored.get((action.deployment.vertex_id, action.deployment.subtask))
+                restored = self.restored.get(
+                    (action.deployment.vertex_id, action.deployment.subtask)
+                )
                 self.send((action.executor_id, "down"), self.task_arrives, action, restored)
             case a.CancelTask():
                 self.send(
@@ -279,6 +279,8 @@ class World:
             case a.JobStatusChanged():
                 self.note(f"the job is {action.new.name} {action.failure or ''}")
                 self.invariants.job_moved(action)
+                if action.new is JobStatus.CANCELLING:
+                    self.run_checkpoints(self.coordinator.job_cancelling(self.now))
                 if action.new.is_terminal:
                     self.run_checkpoints(self.coordinator.job_ended(action.new, self.now))
                     # As CheckpointService.job_ended does: what the storage was doing is answered.
@@ -444,8 +446,8 @@ class World:
             self.coordinator.declined(attempt, checkpoint_id, reason, "so", self.now)
         )
 
-    def final_wanted(self):
-        self.run_checkpoints(self.coordinator.hurry(self.now))
+    def final_wanted(self, attempt):
+        self.run_checkpoints(self.coordinator.hurry(attempt, self.now))
 
     def committed(self, task, checkpoint_id):
         self.invariants.committed(task, checkpoint_id)
@@ -600,10 +602,3 @@ class World:
                     task.is_over = True
         self.slot_returned(allocation_id)
         self.call("slot_failed", allocation_id, Failure("penstock.Slot", executor))
-
-
-def short(attempt_id: ExecutionAttemptID) -> str:
-    return f"{attempt_id.subtask}#{attempt_id.attempt}"
-
-
-__all__ = ["Reason", "World", "short"]
