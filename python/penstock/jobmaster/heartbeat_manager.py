@@ -173,14 +173,17 @@ class HeartbeatManager:
         while not self._closed:
             with self._lock:
                 deadline_s = self._monitor.next_deadline_s()
-            wait_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+            # Who is judged is judged by the time before the look at what has come: a driver that
+            # stood still for longer than the timeout finds the beats that came meanwhile.
+            now_s = time.monotonic()
+            wait_s = None if deadline_s is None else max(0.0, deadline_s - now_s)
             events = self._selector.select(wait_s)
             with self._lock:
                 for key, _ in events:
                     self._read(key.data)
-                for name in self._monitor.due(time.monotonic()):
+                for name in self._monitor.due(now_s):
                     self._beat(self._peers[name])
-                silent = self._monitor.silent(time.monotonic())
+                silent = self._monitor.silent(now_s)
                 for name in silent:
                     self._drop(name)
             for name in silent:

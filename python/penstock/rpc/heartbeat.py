@@ -77,18 +77,20 @@ class HeartbeatSender:
         counter = 0
         while True:
             now_s = time.monotonic()
-            if now_s - heard_s >= self._timeout_s:
-                return f"no heartbeat from the driver for {self._timeout_s:g} s"
+            # A process that stood still for longer than the timeout finds what came meanwhile.
+            is_late = now_s - heard_s >= self._timeout_s
             if now_s >= next_s:
                 counter += 1
                 self._socket.settimeout(self._interval_s)
                 self._socket.sendall(BEAT.pack(counter))
                 next_s = now_s + self._interval_s
             until_s = min(next_s, heard_s + self._timeout_s)
-            self._socket.settimeout(max(0.001, until_s - now_s))
+            self._socket.settimeout(0 if is_late else max(0.001, until_s - now_s))
             try:
                 if not self._socket.recv(4096):
                     return "the driver closed the heartbeat connection"
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
+                if is_late:
+                    return f"no heartbeat from the driver for {self._timeout_s:g} s"
                 continue
             heard_s = time.monotonic()

@@ -3,12 +3,16 @@
 A silent peer is one that takes part in nothing but the connection.
 """
 
+import contextlib
 import queue
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
 import pytest
+from penstock.jobmaster import heartbeat_manager
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager, HeartbeatMonitor
+from penstock.rpc import heartbeat
 from penstock.rpc.heartbeat import BEAT, HeartbeatSender
 
 
@@ -75,21 +79,76 @@ def manager_and_lost() -> Iterator[tuple[HeartbeatManager, "queue.Queue[str]"]]:
     manager.close()
 
 
-def test_both_sides_beat(
-    manager_and_lost: tuple[HeartbeatManager, "queue.Queue[str]"],
-    sender_class: type[HeartbeatSender],
-) -> None:
-    manager, lost = manager_and_lost
-    ours, theirs = tcp_pair()
+def test_both_sides_beat(sender_class: type[HeartbeatSender]) -> None:
+    """At every interval, and count their beats."""
+    (ours, our_peer), (theirs, their_peer) = tcp_pair(), tcp_pair()
+    lost: queue.Queue[str] = queue.Queue()
     reasons: queue.Queue[str] = queue.Queue()
-    sender = sender_class(theirs, 20, 30_000, reasons.put)
+    manager = HeartbeatManager(0.01, 30, lambda name, reason: lost.put(name))
+    manager.start()
+    sender = sender_class(theirs, 10, 30_000, reasons.put)
     sender.start()
-    manager.watch("one", ours)
-    with pytest.raises(queue.Empty):  # ten times the timeout of a silent peer
-        lost.get(timeout=2)
-    sender.close()
-    assert lost.get(timeout=10) == "one"
-    assert reasons.empty()
+    with our_peer, their_peer, contextlib.closing(manager):
+        manager.watch("one", ours)
+        for counter in range(1, 11):
+            for source, sink in ((our_peer, their_peer), (their_peer, our_peer)):
+                beat = source.recv(BEAT.size, socket.MSG_WAITALL)
+                assert BEAT.unpack(beat) == (counter,)
+                sink.sendall(beat)
+        sender.close()
+        assert lost.empty()
+        assert reasons.empty()
+
+
+class JumpingClock:
+    """The monotonic clock, which makes a jump of a minute when it is read for the n-th time."""
+
+    def __init__(self, reading: int, before: Callable[[], object]) -> None:
+        self._reading = reading
+        self._before = before
+        self._jumped_s = 0
+
+    def monotonic(self) -> float:
+        self._reading -= 1
+        if self._reading == 0:
+            self._before()
+            self._jumped_s = 60
+        return time.monotonic() + self._jumped_s
+
+
+@pytest.mark.parametrize("reading", range(2, 9))
+def test_a_manager_that_stood_still_hears_what_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, reading: int
+) -> None:
+    ours, theirs = socket.socketpair()
+    clock = JumpingClock(reading, lambda: theirs.sendall(BEAT.pack(1)))
+    monkeypatch.setattr(heartbeat_manager, "time", clock)
+    lost: queue.Queue[str] = queue.Queue()
+    manager = HeartbeatManager(0.01, 30, lambda name, reason: lost.put(name))
+    with theirs, contextlib.closing(manager):
+        manager.watch("one", ours)
+        manager.start()
+        theirs.settimeout(10)
+        for counter in range(1, reading + 5):
+            assert BEAT.unpack(theirs.recv(BEAT.size, socket.MSG_WAITALL)) == (counter,)
+        assert lost.empty()
+
+
+@pytest.mark.parametrize("reading", range(2, 9))
+def test_a_sender_that_stood_still_hears_what_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, reading: int
+) -> None:
+    ours, theirs = tcp_pair()
+    clock = JumpingClock(reading, lambda: ours.sendall(BEAT.pack(1)))
+    monkeypatch.setattr(heartbeat, "time", clock)
+    reasons: queue.Queue[str] = queue.Queue()
+    sender = HeartbeatSender(theirs, 10, 30_000, reasons.put)
+    with ours, contextlib.closing(sender):
+        sender.start()
+        ours.settimeout(10)
+        for counter in range(1, reading + 5):
+            assert BEAT.unpack(ours.recv(BEAT.size, socket.MSG_WAITALL)) == (counter,)
+        assert reasons.empty()
 
 
 def test_the_manager_reports_a_silent_peer(
