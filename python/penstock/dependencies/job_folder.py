@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 import shutil
 import uuid
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
 _USERS = ".users"
 _LEAVING = ".leaving"
 _PUBLISHING = ".publishing"
 _PARTS = ".parts"
 MAX_ENTER_ATTEMPTS = 1000
+MAX_REMOVE_ATTEMPTS = 100
 
 
 class JobFolder:
@@ -113,7 +117,12 @@ def _remove_at_once(path: Path) -> None:
     """Removes a folder so that nobody finds a part of it."""
     gone = path.with_name(f"{path.name}-removed-{uuid.uuid4().hex[:8]}")
     path.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    # Who was about to enter it may make a file in it while it is being removed, and then leaves.
+    for _ in range(MAX_REMOVE_ATTEMPTS):
+        shutil.rmtree(gone, ignore_errors=True)
+        if not os.path.lexists(gone):
+            return
+    logger.warning("%s cannot be removed", gone)
 
 
 def _remove(path: Path) -> None:

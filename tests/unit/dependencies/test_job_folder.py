@@ -1,5 +1,6 @@
 """A job's folder: what is in it is whole, and it goes with the last who uses it."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -73,6 +74,22 @@ def test_many_come_and_go_at_once(tmp_path):
     for thread in threads:
         thread.join()
     assert seen == ["x"] * 160
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_who_comes_while_it_is_removed_leaves_nothing(tmp_path, monkeypatch):
+    """One that had found the folder before it was moved away makes its file in it only then."""
+    folder = JobFolder(tmp_path / "job")
+    real_rmdir, late = os.rmdir, [1, 2, 3]
+
+    def rmdir(path, **options):
+        if late and "removed" in str(path):
+            (path / ".users").write_text(str(late.pop()))
+        real_rmdir(path, **options)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    folder.leave()
+    assert not late
     assert list(tmp_path.iterdir()) == []
 
 
