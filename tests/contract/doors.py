@@ -167,16 +167,12 @@ class Siege:
 
 @contextlib.contextmanager
 def no_descriptors():
-    """This process can open no file and no socket."""
+    """This process can open no file and no socket, even if another thread closes some."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken = [os.open(os.devnull, os.O_RDONLY)]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 64, hard))
+    for standard_stream in range(3):
+        os.fstat(standard_stream)  # nothing can be opened in its place
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        with contextlib.suppress(OSError):
-            while True:
-                taken.append(os.dup(taken[0]))
         yield
     finally:
-        for descriptor in taken:
-            os.close(descriptor)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -53,7 +53,26 @@ UNIX_DOORS = [DOORS[2], DOORS[4]]
 
 
 @pytest.fixture
-def opened(monkeypatch):
+def native_log(tmp_path):
+    """Opens the file that standard error goes to from then on, for a test.
+
+    Not capfd: what is written between its reading and its truncating would be lost.
+    """
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context((tmp_path / "stderr").open("a+b"))
+
+        def redirect():
+            stderr = os.dup(2)
+            stack.callback(os.close, stderr)
+            stack.callback(os.dup2, stderr, 2)
+            os.dup2(file.fileno(), 2)
+            return file
+
+        yield redirect
+
+
+@pytest.fixture
+def opened(monkeypatch, native_log):
     """Opens doors, and closes them at the end."""
     with contextlib.ExitStack() as stack:
 
@@ -65,21 +84,16 @@ def opened(monkeypatch):
                 monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
                 door = DataDoor(runtime, handshake_timeout_ms, is_tcp=path == "tcp")
             stack.callback(door.close)
+            door.log_file = native_log()
             return door
 
         yield open_door
 
 
 @pytest.fixture
-def log(caplog, capfd):
+def log(caplog):
     """What was logged so far: by Python, and by Rust, whose lines go to standard error."""
-    native_lines = []
-
-    def lines():
-        native_lines.append(capfd.readouterr().err)
-        return caplog.text + "".join(native_lines)
-
-    return lines
+    return lambda door: caplog.text + os.pread(door.log_file.fileno(), 1 << 20, 0).decode()
 
 
 @pytest.mark.parametrize("kind", DOORS)
@@ -101,7 +115,7 @@ def test_one_deadline_for_all_of_the_handshake(opened, log, kind):
             except ConnectionError:
                 ended = True
         assert ended
-    eventually(lambda: "in time" in log(), "no line in the log")
+    eventually(lambda: "in time" in log(door), "no line in the log")
     door.admits()
 
 
@@ -115,7 +129,7 @@ def test_silent_connections_lose_their_places(opened, log, kind):
         assert len(rest_of(silent[0])) in (0, NONCE_BYTES)
         assert len(exactly(silent[-1], NONCE_BYTES)) == NONCE_BYTES
         door.admits()
-    eventually(lambda: "too many connections" in log(), "no line in the log")
+    eventually(lambda: "too many connections" in log(door), "no line in the log")
 
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
@@ -152,11 +166,11 @@ def test_a_line_a_second(opened, log, kind):
             assert len(rest_of(sock)) in (0, NONCE_BYTES)
 
     def told():
-        counted = sum(int(count) - 1 for count in re.findall(r"(\d+) times more", log()))
-        return counted + len(re.findall("dropped ", log()))
+        counted = sum(int(count) - 1 for count in re.findall(r"(\d+) times more", log(door)))
+        return counted + len(re.findall("dropped ", log(door)))
 
     eventually(lambda: told() == knocks, f"{told()} of {knocks} were told")
-    assert len(re.findall("dropped ", log())) <= 2 + (time.monotonic() - began_s)
+    assert len(re.findall("dropped ", log(door))) <= 2 + (time.monotonic() - began_s)
 
 
 @pytest.mark.parametrize("kind", DOORS)
@@ -167,7 +181,7 @@ def test_accepting_goes_on_after_descriptors_ran_out(opened, log, kind):
         early.settimeout(PATIENCE_MS / 1000)
         with no_descriptors():
             door.connect(early)
-            eventually(lambda: "no connection can be accepted" in log(), "nobody noticed")
+            eventually(lambda: "no connection can be accepted" in log(door), "nobody noticed")
         early.sendall(door.answer_to(exactly(early, NONCE_BYTES)))
         assert len(exactly(early, 32)) == 32
         late.settimeout(PATIENCE_MS / 1000)
@@ -259,7 +273,7 @@ def test_other_users_of_the_machine(opened, log, kind):
     command = [sys.executable, "-c", AS_NOBODY, "connect", door.name[1:]]
     said = subprocess.run(command, capture_output=True, check=True, text=True)
     assert said.stdout == "0\n"
-    eventually(lambda: "another user's" in log(), "no line in the log")
+    eventually(lambda: "another user's" in log(door), "no line in the log")
     door.admits()
 
 
