@@ -1,0 +1,331 @@
+"""Every kind of state goes from a savepoint to a job of another parallelism (SEMANTICS F12, F14).
+
+Method: a job with a source in Python, keyed state, timers, list, union, broadcast and raw state
+is stopped on its way; what the next one starts from is written to files by its subtasks, and its
+totals have to be those of one run.
+"""
+
+import json
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream import KeyedProcessFunction, MapFunction, SourceFunction
+from penstock.datastream.connectors.split_source import (
+    Boundedness,
+    InputStatus,
+    PythonSource,
+    SourceReader,
+    SourceSplit,
+    SplitEnumerator,
+)
+from penstock.datastream.functions import CheckpointedFunction
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ValueStateDescriptor,
+)
+from recovery.savepoint_programs import asked, environment
+
+pytestmark = pytest.mark.timeout(60)
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+KEYS = 10
+SPLITS = 6
+IN_SPLIT = 3000
+
+
+@dataclass
+class Range(SourceSplit):
+    number: int
+    end: int
+
+    def split_id(self):
+        return str(self.end)
+
+
+class Ranges(SplitEnumerator):
+    """Hands out ranges one by one to whoever asks."""
+
+    def __init__(self, context, splits):
+        self.context = context
+        self.splits = list(splits)
+
+    def handle_split_request(self, subtask_id, requester_hostname):
+        if self.splits:
+            self.context.assign_split(self.splits.pop(0), subtask_id)
+        else:
+            self.context.signal_no_more_splits(subtask_id)
+
+    def add_splits_back(self, splits, subtask_id):
+        self.splits[:0] = splits
+
+    def add_reader(self, subtask_id):
+        pass
+
+    def snapshot_state(self, checkpoint_id):
+        return self.splits
+
+
+class RangeReader(SourceReader):
+    def __init__(self, context, pause_s):
+        self.context = context
+        self.pause_s = pause_s
+        self.splits = []
+        self.ended = False
+
+    def start(self):
+        if not self.splits:
+            self.context.send_split_request()
+
+    def add_splits(self, splits):
+        self.splits.extend(splits)
+
+    def notify_no_more_splits(self):
+        self.ended = True
+
+    def snapshot_state(self, checkpoint_id):
+        return [replace(split) for split in self.splits]
+
+    def poll_next(self, output):
+        if not self.splits:
+            return InputStatus.END_OF_INPUT if self.ended else InputStatus.NOTHING_AVAILABLE
+        time.sleep(self.pause_s)
+        split = self.splits[0]
+        output.create_output_for_split(split.split_id()).collect(split.number, 0)
+        split.number += 1
+        if split.number == split.end:
+            output.release_output_for_split(split.split_id())
+            self.splits.pop(0)
+            if not self.splits:
+                self.context.send_split_request()
+        return InputStatus.MORE_AVAILABLE
+
+
+class RangeSource(PythonSource):
+    def __init__(self, pause_s):
+        super().__init__()
+        self.pause_s = pause_s
+
+    def get_boundedness(self):
+        return Boundedness.BOUNDED
+
+    def create_enumerator(self, enum_context):
+        ranges = (Range(i * IN_SPLIT, (i + 1) * IN_SPLIT) for i in range(SPLITS))
+        return Ranges(enum_context, ranges)
+
+    def restore_enumerator(self, enum_context, checkpoint):
+        return Ranges(enum_context, checkpoint)
+
+    def create_reader(self, reader_context):
+        return RangeReader(reader_context, self.pause_s)
+
+    def get_produced_type(self):
+        return Types.LONG()
+
+
+class Keeping(MapFunction, CheckpointedFunction):
+    """Keeps one of each kind of state without a key; writes down what it starts from."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.subtask = None
+
+    def open(self, runtime_context):
+        self.subtask = runtime_context.get_index_of_this_subtask()
+        start = {**self.start, "subtask": self.subtask}
+        Path(self.folder, f"{self.subtask}.json").write_text(json.dumps(start))
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        self.seen = store.get_list_state(ListStateDescriptor("seen", Types.LONG()))
+        self.all = store.get_union_list_state(ListStateDescriptor("all", Types.LONG()))
+        rules = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+        self.rules = store.get_broadcast_state(rules)
+        self.start = {
+            "restored": context.is_restored(),
+            "seen": list(self.seen.get()),
+            "all": list(self.all.get()),
+            "rules": dict(self.rules.items()),
+            "partitions": [
+                p.get_stream().read().decode() for p in context.get_raw_operator_state_inputs()
+            ],
+            "groups": {
+                p.get_key_group_id(): p.get_stream().read().decode()
+                for p in context.get_raw_keyed_state_inputs()
+            },
+        }
+
+    def map(self, value):
+        self.seen.add(value)
+        return value
+
+    def snapshot_state(self, context):
+        self.all.update([self.subtask])
+        self.rules.put("rule", 7)
+        operator = context.get_raw_operator_state_output()
+        operator.write(f"of {self.subtask}".encode())
+        keyed = context.get_raw_keyed_operator_state_output()
+        for group in keyed.get_key_group_list():
+            keyed.start_new_key_group(group)
+            keyed.write(f"group {group}".encode())
+
+
+class Totals(KeyedProcessFunction):
+    """Counts by key, and says the count when event time has come to its end."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(10**15)
+        self.count.update((self.count.value() or 0) + 1)
+
+    def on_timer(self, timestamp, ctx):
+        yield ctx.get_current_key(), self.count.value()
+
+
+def totals(env, folder, pause_s=0.0):
+    folder.mkdir()
+    source = RangeSource(pause_s)
+    strategy = WatermarkStrategy.no_watermarks()
+    return (
+        env.from_source(source, strategy, "ranges")
+        .uid("ranges")
+        .map(Keeping(str(folder)), Types.LONG())
+        .uid("keeping")
+        .key_by(lambda number: number % KEYS, Types.LONG())
+        .process(Totals(), PAIR)
+        .uid("totals")
+    )
+
+
+def what_they_start_from(folder):
+    return [json.loads(path.read_text()) for path in sorted(folder.iterdir())]
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_all_state_is_given_to_the_new_subtasks(tmp_path, monkeypatch, runtime):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    env = environment()
+    with totals(env, tmp_path / "first", 0.0001).execute_and_collect() as results:
+        client = results.get_job_client()
+        path = asked(client.stop_with_savepoint, False, str(tmp_path))
+        assert list(results) == [], "no timer has fired"
+    assert not any(start["restored"] for start in what_they_start_from(tmp_path / "first"))
+    for parallelism in (1, 3):
+        env = environment({"execution.state-recovery.path": path}, parallelism)
+        folder = tmp_path / str(parallelism)
+        with totals(env, folder).execute_and_collect() as results:
+            counts = dict(results)
+        assert counts == dict.fromkeys(range(KEYS), SPLITS * IN_SPLIT // KEYS)
+        starts = what_they_start_from(folder)
+        assert len(starts) == parallelism
+        assert all(start["restored"] for start in starts)
+        seen = [len(start["seen"]) for start in starts]
+        assert max(seen) - min(seen) <= 1
+        everything = [number for start in starts for number in start["seen"]]
+        assert len(set(everything)) == len(everything) > 0
+        assert [start["all"] for start in starts] == [[0, 1]] * parallelism
+        assert [start["rules"] for start in starts] == [{"rule": 7}] * parallelism
+        assert sorted(p for s in starts for p in s["partitions"]) == ["of 0", "of 1"]
+        groups = [group for start in starts for group in start["groups"].items()]
+        assert groups == [(str(group), f"group {group}") for group in range(128)]
+
+
+class Remembering(SourceFunction, CheckpointedFunction):
+    """Emits numbers from where it was stopped, for as long as it is told to."""
+
+    def __init__(self, end, pause_s, ends=True):
+        self.end = end
+        self.pause_s = pause_s
+        self.ends = ends
+        self.running = True
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        self.position = store.get_list_state(ListStateDescriptor("position", Types.LONG()))
+        self.next = next(iter(self.position.get()), 0)
+
+    def snapshot_state(self, context):
+        self.position.update([self.next])
+
+    def run(self, ctx):
+        while self.running and self.next < self.end:
+            time.sleep(self.pause_s)
+            with ctx.get_checkpoint_lock():
+                ctx.collect(self.next)
+                self.next += 1
+        while self.running and not self.ends:
+            time.sleep(0.001)
+
+    def cancel(self):
+        self.running = False
+
+
+def test_a_loop_takes_up_what_was_on_its_way_back(tmp_path):
+    """Elements in an iteration are in its savepoint, and nowhere else."""
+
+    def looping(env, pause_s):
+        source = Remembering(40, 0, ends=pause_s == 0)
+        numbers = env.add_source(source, "numbers", Types.LONG()).uid("numbers")
+        loop = numbers.map(lambda n: (n, 0), PAIR).uid("pairs").iterate()
+
+        def step(pair):
+            time.sleep(pause_s)
+            return pair[0], pair[1] + 1
+
+        stepped = loop.map(step, PAIR).uid("step")
+        loop.close_with(stepped.filter(lambda pair: pair[1] < 50).uid("back"))
+        return stepped.filter(lambda pair: pair[1] == 50).uid("out")
+
+    env = environment(parallelism=1)
+    with looping(env, 0.0005).execute_and_collect() as results:
+        client = results.get_job_client()
+        path = asked(client.stop_with_savepoint, False, str(tmp_path))
+        before = list(results)
+    env = environment({"execution.state-recovery.path": path}, parallelism=1)
+    with looping(env, 0).execute_and_collect() as results:
+        after = list(results)
+    assert after, "the job had come to its end before"
+    assert sorted(before + after) == [(number, 50) for number in range(40)]
+
+
+def test_a_source_function_goes_on_where_it_stopped(tmp_path):
+    def numbers(env, pause_s):
+        return env.add_source(Remembering(2000, pause_s), "numbers", Types.LONG()).uid("numbers")
+
+    env = environment(parallelism=1)
+    with numbers(env, 0.0005).execute_and_collect() as results:
+        first = [next(results)]
+        path = asked(results.get_job_client().stop_with_savepoint, False, str(tmp_path))
+        first += list(results)
+    assert len(first) < 2000, "the job had come to its end before"
+    env = environment({"execution.state-recovery.path": path}, parallelism=1)
+    with numbers(env, 0).execute_and_collect() as results:
+        assert first + list(results) == list(range(2000))
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_source_that_had_finished_is_not_read_again(tmp_path, parallelism):
+    """F14: beside one that goes on, at any parallelism."""
+
+    def program(env, pause_s):
+        short = env.from_collection([1, 2, 3], Types.LONG()).uid("short")
+        endless = env.add_source(Remembering(2000, pause_s), "numbers", Types.LONG()).uid("numbers")
+        united = short.union(endless).key_by(lambda number: 0, Types.LONG())
+        return united.reduce(lambda one, other: one + other).uid("sum")
+
+    env = environment()
+    with program(env, 0.0005).execute_and_collect() as results:
+        client = results.get_job_client()
+        seen = 0
+        while seen < 6:  # all of the short source has come
+            seen = max(seen, next(results))
+        path = asked(client.stop_with_savepoint, False, str(tmp_path))
+        list(results)
+    env = environment({"execution.state-recovery.path": path}, parallelism)
+    with program(env, 0).execute_and_collect() as results:
+        assert max(results) == 6 + sum(range(2000))
