@@ -23,6 +23,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.settings import DEFAULT_JOB_NAME, GraphSettings
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
 from penstock.graph.transformations import (
+    CommitterTransformation,
     PhysicalTransformation,
     SinkTransformation,
     SourceTransformation,
@@ -127,17 +128,12 @@ class JobBuilder:
         found = python_executable(path, "set_python_executable")
         user_code.EXECUTABLE.write(self._configuration, found)
 
-    def settings_awaiting_checkpoints(self) -> list[str]:
-        """What was set on operators and has no effect without checkpoints."""
-        from penstock.datastream.connectors.file_system.buckets import OnCheckpointRollingPolicy
-
-        return [
-            f"on_checkpoint_rolling_policy of {operator.name!r}, whose files end with the job"
-            for operator in self._operators
-            if isinstance(
-                operator.operator.arguments.get("rolling_policy"), OnCheckpointRollingPolicy
-            )
-        ]
+    def never_committing(self) -> list[str]:
+        """The sinks whose commits nothing brings about: no checkpoint, and no end of the input."""
+        takes_checkpoints = CheckpointConfig(self._configuration).get_checkpoint_interval() > 0
+        if takes_checkpoints or all(source.bounded for source in self._sources()):
+            return []
+        return [repr(o.name) for o in self._operators if isinstance(o, CommitterTransformation)]
 
     def job_graph(
         self,

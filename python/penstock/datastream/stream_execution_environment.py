@@ -573,14 +573,14 @@ class StreamExecutionEnvironment(MissingMethods):
     def _start(self, job_name: str | None, *collect_ids: str) -> JobClient:
         # Checked before the operators are handed over: a mistake in an option can be mended.
         target = checked_target(self._configuration)
-        idle = self._job.settings_awaiting_checkpoints()
+        never_committing = self._job.never_committing()
         job_graph, configuration = self._job.job_graph(
             job_name or pipeline.NAME.read(self._configuration),
             self.get_parallelism(),
             self.get_buffer_timeout(),
             sinks_only=bool(collect_ids),
         )
-        warn_of_idle_options(configuration.to_dict(), target, idle)
+        warn_of_idle_options(configuration.to_dict(), target, never_committing)
         return execute_job(job_graph, configuration, target, collect_ids)
 
     # For streams ------------------------------------------------------------------------------

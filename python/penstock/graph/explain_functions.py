@@ -28,6 +28,7 @@ _CALLED: Final = {
     "key_extract": "the key is paired with its element",
     "sink_function": "sinks are",
     "sink_writer": "sinks are",
+    "sink_committer": "committers are",
     "source_function": "sources are",
 }
 

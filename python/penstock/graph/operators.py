@@ -10,7 +10,7 @@ One input: `map`, `flat_map`, `filter`, `process`, `keyed_process`, `reduce`, `a
 `window`, `watermarks`, `async_wait`, `project`, `key_extract`.
 
 Sinks: `sink_function`, `print_sink`, `file_sink`, `collect_sink`, `sink_writer`,
-`discarding_sink`, `iteration_tail`.
+`discarding_sink`, `iteration_tail`; behind those that commit, `sink_committer`, `file_committer`.
 
 Two inputs: `co_map`, `co_flat_map`, `co_process`, `keyed_co_process`, `broadcast_process`,
 `keyed_broadcast_process`, `interval_join`.

@@ -184,7 +184,9 @@ class StreamGraphGenerator:
                 location=transformation.location,
                 is_source=isinstance(transformation, t.SourceTransformation),
                 is_legacy_source=isinstance(transformation, t.LegacySourceTransformation),
-                is_sink=isinstance(transformation, t.SinkTransformation),
+                is_sink=isinstance(
+                    transformation, t.SinkTransformation | t.SinkWriterTransformation
+                ),
                 bounded=getattr(transformation, "bounded", True),
             )
         )
@@ -200,6 +202,9 @@ class StreamGraphGenerator:
     ) -> None:
         for upstream_id in self._ids(source):
             edge = self._graph.add_edge(upstream_id, target.id, input_number)
+            if isinstance(target, t.CommitterTransformation):
+                # All that a checkpoint covers has come when it is taken, and is committed together.
+                edge.supports_unaligned_checkpoints = False
             if edge.exchange_mode is ExchangeMode.UNDEFINED:
                 blocking = (
                     self._settings.batch
@@ -342,6 +347,10 @@ def _prefixed(prefix: str, name: str) -> str:
 def _operator_name(transformation: t.OneInputTransformation) -> str:
     if isinstance(transformation, t.LegacySinkTransformation):
         return _prefixed("Sink: ", transformation.name)
-    if isinstance(transformation, t.SinkTransformation):
+    if isinstance(transformation, t.GlobalCommitterTransformation):
+        return f"{transformation.name}: Global Committer"
+    if isinstance(transformation, t.CommitterTransformation):
+        return f"{transformation.name}: Committer"
+    if isinstance(transformation, t.SinkTransformation | t.SinkWriterTransformation):
         return f"{transformation.name}: Writer"
     return transformation.name

@@ -226,14 +226,22 @@ class TimestampsAndWatermarksTransformation(OneInputTransformation):
 
 
 class SinkTransformation(OneInputTransformation):
-    """An operator without output: writer and committer of a sink."""
+    """An operator without output: the writer of a sink that does not commit."""
+
+
+class SinkWriterTransformation(OneInputTransformation):
+    """The writer of a sink that commits; it emits committables."""
+
+
+class CommitterTransformation(SinkTransformation):
+    """The committer of a sink, which reads the committables of the writers."""
 
 
 class LegacySinkTransformation(SinkTransformation):
     """A sink function called once per element."""
 
 
-class GlobalCommitterTransformation(OneInputTransformation):
+class GlobalCommitterTransformation(CommitterTransformation):
     """The single subtask that commits for all writers of a sink."""
 
 

@@ -11,7 +11,7 @@ from penstock.common.options.flink_keys import is_flink_key
 from penstock.common.options.registry import SECTIONS, nearest_key, options_by_key, options_of
 from penstock.common.options.table import options_page
 from penstock.datastream import StreamExecutionEnvironment
-from penstock.datastream.connectors.file_system import FileSink, RollingPolicy
+from penstock.datastream.connectors.file_system import FileSink
 from penstock.errors import ConfigurationError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -231,19 +231,32 @@ def test_what_checkpoints_do_not_do_yet_is_said_once(no_cluster, caplog):
     ]
 
 
-def test_files_that_would_end_with_checkpoints_are_said_to_end_with_the_job(
-    no_cluster, caplog, tmp_path
-):
+@pytest.mark.parametrize("interval", [None, "1 s"])
+def test_a_sink_that_nothing_would_make_commit_is_named(no_cluster, caplog, tmp_path, interval):
     env = StreamExecutionEnvironment.get_execution_environment()
-    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
-    sink = sink.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
-    env.from_collection([1]).sink_to(sink).name("files")
+    if interval is not None:
+        env.configure_option("execution.checkpointing.interval", interval)
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    env.socket_text_stream("localhost", 1).sink_to(sink).name("files")
     with caplog.at_level(logging.WARNING), pytest.raises(AssertionError, match="a target was"):
         env.execute()
-    assert [record.getMessage() for record in caplog.records] == [
-        "file sinks do not commit with checkpoints yet; without effect: "
-        "on_checkpoint_rolling_policy of 'files', whose files end with the job"
-    ]
+    warned = [record.getMessage() for record in caplog.records]
+    if interval is not None:
+        assert warned == []
+    else:
+        assert len(warned) == 1
+        assert warned[0].endswith(
+            "or at the end of their input, which has none; without effect: 'files'"
+        )
+
+
+def test_a_sink_of_finite_input_commits_at_its_end(no_cluster, caplog, tmp_path):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    env.from_collection([1]).sink_to(sink)
+    with caplog.at_level(logging.WARNING), pytest.raises(AssertionError, match="a target was"):
+        env.execute()
+    assert caplog.records == []
 
 
 def test_a_wrong_option_can_be_mended(no_cluster):

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SINKS_DO_NOT_COMMIT: Final = "file sinks do not commit with checkpoints yet"
+_SINKS_NEVER_COMMIT: Final = (
+    "sinks commit with checkpoints, of which a job without execution.checkpointing.interval takes "
+    "none, or at the end of their input, which has none"
+)
 
 SPARK_PREFIX: Final = "spark."
 """What the keys begin with that are Spark's."""
@@ -48,20 +51,20 @@ def check_options(configuration: Mapping[str, str]) -> None:
 
 
 def warn_of_idle_options(
-    configuration: Mapping[str, str], target: str, awaiting_checkpoints: Iterable[str] = ()
+    configuration: Mapping[str, str], target: str, never_committing: Iterable[str] = ()
 ) -> None:
     """Logs which options are set and have no effect: one line for each reason.
 
     Args:
         configuration: What is set; checked already.
         target: Where the job runs.
-        awaiting_checkpoints: Settings of sinks that have no effect while they do not
-            commit with checkpoints.
+        never_committing: The sinks that commit with checkpoints, of a job that takes none
+            and has no end.
     """
     options = options_by_key()
     awaiting: dict[str, list[str]] = {}
-    if others := list(awaiting_checkpoints):
-        awaiting[_SINKS_DO_NOT_COMMIT] = others
+    if sinks := list(never_committing):
+        awaiting[_SINKS_NEVER_COMMIT] = sinks
     for key in sorted(configuration):
         if key in options and options[key].awaits and _deviates(options[key], configuration[key]):
             awaiting.setdefault(options[key].awaits, []).append(key)

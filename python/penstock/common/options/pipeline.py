@@ -111,3 +111,9 @@ LATENCY_GRANULARITY: Final = Option(
     "operator",
     "what latencies are kept apart by, besides the operator that they were measured at",
 )
+COMMITTER_RETRIES: Final = Option(
+    "sink.committer.retries",
+    IntegerType(0),
+    10,
+    "how often a committer of a sink tries a commit again that it was asked to retry",
+)

@@ -10,6 +10,16 @@ if TYPE_CHECKING:
         Sink,
         Source,
     )
+    from penstock.datastream.connectors.committer import (
+        CommitRequest,
+        CommittableSummary,
+        CommittableWithLineage,
+        Committer,
+        CommitterInitContext,
+        SupportsCommitter,
+        SupportsGlobalCommitter,
+        SupportsPreCommitTopology,
+    )
     from penstock.datastream.connectors.split_source import (
         Boundedness,
         InputStatus,
@@ -24,13 +34,22 @@ if TYPE_CHECKING:
         SplitEnumeratorContext,
     )
     from penstock.datastream.connectors.writer_sink import (
+        CommittingSinkWriter,
         PythonSink,
         SinkWriter,
+        StatefulSinkWriter,
+        SupportsWriterState,
         WriterInitContext,
     )
 
 __all__ = [
     "Boundedness",
+    "CommitRequest",
+    "CommittableSummary",
+    "CommittableWithLineage",
+    "Committer",
+    "CommitterInitContext",
+    "CommittingSinkWriter",
     "DeliveryGuarantee",
     "InputStatus",
     "PythonSink",
@@ -46,6 +65,11 @@ __all__ = [
     "SourceSplit",
     "SplitEnumerator",
     "SplitEnumeratorContext",
+    "StatefulSinkWriter",
+    "SupportsCommitter",
+    "SupportsGlobalCommitter",
+    "SupportsPreCommitTopology",
+    "SupportsWriterState",
     "WriterInitContext",
 ]
 
@@ -53,6 +77,12 @@ __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         "Boundedness": "split_source",
+        "CommitRequest": "committer",
+        "CommittableSummary": "committer",
+        "CommittableWithLineage": "committer",
+        "Committer": "committer",
+        "CommitterInitContext": "committer",
+        "CommittingSinkWriter": "writer_sink",
         "DeliveryGuarantee": "base",
         "InputStatus": "split_source",
         "PythonSink": "writer_sink",
@@ -68,6 +98,11 @@ __getattr__, __dir__ = lazy_exports(
         "SourceSplit": "split_source",
         "SplitEnumerator": "split_source",
         "SplitEnumeratorContext": "split_source",
+        "StatefulSinkWriter": "writer_sink",
+        "SupportsCommitter": "committer",
+        "SupportsGlobalCommitter": "committer",
+        "SupportsPreCommitTopology": "committer",
+        "SupportsWriterState": "writer_sink",
         "WriterInitContext": "writer_sink",
         # Where programs of older PyFlink import them from.
         "BucketAssigner": "file_system",

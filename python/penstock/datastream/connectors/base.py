@@ -56,6 +56,14 @@ class Sink(JavaFunctionWrapper):
         """The operator that writes the sink."""
         raise NotImplementedError(f"{type(self).__name__}.sink_operator")
 
+    def committer_operator(self) -> OperatorDescriptor | None:
+        """The operator that commits what the writers emit; None for a sink that does not."""
+        return None
+
+    def has_global_committer(self) -> bool:
+        """Whether one committer serves all writers."""
+        return False
+
 
 class StreamTransformer(ABC):
     """Changes a stream before it reaches a sink."""

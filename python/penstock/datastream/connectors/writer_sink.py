@@ -1,7 +1,7 @@
 """Sinks in Python, as Flink's Sink V2 interfaces (beyond PyFlink).
 
 A sink makes one writer for each of its subtasks.  All methods of a writer are called in the thread
-of its task.
+of its task.  What commits with checkpoints is in `penstock.datastream.connectors.committer`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,26 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.datastream.connectors.base import Sink
+from penstock.datastream.connectors.committer import SupportsCommitter, SupportsGlobalCommitter
 from penstock.graph.operators import OperatorDescriptor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from penstock.common.configuration import Configuration
 
-__all__ = ["PythonSink", "SinkWriter", "WriterInitContext"]
+__all__ = [
+    "CommittingSinkWriter",
+    "PythonSink",
+    "SinkWriter",
+    "StatefulSinkWriter",
+    "SupportsWriterState",
+    "WriterInitContext",
+]
 
 T = TypeVar("T")
+CommT = TypeVar("CommT")
+StateT = TypeVar("StateT")
 
 
 class SinkWriter(ABC, Generic[T]):
@@ -53,6 +65,42 @@ class SinkWriter(ABC, Generic[T]):
         """Called once, however the task ends."""
 
 
+class CommittingSinkWriter(SinkWriter[T], Generic[T, CommT]):
+    """Writes what becomes visible when it is committed."""
+
+    @abstractmethod
+    def prepare_commit(self) -> Iterable[CommT]:
+        """What makes visible all that was written since the last call.
+
+        Called after `flush`, at the barrier of a checkpoint and at the end of the input.
+        Committables are values that the job can serialize; they are committed when the checkpoint
+        is complete, and at the end of the input when the job takes none.
+        """
+
+
+class StatefulSinkWriter(SinkWriter[T], Generic[T, StateT]):
+    """Writes with state that is part of the checkpoints."""
+
+    @abstractmethod
+    def snapshot_state(self, checkpoint_id: int) -> Iterable[StateT]:
+        """The state: values that the job can serialize, spread when the parallelism changes."""
+
+
+class SupportsWriterState(ABC, Generic[T, StateT]):
+    """A sink whose writers are `StatefulSinkWriter`s."""
+
+    @abstractmethod
+    def restore_writer(
+        self, context: WriterInitContext, recovered_state: Sequence[StateT]
+    ) -> StatefulSinkWriter[T, StateT]:
+        """Makes the writer of a subtask that goes on from a checkpoint.
+
+        Args:
+            context: What the writer may ask.
+            recovered_state: The part of all writers' states that this subtask gets.
+        """
+
+
 class WriterInitContext(ABC):
     """What a writer may ask when it is made."""
 
@@ -80,6 +128,10 @@ class WriterInitContext(ABC):
     def get_configuration(self) -> Configuration:
         """The job's configuration."""
 
+    @abstractmethod
+    def get_restored_checkpoint_id(self) -> int | None:
+        """The checkpoint that the writer goes on from; None when it starts anew."""
+
 
 class PythonSink(Sink, ABC, Generic[T]):
     """A sink written in Python, for `DataStream.sink_to`."""
@@ -95,3 +147,13 @@ class PythonSink(Sink, ABC, Generic[T]):
     def sink_operator(self) -> OperatorDescriptor:
         """Writes with the sink's writer."""
         return OperatorDescriptor("sink_writer", self)
+
+    def committer_operator(self) -> OperatorDescriptor | None:
+        """Commits with the sink's committer, if it is a `SupportsCommitter`."""
+        if not isinstance(self, SupportsCommitter):
+            return None
+        return OperatorDescriptor("sink_committer", self)
+
+    def has_global_committer(self) -> bool:
+        """Whether the sink is a `SupportsGlobalCommitter`."""
+        return isinstance(self, SupportsGlobalCommitter)

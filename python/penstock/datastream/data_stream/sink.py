@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.datastream.missing_methods import MissingMethods
-from penstock.graph.transformations import ChainingStrategy, SinkTransformation
+from penstock.datastream.shipping import shipped
+from penstock.errors import WrongArgumentError
+from penstock.graph.transformations import (
+    ChainingStrategy,
+    CommitterTransformation,
+    GlobalCommitterTransformation,
+    OneInputTransformation,
+    SinkWriterTransformation,
+)
 
 if TYPE_CHECKING:
+    from penstock.datastream.connectors.base import Sink
+    from penstock.datastream.data_stream.stream import DataStream
     from penstock.datastream.slot_sharing_group import SlotSharingGroup
     from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+    from penstock.graph.operators import OperatorDescriptor
 
 
 @checks_arguments
@@ -21,25 +32,32 @@ class DataStreamSink(MissingMethods):
         return f"<DataStreamSink {self._transformation.name!r}>"
 
     def __init__(
-        self, environment: StreamExecutionEnvironment, transformation: SinkTransformation
+        self,
+        environment: StreamExecutionEnvironment,
+        transformation: OneInputTransformation,
+        committer: CommitterTransformation | None = None,
     ) -> None:
-        """Wraps a transformation; sinks are made by streams."""
+        """Wraps a sink's operators; sinks are made by streams."""
         self._environment = environment
         self._transformation = transformation
+        self._committer = committer
 
     @property
-    def transformation(self) -> SinkTransformation:
-        """The operator."""
+    def transformation(self) -> OneInputTransformation:
+        """The operator that takes the elements."""
         return self._transformation
 
     def name(self, name: str) -> DataStreamSink:
         """Names the operator, for plans, logs and metrics."""
-        self._transformation.name = name
+        for transformation in self._operators():
+            transformation.name = name
         return self
 
     def uid(self, uid: str) -> DataStreamSink:
         """Names the operator's state, so that it survives changes of the program."""
         self._transformation.uid = uid
+        if self._committer is not None:
+            self._committer.uid = f"Sink Committer: {uid}"
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
@@ -48,8 +66,10 @@ class DataStreamSink(MissingMethods):
         return self
 
     def set_parallelism(self, parallelism: int) -> DataStreamSink:
-        """Sets the number of subtasks."""
-        self._transformation.set_parallelism(parallelism)
+        """Sets the number of subtasks; a global committer has one in any case."""
+        for transformation in self._operators():
+            if not isinstance(transformation, GlobalCommitterTransformation):
+                transformation.set_parallelism(parallelism)
         return self
 
     def set_description(self, description: str) -> DataStreamSink:
@@ -64,5 +84,47 @@ class DataStreamSink(MissingMethods):
 
     def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> DataStreamSink:
         """Puts the operator's subtasks into the slots of a group."""
-        self._environment.assign_slot_sharing_group(self._transformation, slot_sharing_group)
+        for transformation in self._operators():
+            self._environment.assign_slot_sharing_group(transformation, slot_sharing_group)
         return self
+
+    def _operators(self) -> list[OneInputTransformation]:
+        return [self._transformation, *([] if self._committer is None else [self._committer])]
+
+
+def committing_sink(
+    stream: DataStream[Any],
+    sink: Sink,
+    writer_operator: OperatorDescriptor,
+    committer_operator: OperatorDescriptor,
+) -> DataStreamSink:
+    """Ends a stream in the writers of a sink, and in the committers behind them.
+
+    Raises:
+        WrongArgumentError: What the sink does before it commits is no stream.
+    """
+    from penstock.datastream.connectors.committer import SupportsPreCommitTopology
+    from penstock.datastream.data_stream.stream import DataStream
+
+    environment = stream.get_execution_environment()
+    parallelism = environment.get_parallelism()
+    writer = SinkWriterTransformation(
+        stream.transformation, "Sink", writer_operator, None, parallelism
+    )
+    environment.add_operator(writer)
+    committables: DataStream[Any] = DataStream(environment, writer)
+    if isinstance(sink, SupportsPreCommitTopology):
+        given: Any = sink.add_pre_commit_topology(committables)
+        if not isinstance(given, DataStream):
+            raise WrongArgumentError(f"add_pre_commit_topology returned {given!r}, no DataStream")
+        committables = given
+    is_global = sink.has_global_committer()
+    committer = (GlobalCommitterTransformation if is_global else CommitterTransformation)(
+        committables.transformation,
+        "Sink",
+        shipped(committer_operator, "sink_to"),
+        None,
+        1 if is_global else parallelism,
+    )
+    environment.add_operator(committer)
+    return DataStreamSink(environment, writer, committer)

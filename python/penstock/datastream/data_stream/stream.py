@@ -429,7 +429,13 @@ class DataStream(StreamSettings, Generic[T]):
         given: Any = sink
         if not isinstance(given, Sink):
             raise WrongArgumentError(f"sink_to takes a Sink, got {given!r}")
-        return self._sink(SinkTransformation, "Sink", shipped(sink.sink_operator(), "sink_to"))
+        writer = shipped(sink.sink_operator(), "sink_to")
+        committer = sink.committer_operator()
+        if committer is None:
+            return self._sink(SinkTransformation, "Sink", writer)
+        from penstock.datastream.data_stream.sink import committing_sink
+
+        return committing_sink(self, sink, writer, committer)
 
     def cache(self) -> CachedDataStream[T]:
         """Keeps the elements for later jobs of the environment."""

@@ -10,7 +10,6 @@ from penstock.checkpoint_storage.storage import checkpoint_directory
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options import checkpointing
-from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.network.events import (
     Alignment,
     CheckpointBarrier,
@@ -29,6 +28,7 @@ from penstock.taskexecutor.checkpointing.barrier_handler import (
     SingleCheckpointBarrierHandler,
 )
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
 from penstock.taskexecutor.checkpointing.subtask_coordinator import SubtaskCheckpointCoordinator
 
 if TYPE_CHECKING:
@@ -101,12 +101,7 @@ class TaskCheckpoints:
                 )
         self.stop_mode: StopMode | None = None
         self._stop_barrier: CheckpointBarrier | None = None
-        # A job in BATCH mode takes no checkpoints, whatever interval is set.
-        self._awaits_final = (
-            RUNTIME_MODE.read(configuration) != "BATCH"
-            and checkpointing.INTERVAL.read(configuration) is not None
-            and checkpointing.AFTER_TASKS_FINISH.read(configuration)
-        )
+        self._awaits_final = awaits_final_checkpoint(configuration)
         self._has_ended = False
         self._final_id: int | None = None
 

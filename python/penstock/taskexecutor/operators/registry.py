@@ -57,7 +57,9 @@ _FACTORIES: Final = {
     "sink_function": ("sinks.function", "create_sink_function"),
     "sink_writer": ("sinks.writer", "create_sink_writer"),
     "print_sink": ("sinks.print", "create_print_sink"),
+    "sink_committer": ("sinks.committer", "create_committer"),
     "file_sink": ("sinks.file", "create_file_sink"),
+    "file_committer": ("sinks.file_committer", "create_file_committer"),
     "collect_sink": ("sinks.collect", "create_collect_sink"),
     "discarding_sink": ("sinks.function", "create_discarding_sink"),
 }

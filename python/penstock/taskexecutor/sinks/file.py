@@ -1,24 +1,29 @@
-"""Files of encoded elements below a folder; a file gets its name when it is complete."""
+"""The writer of FileSink: encoded elements in part files below a folder."""
 
 from __future__ import annotations
 
-import os
 import uuid
-from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import Encoder
+from penstock.common.typeinfo import Types
+from penstock.datastream.connectors.file_system.buckets import OnCheckpointRollingPolicy
+from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import SinkError
-from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.sinks.element_text import text_of_elements
+from penstock.taskexecutor.sinks.part_file import PartFile, PendingFile
+from penstock.taskexecutor.sinks.writer import WRITER_STATE, CommittableEmitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
+    from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-_WRITE_BUFFER_BYTES = 256 * 1024
 
 
 def create_file_sink(context: OperatorContext) -> StreamOperator:
@@ -28,53 +33,6 @@ def create_file_sink(context: OperatorContext) -> StreamOperator:
     ``bucket_check_interval_ms``, ``rolling_policy``, ``part_prefix`` and ``part_suffix``.
     """
     return FileSinkOperator(context)
-
-
-class _PartFile:
-    """A file that is being written, under a hidden name."""
-
-    def __init__(self, folder: Path, final_name: str, now_ms: int) -> None:
-        self.path = folder / f".{final_name}.inprogress.{uuid.uuid4().hex}"
-        self.final_path = folder / final_name
-        self.size_bytes = 0
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.file: IO[bytes] = self.path.open("wb", buffering=_WRITE_BUFFER_BYTES)
-        except OSError as error:
-            raise self._failure(error) from error
-        self.created_ms = now_ms
-        self.written_ms = now_ms
-
-    def write(self, data: bytes, now_ms: int) -> None:
-        try:
-            self.file.write(data)
-        except OSError as error:
-            raise self._failure(error) from error
-        self.size_bytes += len(data)
-        self.written_ms = now_ms
-
-    def publish(self) -> None:
-        """Makes the file visible, with all its bytes on disk before its name."""
-        try:
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.file.close()
-            self.path.rename(self.final_path)
-        except OSError as error:
-            raise self._failure(error) from error
-
-    def discard(self) -> None:
-        # Closing writes what is buffered, which a full disk refuses; nobody wants it any more.
-        with suppress(OSError):
-            self.file.close()
-        self.path.unlink(missing_ok=True)
-
-    def _failure(self, error: OSError) -> SinkError:
-        return SinkError(
-            f"the file sink cannot write {self.path}, {self.size_bytes} bytes until now: "
-            f"{error.strerror}; make room there or give the sink another folder.  What is "
-            f"unfinished is removed, so that there is no {self.final_path.name} that is not whole"
-        )
 
 
 def _encode_function(context: OperatorContext) -> Callable[[Any], bytes]:
@@ -87,11 +45,13 @@ def _encode_function(context: OperatorContext) -> Callable[[Any], bytes]:
     return lambda value: encode(text(value))
 
 
-class FileSinkOperator(StreamOperator):
+class FileSinkOperator(CommittableEmitter):
     """Writes each element into the open part file of its bucket.
 
-    Part files are called ``<prefix>-<subtask>-<number><suffix>``; numbers that exist already are
-    skipped, so that a folder can be written to again.
+    A part file is in progress while it is written, pending when its policy has ended it, and
+    finished once the committer has given it its name, ``<prefix>-<uuid>-<number><suffix>``.  Until
+    then its name begins with a dot.  The UUID is that of this attempt of the subtask: so no two
+    files ever want the same name.
     """
 
     def __init__(self, context: OperatorContext) -> None:
@@ -103,11 +63,28 @@ class FileSinkOperator(StreamOperator):
         self.assigner = arguments["bucket_assigner"]
         self.policy = arguments["rolling_policy"]
         self.check_interval_ms: int = arguments.get("bucket_check_interval_ms", 60_000)
-        self.prefix = f"{arguments.get('part_prefix', 'part')}-{context.environment.subtask}-"
+        self.prefix = f"{arguments.get('part_prefix', 'part')}-{uuid.uuid4()}-"
         self.suffix: str = arguments.get("part_suffix", "")
         self.now = context.processing_time.now
         self.next_number = 0
-        self.parts: dict[str, _PartFile] = {}
+        self.parts: dict[str, PartFile] = {}
+        self.pending: list[PendingFile] = []
+        # What a checkpoint may go on with, and so must not be removed.
+        self.held: set[Path] = set()
+        self.state: Any = None
+
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Takes over the files that were open when the checkpoint was taken."""
+        descriptor = ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
+        self.state = context.get_operator_state_store().get_list_state(descriptor)
+        for held in self.state.get():
+            part = PartFile.recover(held)
+            self.held.add(part.path)
+            if held.bucket in self.parts:
+                # Of several subtasks with the same bucket, as there are when the parallelism
+                # became smaller: the one that goes on is as good as any.
+                self.pending.append(self.parts[held.bucket].close_for_commit())
+            self.parts[held.bucket] = part
 
     def open(self) -> None:
         """Makes sure that files can be written before the first element comes."""
@@ -135,40 +112,56 @@ class FileSinkOperator(StreamOperator):
             part = self.parts.get(bucket)
             if part is None:
                 part = self.parts[bucket] = self._new_part(bucket, now_ms)
+            elif self._is_full(part):
+                self._end_part(bucket)
+                part = self.parts[bucket] = self._new_part(bucket, now_ms)
             part.write(self.encode(value), now_ms)
-            limit = self.policy.part_size_bytes
-            if limit is not None and part.size_bytes >= limit:
-                self._publish(bucket)
         except BaseException as error:
             self.failed_with = error
             raise
 
-    def finish(self) -> None:
-        """Emits what is still kept."""
-        try:
-            for bucket in list(self.parts):
-                self._publish(bucket)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+    def flush(self, *, end_of_input: bool) -> None:
+        """Ends the files that a checkpoint, or the end of the input, ends."""
+        always = end_of_input or isinstance(self.policy, OnCheckpointRollingPolicy)
+        for bucket, part in list(self.parts.items()):
+            if always or self._is_full(part):
+                self._end_part(bucket)
+
+    def prepare_commit(self) -> Iterable[PendingFile]:
+        """The files that have ended."""
+        pending, self.pending = self.pending, []
+        return pending
+
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Brings what is in progress to the disk, and notes how to go on with it."""
+        del context
+        in_progress = [part.persist(bucket) for bucket, part in self.parts.items()]
+        self.held.update(part.path for part in self.parts.values())
+        self.state.update(in_progress)
 
     def close(self) -> None:
-        """Releases what was opened."""
+        """Gives up what is open; what no checkpoint knows is removed."""
         while self.parts:
-            self.parts.popitem()[1].discard()
+            part = self.parts.popitem()[1]
+            part.dispose(is_kept=part.path in self.held)
+        for pending in self.pending:
+            if Path(pending.path) not in self.held:
+                Path(pending.path).unlink(missing_ok=True)
+        self.pending = []
 
-    def _publish(self, bucket: str) -> None:
-        # One that cannot be published stays, so that ``close`` discards it.
-        self.parts[bucket].publish()
+    def _is_full(self, part: PartFile) -> bool:
+        limit: int | None = self.policy.part_size_bytes
+        return limit is not None and part.size_bytes > limit
+
+    def _end_part(self, bucket: str) -> None:
+        # One that cannot be ended stays, so that ``close`` gives it up.
+        self.pending.append(self.parts[bucket].close_for_commit())
         del self.parts[bucket]
 
-    def _new_part(self, bucket: str, now_ms: int) -> _PartFile:
-        folder = self.base_path / bucket
-        while True:
-            name = f"{self.prefix}{self.next_number}{self.suffix}"
-            self.next_number += 1
-            if not (folder / name).exists():
-                return _PartFile(folder, name, now_ms)
+    def _new_part(self, bucket: str, now_ms: int) -> PartFile:
+        name = f"{self.prefix}{self.next_number}{self.suffix}"
+        self.next_number += 1
+        return PartFile.begin(self.base_path / bucket, name, now_ms)
 
     def _schedule_check(self) -> None:
         self.context.processing_time.register(self.now() + self.check_interval_ms, self._check)
@@ -182,7 +175,7 @@ class FileSinkOperator(StreamOperator):
             inactive = rest is not None and now_ms - part.written_ms >= rest
             if too_old or inactive:
                 try:
-                    self._publish(bucket)
+                    self._end_part(bucket)
                 except BaseException as error:
                     self.failed_with = error
                     raise

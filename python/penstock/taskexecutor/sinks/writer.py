@@ -1,50 +1,44 @@
-"""PythonSink: drives the writer that it makes."""
+"""PythonSink: drives the writer that it makes, and sends its committables on."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.configuration import Configuration
 from penstock.common.coroutines import refuse_coroutines
-from penstock.datastream.connectors.writer_sink import SinkWriter, WriterInitContext
+from penstock.common.typeinfo import Types
+from penstock.datastream.connectors.committer import (
+    END_OF_INPUT,
+    CommittableSummary,
+    CommittableWithLineage,
+    SupportsCommitter,
+)
+from penstock.datastream.connectors.writer_sink import (
+    CommittingSinkWriter,
+    SinkWriter,
+    StatefulSinkWriter,
+    SupportsWriterState,
+)
+from penstock.datastream.state import ListStateDescriptor
+from penstock.errors import SinkError
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.sinks.init_context import SinkInitContext
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: The name of the writers' state in checkpoints, as in Flink.
+WRITER_STATE = "writer_raw_states"
 
 
 def create_sink_writer(context: OperatorContext) -> StreamOperator:
     """Writes with the writer of the PythonSink that is the descriptor's function."""
     return SinkWriterOperator(context.descriptor.function)
-
-
-class _InitContext(WriterInitContext):
-    def __init__(self, context: OperatorContext) -> None:
-        self._context = context
-
-    def get_index_of_subtask(self) -> int:
-        """The writer's subtask, from 0."""
-        return self._context.environment.subtask
-
-    def get_number_of_parallel_subtasks(self) -> int:
-        """The number of writers."""
-        return self._context.environment.parallelism
-
-    def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
-        return self._context.environment.attempt_number
-
-    def current_processing_time(self) -> int:
-        """The time of the machine's clock in ms."""
-        return self._context.processing_time.now()
-
-    def metric_group(self) -> Any:
-        """Where the writer registers its metrics."""
-        return self._context.runtime_context.get_metrics_group()
-
-    def get_configuration(self) -> Configuration:
-        """The job's configuration."""
-        return Configuration.from_dict(dict(self._context.environment.configuration))
 
 
 class _ElementContext(SinkWriter.Context):
@@ -61,21 +55,78 @@ class _ElementContext(SinkWriter.Context):
         return None if self.element_timestamp == MIN_TIMESTAMP else self.element_timestamp
 
 
-class SinkWriterOperator(StreamOperator):
-    """Gives elements to a writer and flushes it at the end of the input."""
+class CommittableEmitter(StreamOperator):
+    """An operator that sends committables on: at every barrier, and at the end of the input."""
+
+    def __init__(self) -> None:
+        """Creates an operator whose input has not ended."""
+        super().__init__()
+        self.has_ended = False
+
+    def flush(self, *, end_of_input: bool) -> None:
+        """Writes what is kept."""
+        raise NotImplementedError(type(self).__name__ + ".flush")
+
+    def prepare_commit(self) -> Iterable[Any] | None:
+        """What is to be committed since the last call; None of a sink that does not commit."""
+        raise NotImplementedError(type(self).__name__ + ".prepare_commit")
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """Writes what came before the barrier, and says how it is committed."""
+        if not self.has_ended:
+            self.flush(end_of_input=False)
+            self._emit(checkpoint_id)
+
+    def finish(self) -> None:
+        """Writes what is kept, and says how it is committed."""
+        self.has_ended = True
+        try:
+            self.flush(end_of_input=True)
+            self._emit(END_OF_INPUT)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def _emit(self, checkpoint_id: int) -> None:
+        prepared = self.prepare_commit()
+        if prepared is None:
+            return
+        committables = list(prepared)
+        environment = self.context.environment
+        subtask = environment.subtask
+        self.output.collect(
+            CommittableSummary(subtask, environment.parallelism, checkpoint_id, len(committables)),
+            MIN_TIMESTAMP,
+        )
+        for committable in committables:
+            self.output.collect(
+                CommittableWithLineage(committable, checkpoint_id, subtask), MIN_TIMESTAMP
+            )
+
+
+class SinkWriterOperator(CommittableEmitter):
+    """Gives elements to a writer and flushes it at barriers and at the end of the input."""
 
     def __init__(self, sink: Any) -> None:
         """Creates the operator of a PythonSink."""
         super().__init__()
         self.sink = sink
         self.writer: Any = None
+        self.state: Any = None
+        self.restored_checkpoint_id: int | None = None
         self.element_context = _ElementContext()
+
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Takes over the state of a sink whose writers have some."""
+        self.restored_checkpoint_id = context.get_restored_checkpoint_id()
+        if isinstance(self.sink, SupportsWriterState):
+            descriptor = ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
+            self.state = context.get_operator_state_store().get_list_state(descriptor)
 
     def open(self) -> None:
         """Makes the writer."""
         try:
-            self.writer = self.sink.create_writer(_InitContext(self.context))
-            refuse_coroutines(self.writer, "create_writer")
+            self.writer = self._make_writer()
         except BaseException as error:
             self.failed_with = error
             raise
@@ -99,17 +150,21 @@ class SinkWriterOperator(StreamOperator):
             raise
         self.output.emit_watermark(timestamp)
 
-    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:  # noqa: ARG002
-        """Writes what came before the barrier."""
-        self.writer.flush(False)
-
-    def finish(self) -> None:
+    def flush(self, *, end_of_input: bool) -> None:
         """Writes what is kept."""
-        try:
-            self.writer.flush(True)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.writer.flush(end_of_input)
+
+    def prepare_commit(self) -> Iterable[Any] | None:
+        """The writer's committables."""
+        if not isinstance(self.sink, SupportsCommitter):
+            return None
+        committables: Iterable[Any] = self.writer.prepare_commit()
+        return committables
+
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Notes the writer's state."""
+        if self.state is not None:
+            self.state.update(self.writer.snapshot_state(context.get_checkpoint_id()))
 
     def close(self) -> None:
         """Closes the writer."""
@@ -120,3 +175,23 @@ class SinkWriterOperator(StreamOperator):
             except BaseException as error:
                 self.failed_with = error
                 raise
+
+    def _make_writer(self) -> Any:
+        sink = self.sink
+        context = SinkInitContext(self.context, self.restored_checkpoint_id)
+        if self.state is not None and self.restored_checkpoint_id is not None:
+            writer, maker = sink.restore_writer(context, self.state.get()), "restore_writer"
+        else:
+            writer, maker = sink.create_writer(context), "create_writer"
+        refuse_coroutines(writer, maker)
+        for wanted, kind in (
+            (SupportsCommitter, CommittingSinkWriter),
+            (SupportsWriterState, StatefulSinkWriter),
+        ):
+            if isinstance(sink, wanted) and not isinstance(writer, kind):
+                msg = (
+                    f"{type(sink).__name__} is a {wanted.__name__}, so {maker} must return a "
+                    f"{kind.__name__}, got {writer!r}"
+                )
+                raise SinkError(msg)
+        return writer

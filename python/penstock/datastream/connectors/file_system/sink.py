@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 
 
 class FileSink(Sink, SupportsPreprocessing):
-    """Writes part files below a folder; a file shows its final name when it is complete."""
+    """Writes part files below a folder.
+
+    A file is hidden while it is written (its name begins with a dot), and gets its name when a
+    checkpoint that holds its end is complete; without checkpoints, at the end of the input.
+    """
 
     def __init__(self, arguments: dict[str, Any]) -> None:
         """Makes a sink; use `for_row_format`."""
@@ -63,6 +67,10 @@ class FileSink(Sink, SupportsPreprocessing):
     def sink_operator(self) -> OperatorDescriptor:
         """Writes the files."""
         return OperatorDescriptor("file_sink", None, self._arguments)
+
+    def committer_operator(self) -> OperatorDescriptor:
+        """Gives the files their names."""
+        return OperatorDescriptor("file_committer", None)
 
     @checks_arguments
     class BaseBuilder:

@@ -1,0 +1,164 @@
+"""Sinks that commit with checkpoints, as Flink's Sink V2 interfaces (beyond PyFlink).
+
+Between two checkpoints a writer writes what nobody can see yet.  At the barrier its
+`prepare_commit` says what would make that visible: the committables.  They are part of the
+checkpoint, and are committed once it is complete.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.common.configuration import Configuration
+    from penstock.datastream.data_stream import DataStream
+
+__all__ = [
+    "CommitRequest",
+    "CommittableSummary",
+    "CommittableWithLineage",
+    "Committer",
+    "CommitterInitContext",
+    "SupportsCommitter",
+    "SupportsGlobalCommitter",
+    "SupportsPreCommitTopology",
+]
+
+CommT = TypeVar("CommT")
+
+#: The checkpoint id of what was written behind the last one, at the end of the input.
+END_OF_INPUT = 2**63 - 1
+
+
+class CommitRequest(ABC, Generic[CommT]):
+    """One committable that is to be committed; without a signal it counts as committed."""
+
+    @abstractmethod
+    def get_committable(self) -> CommT:
+        """What is to be committed."""
+
+    @abstractmethod
+    def get_number_of_retries(self) -> int:
+        """How often it was tried before in this attempt of the task."""
+
+    @abstractmethod
+    def signal_failed_with_known_reason(self, error: BaseException) -> None:
+        """It cannot be committed, and that may be: it is logged and given up."""
+
+    @abstractmethod
+    def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
+        """It cannot be committed, and nobody knows why: the job fails, and restarts."""
+
+    @abstractmethod
+    def retry_later(self) -> None:
+        """It is to be tried again, at most ``sink.committer.retries`` times."""
+
+    @abstractmethod
+    def update_and_retry_later(self, committable: CommT) -> None:
+        """As `retry_later`, with another committable in its place."""
+
+    @abstractmethod
+    def signal_already_committed(self) -> None:
+        """It was committed by an earlier attempt, which is as good."""
+
+
+class Committer(ABC, Generic[CommT]):
+    """Commits.  A committable may come again after a failure: committing twice must be harmless."""
+
+    @abstractmethod
+    def commit(self, requests: Sequence[CommitRequest[CommT]]) -> None:
+        """Commits; an exception fails the job, which commits all of them again when it restarts.
+
+        Args:
+            requests: In the order in which the committables were written.
+        """
+
+    def close(self) -> None:
+        """Called once, however the task ends."""
+
+
+class CommitterInitContext(ABC):
+    """What a committer may ask when it is made."""
+
+    @abstractmethod
+    def get_index_of_subtask(self) -> int:
+        """The committer's subtask, from 0."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The number of committers."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """How often the subtask was started before, from 0."""
+
+    @abstractmethod
+    def metric_group(self) -> Any:
+        """Where the committer registers its metrics."""
+
+    @abstractmethod
+    def get_configuration(self) -> Configuration:
+        """The job's configuration."""
+
+    @abstractmethod
+    def get_restored_checkpoint_id(self) -> int | None:
+        """The checkpoint that the committer goes on from; None when it starts anew."""
+
+
+class SupportsCommitter(ABC, Generic[CommT]):
+    """A sink whose writers are `CommittingSinkWriter`s."""
+
+    @abstractmethod
+    def create_committer(self, context: CommitterInitContext) -> Committer[CommT]:
+        """Makes the committer of a subtask; there is one behind each writer."""
+
+
+class SupportsGlobalCommitter(SupportsCommitter[CommT]):
+    """A sink with a single committer, which gets the committables of all writers together."""
+
+
+class SupportsPreCommitTopology(ABC):
+    """A sink that does something to the committables on their way to the committer."""
+
+    @abstractmethod
+    def add_pre_commit_topology(self, committables: DataStream[Any]) -> DataStream[Any]:
+        """The stream that the committer reads, made from the one that the writers emit.
+
+        Both consist of `CommittableSummary` and `CommittableWithLineage`.
+        """
+
+
+@dataclass(frozen=True)
+class CommittableSummary:
+    """Precedes the committables that one writer emits for one checkpoint.
+
+    Attributes:
+        subtask_id: The writer, from 0.
+        number_of_subtasks: How many writers there are.
+        checkpoint_id: The checkpoint, `END_OF_INPUT` behind the last one.
+        number_of_committables: How many follow.
+    """
+
+    subtask_id: int
+    number_of_subtasks: int
+    checkpoint_id: int
+    number_of_committables: int
+
+
+@dataclass(frozen=True)
+class CommittableWithLineage(Generic[CommT]):
+    """A committable and where it comes from.
+
+    Attributes:
+        committable: What is to be committed.
+        checkpoint_id: The checkpoint, `END_OF_INPUT` behind the last one.
+        subtask_id: The writer, from 0.
+    """
+
+    committable: CommT
+    checkpoint_id: int
+    subtask_id: int

@@ -1,0 +1,219 @@
+"""The operator behind the writers of a sink: keeps committables until their checkpoint is there."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.coroutines import refuse_coroutines
+from penstock.common.options.pipeline import COMMITTER_RETRIES
+from penstock.common.typeinfo import Types
+from penstock.datastream.connectors.committer import (
+    CommitRequest,
+    CommittableSummary,
+    CommittableWithLineage,
+    Committer,
+)
+from penstock.datastream.state import ListStateDescriptor
+from penstock.errors import SinkError
+from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
+from penstock.taskexecutor.compiled import StreamOperator
+from penstock.taskexecutor.sinks.init_context import SinkInitContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.datastream.connectors.committer import CommitterInitContext
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+logger = logging.getLogger(__name__)
+
+_STATE: Final = "streaming_committer_raw_states"
+
+#: The checkpoint of committables that no snapshot holds yet.
+_NO_CHECKPOINT: Final = -1
+
+
+def create_committer(context: OperatorContext) -> StreamOperator:
+    """Commits with the committer of the sink that is the descriptor's function."""
+    sink: Any = context.descriptor.function
+    return CommitterOperator(sink.create_committer)
+
+
+class _Request(CommitRequest[Any]):
+    """A committable between its arrival and its commit."""
+
+    def __init__(self, committable: Any) -> None:
+        self.committable = committable
+        self.retries = 0
+        self.is_to_retry = False
+        self.unknown_failure: BaseException | None = None
+
+    def get_committable(self) -> Any:
+        """What is to be committed."""
+        return self.committable
+
+    def get_number_of_retries(self) -> int:
+        """How often it was tried before."""
+        return self.retries
+
+    def signal_failed_with_known_reason(self, error: BaseException) -> None:
+        """Gives it up."""
+        logger.warning("gave up the commit of %r: %r", self.committable, error)
+
+    def signal_failed_with_unknown_reason(self, error: BaseException) -> None:
+        """Fails the job."""
+        self.unknown_failure = error
+
+    def retry_later(self) -> None:
+        """Tries it again."""
+        self.is_to_retry = True
+
+    def update_and_retry_later(self, committable: Any) -> None:
+        """Tries another one in its place."""
+        self.committable = committable
+        self.is_to_retry = True
+
+    def signal_already_committed(self) -> None:
+        """Counts as committed."""
+        logger.info("was committed before: %r", self.committable)
+
+
+class CommitterOperator(StreamOperator):
+    """Commits what a checkpoint holds once that is complete.
+
+    Committables wait for the first snapshot that holds them; when that or a later checkpoint is
+    complete they are committed together, in the order in which they came.  Those that a restored
+    checkpoint holds are committed at once: it is complete, but whether they were is not known.
+    A job that waits for no last checkpoint commits the rest at the end of its input.
+    """
+
+    def __init__(self, create: Callable[[CommitterInitContext], Committer[Any]]) -> None:
+        """Commits with the committer that ``create`` makes."""
+        super().__init__()
+        self._create = create
+        self._committer: Committer[Any] | None = None
+        self._restored_checkpoint_id: int | None = None
+        self._state: Any = None
+        # (first checkpoint that holds it, committable with lineage)
+        self._pending: list[tuple[int, CommittableWithLineage[Any]]] = []
+        self._max_retries = 0
+
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Takes over what a checkpoint held."""
+        self._restored_checkpoint_id = context.get_restored_checkpoint_id()
+        descriptor = ListStateDescriptor(_STATE, Types.PICKLED_BYTE_ARRAY())
+        self._state = context.get_operator_state_store().get_list_state(descriptor)
+
+    def open(self) -> None:
+        """Makes the committer, and commits what the restored checkpoint held."""
+        self._max_retries = COMMITTER_RETRIES.read(self.context.environment.configuration)
+        try:
+            committer = self._create(SinkInitContext(self.context, self._restored_checkpoint_id))
+            refuse_coroutines(committer, "create_committer")
+            if not isinstance(committer, Committer):
+                msg = f"create_committer must return a Committer, got {committer!r}"
+                raise SinkError(msg)
+            self._committer = committer
+            restored_id = self._restored_checkpoint_id or 0
+            self._pending = [
+                (restored_id, CommittableWithLineage(committable, checkpoint_id, subtask))
+                for checkpoint_id, subtask, committable in self._state.get()
+            ]
+            self._commit_up_to(restored_id)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Keeps a committable."""
+        del timestamp
+        if isinstance(value, CommittableWithLineage):
+            self._pending.append((_NO_CHECKPOINT, value))
+        elif not isinstance(value, CommittableSummary):
+            msg = (
+                f"{self.context.name} takes committables, got {value!r}: what add_pre_commit_"
+                "topology returns consists of CommittableSummary and CommittableWithLineage"
+            )
+            self.failed_with = SinkError(msg)
+            raise self.failed_with
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Nothing follows a committer that could want event time."""
+
+    def process_status(self, idle: bool) -> None:
+        """Nothing follows a committer that could want to know."""
+
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Notes what is to be committed when the checkpoint is complete."""
+        number = context.get_checkpoint_id()
+        self._pending = [
+            (number if first == _NO_CHECKPOINT else first, held) for first, held in self._pending
+        ]
+        self._state.update(
+            (held.checkpoint_id, held.subtask_id, held.committable) for _, held in self._pending
+        )
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Commits what the checkpoint held, and those before it."""
+        self._commit_up_to(checkpoint_id)
+
+    def finish(self) -> None:
+        """Commits the rest when no checkpoint will hold it."""
+        if self.context.is_batch or not awaits_final_checkpoint(
+            self.context.environment.configuration
+        ):
+            try:
+                everything = [held for _, held in self._pending]
+                self._pending = []
+                self._commit(everything)
+            except BaseException as error:
+                self.failed_with = error
+                raise
+
+    def close(self) -> None:
+        """Closes the committer."""
+        committer, self._committer = self._committer, None
+        if committer is not None:
+            try:
+                committer.close()
+            except BaseException as error:
+                self.failed_with = error
+                raise
+
+    def _commit_up_to(self, checkpoint_id: int) -> None:
+        due = [held for first, held in self._pending if _NO_CHECKPOINT < first <= checkpoint_id]
+        if due:
+            self._commit(due)
+            self._pending = [
+                (first, held)
+                for first, held in self._pending
+                if not _NO_CHECKPOINT < first <= checkpoint_id
+            ]
+
+    def _commit(self, due: list[CommittableWithLineage[Any]]) -> None:
+        assert self._committer is not None, "open() has run"
+        requests = [_Request(held.committable) for held in due]
+        tries = 0
+        while requests:
+            self._committer.commit(tuple(requests))
+            for request in requests:
+                if request.unknown_failure is not None:
+                    msg = f"{self.context.name} cannot commit {request.committable!r}"
+                    raise SinkError(msg) from request.unknown_failure
+            requests = [request for request in requests if request.is_to_retry]
+            if requests and tries == self._max_retries:
+                msg = (
+                    f"{self.context.name}: {len(requests)} commits were put off "
+                    f"{tries + 1} times, the first of them {requests[0].committable!r}; "
+                    f"{COMMITTER_RETRIES.key} says how often they are tried again"
+                )
+                raise SinkError(msg)
+            tries += 1
+            for request in requests:
+                request.is_to_retry = False
+                request.retries += 1

@@ -1,0 +1,49 @@
+"""What writers and committers of sinks may ask when they are made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.configuration import Configuration
+from penstock.datastream.connectors.committer import CommitterInitContext
+from penstock.datastream.connectors.writer_sink import WriterInitContext
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+
+class SinkInitContext(WriterInitContext, CommitterInitContext):
+    """The surroundings of a writer or a committer."""
+
+    def __init__(self, context: OperatorContext, restored_checkpoint_id: int | None) -> None:
+        """Shows ``context``; None for a subtask that starts anew."""
+        self._context = context
+        self._restored_checkpoint_id = restored_checkpoint_id
+
+    def get_index_of_subtask(self) -> int:
+        """The subtask, from 0."""
+        return self._context.environment.subtask
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The number of subtasks."""
+        return self._context.environment.parallelism
+
+    def get_attempt_number(self) -> int:
+        """How often the subtask was started before, from 0."""
+        return self._context.environment.attempt_number
+
+    def current_processing_time(self) -> int:
+        """The time of the machine's clock in ms."""
+        return self._context.processing_time.now()
+
+    def metric_group(self) -> Any:
+        """Where metrics are registered."""
+        return self._context.runtime_context.get_metrics_group()
+
+    def get_configuration(self) -> Configuration:
+        """The job's configuration."""
+        return Configuration.from_dict(dict(self._context.environment.configuration))
+
+    def get_restored_checkpoint_id(self) -> int | None:
+        """The checkpoint that the subtask goes on from; None when it starts anew."""
+        return self._restored_checkpoint_id

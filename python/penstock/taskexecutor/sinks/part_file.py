@@ -1,0 +1,160 @@
+"""Part files of a FileSink: hidden while they are written, recovered after a failure, published."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from penstock.errors import SinkError
+
+_WRITE_BUFFER_BYTES: Final = 256 * 1024
+
+
+@dataclass(frozen=True)
+class PendingFile:
+    """A whole file that waits for its name: what a FileSink commits.
+
+    Attributes:
+        path: The hidden file.
+        final_path: What it is called once it is committed.
+        size_bytes: How long it is.
+    """
+
+    path: str
+    final_path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class InProgressFile:
+    """A file that stays open across a checkpoint, as the checkpoint holds it.
+
+    Attributes:
+        bucket: Its folder, relative to the sink's.
+        path: The hidden file.
+        final_path: What it is called once it is committed.
+        size_bytes: How much of it belongs to the checkpoint.
+        created_ms: When it was begun.
+        written_ms: When it was written last.
+    """
+
+    bucket: str
+    path: str
+    final_path: str
+    size_bytes: int
+    created_ms: int
+    written_ms: int
+
+
+class PartFile:
+    """A file that is being written, under a hidden name."""
+
+    def __init__(self, path: Path, final_path: Path, now_ms: int) -> None:
+        """Begins a file, or goes on with one; use `begin` and `recover`."""
+        self.path = path
+        self.final_path = final_path
+        self.size_bytes = 0
+        self.created_ms = now_ms
+        self.written_ms = now_ms
+        self.file: IO[bytes]
+
+    @classmethod
+    def begin(cls, folder: Path, final_name: str, now_ms: int) -> PartFile:
+        """A new file.
+
+        Raises:
+            SinkError: It cannot be made.
+        """
+        hidden = folder / f".{final_name}.inprogress.{uuid.uuid4()}"
+        part = cls(hidden, folder / final_name, now_ms)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            part.file = hidden.open("xb", buffering=_WRITE_BUFFER_BYTES)
+        except OSError as error:
+            raise part.failure(error) from error
+        return part
+
+    @classmethod
+    def recover(cls, held: InProgressFile) -> PartFile:
+        """Goes on where a checkpoint was: what was written since then is cut off.
+
+        Raises:
+            SinkError: The file is gone, or shorter than the checkpoint knows it.
+        """
+        part = cls(Path(held.path), Path(held.final_path), held.created_ms)
+        part.written_ms = held.written_ms
+        try:
+            part.file = part.path.open("r+b", buffering=_WRITE_BUFFER_BYTES)
+            found_bytes = part.file.seek(0, os.SEEK_END)
+            if found_bytes >= held.size_bytes:
+                part.file.truncate(held.size_bytes)
+                part.file.seek(held.size_bytes)
+        except OSError as error:
+            raise SinkError(
+                f"the file sink cannot go on with {part.path}, of which {held.size_bytes} bytes "
+                f"belong to the checkpoint: {error.strerror}; all workers must reach the folder"
+            ) from error
+        if found_bytes < held.size_bytes:
+            part.file.close()
+            raise SinkError(
+                f"the file sink cannot go on with {part.path}: it has {found_bytes} bytes, but "
+                f"had {held.size_bytes} when the checkpoint was taken"
+            )
+        part.size_bytes = held.size_bytes
+        return part
+
+    def write(self, data: bytes, now_ms: int) -> None:
+        """Appends bytes."""
+        try:
+            self.file.write(data)
+        except OSError as error:
+            raise self.failure(error) from error
+        self.size_bytes += len(data)
+        self.written_ms = now_ms
+
+    def persist(self, bucket: str) -> InProgressFile:
+        """Brings all bytes to the disk, and says how to go on from here."""
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+        except OSError as error:
+            raise self.failure(error) from error
+        return InProgressFile(
+            bucket,
+            str(self.path),
+            str(self.final_path),
+            self.size_bytes,
+            self.created_ms,
+            self.written_ms,
+        )
+
+    def close_for_commit(self) -> PendingFile:
+        """Ends the file, with all its bytes on the disk before its name."""
+        try:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+        except OSError as error:
+            raise self.failure(error) from error
+        return PendingFile(str(self.path), str(self.final_path), self.size_bytes)
+
+    def dispose(self, *, is_kept: bool) -> None:
+        """Gives the file up; it stays where it is when a checkpoint may go on with it."""
+        # Closing writes what is buffered, which a full disk refuses; nobody wants it any more.
+        with suppress(OSError):
+            self.file.close()
+        if not is_kept:
+            self.path.unlink(missing_ok=True)
+
+    def failure(self, error: OSError) -> SinkError:
+        """What to say when the file cannot be written."""
+        return SinkError(
+            f"the file sink cannot write {self.path}, {self.size_bytes} bytes until now: "
+            f"{error.strerror}; make room there or give the sink another folder.  What is "
+            f"unfinished stays hidden or is removed, so that there is no {self.final_path.name} "
+            "that is not whole"
+        )

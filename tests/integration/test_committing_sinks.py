@@ -1,0 +1,168 @@
+"""Sinks that commit with checkpoints, as parts of whole programs: plans, topologies, their ends."""
+
+import json
+
+import pytest
+from penstock.common import Configuration, Types
+from penstock.common.serialization import Encoder
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import (
+    CommittableSummary,
+    CommittableWithLineage,
+    Committer,
+    CommittingSinkWriter,
+    PythonSink,
+    SupportsCommitter,
+    SupportsGlobalCommitter,
+    SupportsPreCommitTopology,
+)
+from penstock.datastream.connectors.file_system import FileSink
+from penstock.errors import WrongArgumentError
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Writer(CommittingSinkWriter):
+    """Commits what it took."""
+
+    def __init__(self):
+        self.taken = []
+
+    def write(self, element, context):
+        self.taken.append(element)
+
+    def flush(self, end_of_input):
+        pass
+
+    def prepare_commit(self):
+        taken, self.taken = self.taken, []
+        return taken
+
+
+class FileOfCommits(Committer):
+    """Appends a line for every call, to a file of its subtask."""
+
+    def __init__(self, folder, subtask):
+        self.path = folder / f"{subtask}"
+
+    def commit(self, requests):
+        committed = sorted(request.get_committable() for request in requests)
+        with self.path.open("a") as file:
+            file.write(f"{json.dumps(committed)}\n")
+
+
+class Sink(PythonSink, SupportsCommitter):
+    def __init__(self, folder):
+        super().__init__()
+        self.folder = folder
+
+    def create_writer(self, context):
+        return Writer()
+
+    def create_committer(self, context):
+        return FileOfCommits(self.folder, context.get_index_of_subtask())
+
+
+class GlobalSink(Sink, SupportsGlobalCommitter):
+    pass
+
+
+class NegatingSink(Sink, SupportsPreCommitTopology):
+    """Its committables are negated on their way, in tasks of their own."""
+
+    def add_pre_commit_topology(self, committables):
+        def negate(message):
+            if isinstance(message, CommittableSummary):
+                return message
+            return CommittableWithLineage(
+                -message.committable, message.checkpoint_id, message.subtask_id
+            )
+
+        return committables.rebalance().map(negate)
+
+
+class WrongSink(Sink, SupportsPreCommitTopology):
+    def add_pre_commit_topology(self, committables):
+        return None
+
+
+def environment(parallelism=2, **options):
+    configuration = Configuration.from_dict(
+        {key.replace("_", "."): value for key, value in options.items()}
+        | {"execution.target": "in-process"}
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def commits(folder):
+    return {
+        int(path.name): [json.loads(line) for line in path.read_text().splitlines()]
+        for path in folder.iterdir()
+    }
+
+
+MODES = pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"execution.runtime-mode": "BATCH"},
+        {"execution.checkpointing.interval": "1 h"},
+        {"execution.checkpointing.interval": "1 h", "pipeline.operator-chaining.enabled": "false"},
+        {
+            "execution.checkpointing.interval": "1 h",
+            "execution.checkpointing.checkpoints-after-tasks-finish": "false",
+        },
+    ],
+    ids=["streaming", "batch", "checkpoints", "unchained", "no last checkpoint"],
+)
+
+
+@MODES
+@pytest.mark.parametrize("sink", [Sink, GlobalSink, NegatingSink])
+def test_everything_is_committed_at_the_end(tmp_path, sink, options):
+    """By one committer behind each writer, or by one for all of them together."""
+    env = environment(**options)
+    env.from_collection(list(range(10)), Types.INT()).rebalance().sink_to(sink(tmp_path))
+    env.execute()
+    found = commits(tmp_path)
+    everything = sorted(value for calls in found.values() for call in calls for value in call)
+    sign = -1 if sink is NegatingSink else 1
+    assert everything == sorted(sign * value for value in range(10))
+    if sink is GlobalSink:
+        assert list(found.values()) == [[list(range(10))]]
+
+
+def test_a_plan_shows_writers_and_committers(tmp_path):
+    env = environment()
+    stream = env.from_collection([1], Types.INT())
+    stream.sink_to(Sink(tmp_path)).name("one").uid("one").set_parallelism(3)
+    stream.sink_to(GlobalSink(tmp_path)).name("all").set_parallelism(3)
+    nodes = json.loads(env.get_execution_plan())["nodes"]
+    assert [(node["type"], node["parallelism"]) for node in nodes[1:]] == [
+        ("one: Writer", 3),
+        ("one: Committer", 3),
+        ("all: Writer", 3),
+        ("all: Global Committer", 1),
+    ]
+    assert "uid Sink Committer: one" in str(env.explain())
+
+
+def test_what_comes_before_the_commit_must_be_a_stream(tmp_path):
+    stream = environment().from_collection([1], Types.INT())
+    with pytest.raises(WrongArgumentError, match="add_pre_commit_topology returned None"):
+        stream.sink_to(WrongSink(tmp_path))
+
+
+@MODES
+def test_files_have_their_names_at_the_end(tmp_path, options):
+    env = environment(**options)
+    sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
+    env.from_collection(list("abcdef"), Types.STRING()).rebalance().sink_to(sink)
+    env.execute()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 2
+    assert all(path.name.startswith("part-") for path in files)
+    lines = sorted(line for path in files for line in path.read_text().splitlines())
+    assert lines == list("abcdef")

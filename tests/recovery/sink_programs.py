@@ -1,0 +1,244 @@
+"""Jobs whose sinks commit with checkpoints, and which fail at moments that are hard on them."""
+
+import os
+import signal
+import threading
+import uuid
+from pathlib import Path
+
+from penstock.common import Configuration, Types
+from penstock.common.serialization import Encoder
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors import (
+    Committer,
+    CommittingSinkWriter,
+    PythonSink,
+    SupportsCommitter,
+    SupportsWriterState,
+)
+from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.datastream.connectors.writer_sink import StatefulSinkWriter
+from penstock.datastream.functions import (
+    CheckpointedFunction,
+    CheckpointListener,
+    SourceFunction,
+)
+from penstock.datastream.state import ListStateDescriptor
+
+KEYS = 10
+BATCHES = 40
+POLICIES = {
+    "on checkpoint": RollingPolicy.on_checkpoint_rolling_policy,
+    "by size": lambda: RollingPolicy.default_rolling_policy(part_size=20_000),
+}
+
+
+class Fate:
+    """Fails once at every moment that a folder holds a file for.
+
+    The file is removed by whoever fails: so each failure happens once, whatever restarts.
+    """
+
+    def __init__(self, folder, how):
+        self.folder = str(folder)
+        self.how = how
+
+    def strike(self, moment):
+        try:
+            Path(self.folder, moment).unlink()
+        except FileNotFoundError:
+            return
+        if self.how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError(moment)
+
+
+class PacedNumbers(SourceFunction, CheckpointedFunction, CheckpointListener):
+    """Numbers in batches, each after a checkpoint that holds the one before it.
+
+    So there are checkpoints all along the job, however fast it is.
+    """
+
+    def __init__(self, elements):
+        self.elements = elements
+        self.position = 0
+        self.completed = threading.Semaphore(0)
+
+    def __reduce__(self):
+        return PacedNumbers, (self.elements,)
+
+    def initialize_state(self, context):
+        descriptor = ListStateDescriptor("position", Types.LONG())
+        self.state = context.get_operator_state_store().get_list_state(descriptor)
+        for position in self.state.get():
+            self.position = position
+
+    def snapshot_state(self, context):
+        self.state.update([self.position])
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.completed.release()
+
+    def cancel(self):
+        self.completed.release()
+
+    def run(self, ctx):
+        while self.position < self.elements and ctx.is_running():
+            with ctx.get_checkpoint_lock():
+                for _ in range(self.elements // BATCHES):
+                    ctx.collect(self.position)
+                    self.position += 1
+            self.completed.acquire()
+
+
+class FailingOnTheWay(MapFunction, CheckpointListener):
+    """Fails between two checkpoints, and when it is told that one is complete."""
+
+    def __init__(self, fate):
+        self.fate = fate
+        self.complete = 0
+        self.seen = 0
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.complete += 1
+        if self.complete > 1:
+            self.fate.strike("told before the sink")
+
+    def map(self, value):
+        self.seen += 1
+        if self.complete and self.seen % 100 == 0:
+            self.fate.strike("on the way")
+        return value
+
+
+def fates(folder, moments):
+    folder.mkdir()
+    for moment in moments:
+        (folder / moment).touch()
+
+
+def lines(elements, fate, options):
+    """Each number once, behind a keyed stage, as text; and the environment."""
+    configuration = Configuration()
+    for key, value in {
+        "execution.checkpointing.interval": "10 ms",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "20",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+        **options,
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    stream = (
+        env.add_source(PacedNumbers(elements), type_info=Types.LONG())
+        .map(lambda number: (number % KEYS, 1), pair)
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .map(FailingOnTheWay(fate), pair)
+        .map(lambda pair: f"{pair[0]} {pair[1]}", Types.STRING())
+    )
+    return env, stream
+
+
+def expected_lines(elements):
+    """Of each key all counts, in their order."""
+    return sorted(
+        f"{key} {count}" for key in range(KEYS) for count in range(1, elements // KEYS + 1)
+    )
+
+
+def write_files(out, elements, policy, fate, options):
+    """Runs the job with a FileSink."""
+    env, stream = lines(elements, fate, options)
+    sink = (
+        FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(POLICIES[policy]())
+        .build()
+    )
+    stream.sink_to(sink)
+    env.execute()
+
+
+# ---- a sink in Python --------------------------------------------------------------------------
+
+
+class TransactionWriter(CommittingSinkWriter, StatefulSinkWriter):
+    """Keeps lines, and writes a file of them for each commit; some stay in its state."""
+
+    def __init__(self, folder, fate, kept=()):
+        self.folder = folder
+        self.fate = fate
+        self.kept = list(kept)
+
+    def write(self, element, context):
+        self.kept.append(element)
+
+    def flush(self, end_of_input):
+        self.fate.strike("flush")
+        self.ended = end_of_input
+
+    def prepare_commit(self):
+        # An odd line waits for the next checkpoint, unless there is none.
+        count = len(self.kept) if self.ended else len(self.kept) // 2 * 2
+        ready, self.kept = self.kept[:count], self.kept[count:]
+        name = uuid.uuid4().hex
+        Path(self.folder, f"{name}.pending").write_text("".join(f"{line}\n" for line in ready))
+        self.fate.strike("prepare commit")
+        return [name] if ready else []
+
+    def snapshot_state(self, checkpoint_id):
+        self.fate.strike("snapshot")
+        return ["", *self.kept]
+
+
+class TransactionCommitter(Committer):
+    """Gives the files their names; has one of them wait."""
+
+    def __init__(self, folder, fate):
+        self.folder = folder
+        self.fate = fate
+
+    def commit(self, requests):
+        self.fate.strike("before commit")
+        for request in requests:
+            name = request.get_committable()
+            if request.get_number_of_retries() == 0 and name < "4":
+                request.retry_later()
+                continue
+            pending = Path(self.folder, f"{name}.pending")
+            if not pending.exists():
+                assert Path(self.folder, f"{name}.committed").exists()
+                request.signal_already_committed()
+                continue
+            pending.rename(pending.with_suffix(".committed"))
+            self.fate.strike("within commit")
+        self.fate.strike("after commit")
+
+
+class TransactionSink(PythonSink, SupportsCommitter, SupportsWriterState):
+    def __init__(self, folder, fate):
+        super().__init__()
+        self.folder = str(folder)
+        self.fate = fate
+
+    def create_writer(self, context):
+        return TransactionWriter(self.folder, self.fate)
+
+    def restore_writer(self, context, recovered_state):
+        self.fate.strike("restore writer")
+        return TransactionWriter(self.folder, self.fate, filter(None, recovered_state))
+
+    def create_committer(self, context):
+        if context.get_restored_checkpoint_id() is not None:
+            self.fate.strike("restore committer")
+        return TransactionCommitter(self.folder, self.fate)
+
+
+def write_transactions(out, elements, fate, options):
+    """Runs the job with the sink in Python."""
+    env, stream = lines(elements, fate, options)
+    stream.sink_to(TransactionSink(out, fate))
+    env.execute()

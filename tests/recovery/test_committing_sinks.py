@@ -1,0 +1,61 @@
+"""What sinks that commit with checkpoints show after failures: what an unfailed run would have.
+
+Goal: who reads what is committed sees every element exactly once, whenever a function raised or a
+worker was killed: on the way, before, within and after commits, and during restores (F13, D-10).
+Method: real processes of the local target; each moment fails once in one job.
+"""
+
+import pytest
+from recovery.sink_programs import (
+    POLICIES,
+    Fate,
+    expected_lines,
+    fates,
+    write_files,
+    write_transactions,
+)
+
+ON_THE_WAY = ["on the way", "told before the sink"]
+IN_THE_SINK = [
+    "flush",
+    "prepare commit",
+    "snapshot",
+    "before commit",
+    "within commit",
+    "after commit",
+    "restore writer",
+    "restore committer",
+]
+
+
+ELEMENTS = 20_000
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("how", ["raise", "kill"])
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_files_are_exactly_those_of_an_unfailed_run(tmp_path, monkeypatch, runtime, how, policy):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    fates(tmp_path / "fates", ON_THE_WAY)
+    out = tmp_path / "out"
+    write_files(out, ELEMENTS, policy, Fate(tmp_path / "fates", how), {})
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    parts = list(out.glob("part-*"))
+    assert sorted(line for part in parts for line in part.read_text().splitlines()) == (
+        expected_lines(ELEMENTS)
+    )
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("how", ["raise", "kill"])
+def test_commits_are_exact_whenever_something_fails(tmp_path, monkeypatch, runtime, how):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    fates(tmp_path / "fates", [*ON_THE_WAY, *IN_THE_SINK])
+    out = tmp_path / "out"
+    out.mkdir()
+    write_transactions(out, ELEMENTS, Fate(tmp_path / "fates", how), {})
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    committed = [path.read_text() for path in out.glob("*.committed")]
+    assert sorted(line for text in committed for line in text.splitlines()) == (
+        expected_lines(ELEMENTS)
+    )

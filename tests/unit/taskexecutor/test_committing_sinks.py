@@ -1,0 +1,337 @@
+"""Sinks that commit with checkpoints: the writer's part, and the committer's (SEMANTICS F13).
+
+Goal: a committable is committed after a checkpoint that holds it is complete and not before, at
+least once, whatever fails; what a committer signals has its effect.  Method: each operator in a
+harness, with a committer that keeps what it is asked to commit.
+"""
+
+import pytest
+from penstock.datastream.connectors import (
+    CommittableSummary,
+    CommittableWithLineage,
+    Committer,
+    CommittingSinkWriter,
+    PythonSink,
+    SinkWriter,
+    StatefulSinkWriter,
+    SupportsCommitter,
+    SupportsWriterState,
+)
+from penstock.errors import SinkError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
+
+CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
+END = 2**63 - 1
+
+
+class Keeping(Committer):
+    """Keeps what was committed; ``react`` does something with each request."""
+
+    def __init__(self, react=None):
+        self.react = react
+        self.calls = []
+        self.closed = 0
+
+    def commit(self, requests):
+        self.calls.append([request.get_committable() for request in requests])
+        for request in requests if self.react is not None else ():
+            self.react(request)
+
+    def close(self):
+        self.closed += 1
+
+
+class CommitterHarness:
+    """The operator of a committer."""
+
+    def __init__(self, committer, snapshot=None, configuration=CHECKPOINTS):
+        self.contexts = []
+        outer = self
+
+        class Sink(PythonSink, SupportsCommitter):
+            def create_writer(self, context):
+                raise NotImplementedError
+
+            def create_committer(self, context):
+                outer.contexts.append(context)
+                return committer
+
+        self.test = OneInputStreamOperatorTestHarness(
+            OperatorDescriptor("sink_committer", Sink()), configuration=configuration
+        )
+        self.test.initialize_state(snapshot)
+        self.test.open()
+
+    def take(self, checkpoint_id, *committables):
+        self.test.process_element(CommittableSummary(0, 1, checkpoint_id, len(committables)))
+        for committable in committables:
+            self.test.process_element(CommittableWithLineage(committable, checkpoint_id, 0))
+
+
+def test_commits_when_the_checkpoint_is_complete():
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    harness.take(1, "a", "b")
+    harness.test.snapshot(1)
+    harness.take(2, "c")
+    assert committer.calls == []
+    harness.test.notify_checkpoint_complete(1)
+    assert committer.calls == [["a", "b"]]
+    harness.test.notify_checkpoint_complete(1)
+    harness.test.snapshot(2)
+    harness.test.notify_checkpoint_complete(2)
+    assert committer.calls == [["a", "b"], ["c"]]
+    harness.test.close()
+    assert committer.closed == 1
+
+
+def test_a_later_checkpoint_commits_what_earlier_ones_held():
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    for number, committable in enumerate("abc", 1):
+        harness.take(number, committable)
+        harness.test.snapshot(number)
+    harness.test.notify_checkpoint_aborted(1)
+    harness.test.notify_checkpoint_complete(2)
+    assert committer.calls == [["a", "b"]]
+
+
+def test_what_no_snapshot_holds_is_not_committed():
+    """Also if its checkpoint has a smaller number than the one that is complete."""
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    harness.take(1, "late")
+    harness.test.notify_checkpoint_complete(1)
+    assert committer.calls == []
+    harness.test.snapshot(2)
+    harness.test.notify_checkpoint_complete(2)
+    assert committer.calls == [["late"]]
+
+
+def test_what_a_restored_checkpoint_held_is_committed_at_once_and_only_once_more():
+    harness = CommitterHarness(Keeping())
+    harness.take(4, "a")
+    snapshot = harness.test.snapshot(4)
+    committer = Keeping()
+    harness = CommitterHarness(committer, snapshot)
+    assert committer.calls == [["a"]]
+    assert harness.contexts[0].get_restored_checkpoint_id() == 4
+    harness.test.snapshot(5)
+    harness.test.notify_checkpoint_complete(5)
+    assert committer.calls == [["a"]]
+
+
+def test_a_commit_that_fails_is_done_again_after_the_restart():
+    def fail(_):
+        raise OSError("no connection")
+
+    harness = CommitterHarness(Keeping(fail))
+    harness.take(1, "a")
+    snapshot = harness.test.snapshot(1)
+    with pytest.raises(OSError, match="no connection") as caught:
+        harness.test.notify_checkpoint_complete(1)
+    assert harness.test.operator.failed_with is caught.value
+    with pytest.raises(OSError, match="no connection"):
+        CommitterHarness(Keeping(fail), snapshot)
+    committer = Keeping()
+    CommitterHarness(committer, snapshot)
+    assert committer.calls == [["a"]]
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {},
+        {**CHECKPOINTS, "execution.runtime-mode": "BATCH"},
+        {**CHECKPOINTS, "execution.checkpointing.checkpoints-after-tasks-finish": "false"},
+    ],
+)
+def test_without_a_last_checkpoint_the_end_of_input_commits(configuration):
+    committer = Keeping()
+    harness = CommitterHarness(committer, configuration=configuration)
+    harness.take(END, "a")
+    harness.test.end_input()
+    assert committer.calls == [["a"]]
+
+
+def test_the_last_checkpoint_commits_what_came_at_the_end():
+    committer = Keeping()
+    harness = CommitterHarness(committer)
+    harness.take(END, "a")
+    harness.test.end_input()
+    harness.test.notify_checkpoint_complete(1)
+    assert committer.calls == []
+    harness.test.snapshot(2)
+    harness.test.notify_checkpoint_complete(2)
+    assert committer.calls == [["a"]]
+
+
+def commit(react, configuration=CHECKPOINTS):
+    committer = Keeping(react)
+    harness = CommitterHarness(committer, configuration=configuration)
+    harness.take(1, "a", "b")
+    harness.test.snapshot(1)
+    harness.test.notify_checkpoint_complete(1)
+    return committer.calls
+
+
+def test_what_is_to_be_retried_is():
+    tries = []
+
+    def retry(request):
+        tries.append(request.get_number_of_retries())
+        if request.get_committable() == "a" and request.get_number_of_retries() == 0:
+            request.retry_later()
+        elif request.get_committable() == "a":
+            request.update_and_retry_later("A")
+
+    assert commit(retry) == [["a", "b"], ["a"], ["A"]]
+    assert tries == [0, 0, 1, 2]
+
+
+def test_retries_come_to_an_end():
+    calls = []
+
+    def retry(request):
+        calls.append(request.get_committable())
+        request.retry_later()
+
+    with pytest.raises(SinkError, match=r"2 commits were put off 4 times.*sink\.committer\.retr"):
+        commit(retry, {**CHECKPOINTS, "sink.committer.retries": "3"})
+    assert calls == ["a", "b"] * 4
+
+
+def test_a_known_failure_is_logged_and_an_unknown_one_fails(caplog):
+    assert commit(lambda r: r.signal_failed_with_known_reason(ValueError("why"))) == [["a", "b"]]
+    assert "gave up the commit of 'a': ValueError('why')" in caplog.text
+    with pytest.raises(SinkError, match="cannot commit 'a'") as caught:
+        commit(lambda r: r.signal_failed_with_unknown_reason(ValueError("why")))
+    assert repr(caught.value.__cause__) == "ValueError('why')"
+    assert commit(lambda r: r.signal_already_committed()) == [["a", "b"]]
+
+
+def test_committables_are_spread_when_the_parallelism_changes():
+    snapshots = []
+    for committables in (["a"], ["b", "c"]):
+        harness = CommitterHarness(Keeping())
+        harness.take(1, *committables)
+        snapshots.append(harness.test.snapshot(1))
+    committed = []
+    for snapshot in redistribute(snapshots, 3):
+        committer = Keeping()
+        CommitterHarness(committer, snapshot)
+        committed += [committable for call in committer.calls for committable in call]
+    assert sorted(committed) == ["a", "b", "c"]
+
+
+def test_anything_else_than_committables_is_refused():
+    harness = CommitterHarness(Keeping())
+    with pytest.raises(SinkError, match="takes committables, got 'a'"):
+        harness.test.process_element("a")
+
+
+# ---- writers -----------------------------------------------------------------------------------
+
+
+class Writer(CommittingSinkWriter, StatefulSinkWriter):
+    """Commits what was flushed; its state is how many elements it took."""
+
+    def __init__(self, count=0):
+        self.count = count
+        self.kept = []
+        self.flushed = []
+
+    def write(self, element, context):
+        self.count += 1
+        self.kept.append(element)
+
+    def flush(self, end_of_input):
+        self.flushed += self.kept
+        self.kept = ["end"] if end_of_input else []
+
+    def prepare_commit(self):
+        prepared, self.flushed = self.flushed, []
+        return ["".join(prepared)] if prepared else []
+
+    def snapshot_state(self, checkpoint_id):
+        return [(checkpoint_id, self.count)]
+
+
+class WriterSink(PythonSink, SupportsCommitter, SupportsWriterState):
+    def create_writer(self, context):
+        assert context.get_restored_checkpoint_id() is None
+        return Writer()
+
+    def restore_writer(self, context, recovered_state):
+        assert context.get_restored_checkpoint_id() == 2
+        assert list(recovered_state) == [(2, 3)]
+        return Writer(sum(count for _, count in recovered_state))
+
+    def create_committer(self, context):
+        raise NotImplementedError
+
+
+def test_a_writer_says_at_barriers_and_at_the_end_what_is_to_be_committed():
+    descriptor = OperatorDescriptor("sink_writer", WriterSink())
+    with OneInputStreamOperatorTestHarness(descriptor, subtask=1, parallelism=2) as test:
+        test.process_element("a")
+        test.process_element("b")
+        test.snapshot(1)
+        test.process_element("c")
+        snapshot = test.snapshot(2)
+        test.end_input()
+        test.snapshot(3)
+        assert test.values == [
+            CommittableSummary(1, 2, 1, 1),
+            CommittableWithLineage("ab", 1, 1),
+            CommittableSummary(1, 2, 2, 1),
+            CommittableWithLineage("c", 2, 1),
+            CommittableSummary(1, 2, END, 0),
+        ]
+    restored = OneInputStreamOperatorTestHarness(descriptor)
+    restored.initialize_state(snapshot)
+    restored.open()
+    assert restored.operator.writer.count == 3
+    restored.close()
+
+
+class PlainWriter(SinkWriter):
+    def write(self, element, context):
+        pass
+
+    def flush(self, end_of_input):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("supported", "wanted"),
+    [(SupportsCommitter, "CommittingSinkWriter"), (SupportsWriterState, "StatefulSinkWriter")],
+)
+def test_a_writer_must_do_what_its_sink_says(supported, wanted):
+    class Sink(PythonSink, supported):
+        def create_writer(self, context):
+            return PlainWriter()
+
+        def restore_writer(self, context, recovered_state):
+            raise NotImplementedError
+
+        def create_committer(self, context):
+            raise NotImplementedError
+
+    harness = OneInputStreamOperatorTestHarness(OperatorDescriptor("sink_writer", Sink()))
+    with pytest.raises(SinkError, match=f"create_writer must return a {wanted}"):
+        harness.open()
+
+
+def test_a_committer_must_be_one():
+    class Sink(PythonSink, SupportsCommitter):
+        def create_writer(self, context):
+            raise NotImplementedError
+
+        def create_committer(self, context):
+            return lambda requests: None
+
+    harness = OneInputStreamOperatorTestHarness(OperatorDescriptor("sink_committer", Sink()))
+    with pytest.raises(SinkError, match="create_committer must return a Committer"):
+        harness.open()
