@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust proof soak fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-workers bench-workloads wheel sdist clean prerequisites
+.PHONY: help run test test-python test-rust proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-workers bench-workloads wheel sdist clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -42,6 +42,11 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
+
+chaos: $(STAMP)  ## workers die 500 times by kill -9 under four jobs, whose state must be exact (SEED=… KILLS=…)
+	for runtime in native pure; do for mode in EXACTLY_ONCE AT_LEAST_ONCE; do \
+	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.chaos --mode $$mode \
+	    --kills $(or $(KILLS),125) --seed $(or $(SEED),1) || exit 1; done; done
 
 fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))

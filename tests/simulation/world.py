@@ -501,7 +501,7 @@ class World:
         self.later(self.delay(f"start of {task.name}", (1, 10, 100)), self.begin, task)
 
     def begin(self, task):
-        if task.is_over or task.executor not in self.workers:
+        if task.is_over or task.executor not in self.workers or self.scheduler.status.is_terminal:
             return
         task.restore()
         if self.faulty(f"{task.name} fails at its start", 0.02):

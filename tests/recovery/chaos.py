@@ -1,0 +1,310 @@
+"""One job whose workers are killed again and again; its state is compared with a model at the end.
+
+Numbers go from a source to a keyed count, from there to a second keyed count, and to the driver:
+tasks of their own, on several workers.  Workers are killed from outside at random moments, in
+bursts, and as soon as they are there; and they kill themselves while they take a snapshot and
+while they restore one.  When enough have died the job is stopped with a savepoint, with drain, and
+both counts are emitted: they must be those of all numbers up to the last one of each split.
+
+`python -m recovery.chaos --kills 60 --seed 1 --mode EXACTLY_ONCE`
+"""
+
+import argparse
+import logging
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.functions import CheckpointedFunction
+from penstock.datastream.state import ValueStateDescriptor
+from penstock.errors import CheckpointError
+
+WORKERS = 3
+SPLIT = 10**9
+KEYS = {"first": 20, "second": 7}
+END_OF_TIME = 2**61
+#: (stage, key, split, count, sum, smallest, largest); a number on its way has no stage.
+SUMMARY = Types.TUPLE([Types.STRING(), *[Types.LONG()] * 6])
+STUCK_S = 60.0
+
+
+class Pace(MapFunction):
+    """Lets numbers pass at a pace at which barriers wait at some inputs and not at others."""
+
+    def open(self, runtime_context):
+        self.random = random.Random(os.getpid())
+
+    def map(self, value):
+        if value % 50 == 0:
+            time.sleep(self.random.choice([0.001, 0.001, 0.005, 0.02]))
+        return ("", 0, 0, 0, value, 0, 0)
+
+
+class Zero(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return 0
+
+
+class Count(KeyedProcessFunction, CheckpointedFunction):
+    """Counts the numbers of its keys by split, and now and then kills its worker."""
+
+    def __init__(self, stage, folder, suicides, seed):
+        self.stage = stage
+        self.folder = folder
+        self.suicides = suicides
+        self.seed = seed
+
+    def initialize_state(self, context):
+        self.random = random.Random(f"{self.seed} {os.getpid()}")
+        if context.is_restored:
+            self.die_perhaps("restore", 0.02)
+
+    def snapshot_state(self, context):
+        if self.random.random() < 0.2:
+            time.sleep(self.random.random() * 0.03)
+        self.die_perhaps("snapshot", 0.01)
+        if self.random.random() < 0.01 and self.may_die("writing"):
+            threading.Timer(self.random.random() * 0.01, die).start()
+
+    def die_perhaps(self, moment, chance):
+        if self.random.random() < chance and self.may_die(moment):
+            die()
+
+    def may_die(self, moment):
+        """Whether there is a death left; each is taken by making a file, which succeeds once."""
+        for number in range(self.suicides):
+            try:
+                with Path(self.folder, str(number)).open("x") as file:
+                    file.write(moment)
+            except FileExistsError:
+                continue
+            return True
+        return False
+
+    def open(self, runtime_context):
+        self.counts = runtime_context.get_state(
+            ValueStateDescriptor("counts", Types.PICKLED_BYTE_ARRAY())
+        )
+
+    def process_element(self, value, ctx):
+        if value[0]:
+            yield value
+            return
+        number = value[4]
+        counts = self.counts.value() or {}
+        if not counts:
+            ctx.timer_service().register_event_time_timer(END_OF_TIME)
+        split = number // SPLIT
+        count, total, low, high = counts.get(split, (0, 0, number, number))
+        counts[split] = (count + 1, total + number, min(low, number), max(high, number))
+        self.counts.update(counts)
+        if self.stage == "first":
+            yield value
+
+    def on_timer(self, timestamp, ctx):
+        for split, figures in sorted(self.counts.value().items()):
+            yield (self.stage, ctx.get_current_key(), split, *figures)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def job(arguments, checkpoints, suicides):
+    configuration = Configuration()
+    for key, value in {
+        "execution.checkpointing.interval": "30 ms",
+        "execution.checkpointing.dir": str(checkpoints),
+        "execution.checkpointing.mode": arguments.mode,
+        # State passes this size, so that there are files as well.
+        "execution.checkpointing.data-inline-threshold": "200 b",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "1000000",
+        "restart-strategy.fixed-delay.delay": "1 ms",
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(WORKERS)
+    env.disable_operator_chaining()
+    share = arguments.kills // 4 if arguments.suicides is None else arguments.suicides
+    return (
+        env.from_source(
+            NumberSequenceSource(0, WORKERS * SPLIT - 1),
+            WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Zero()),
+            "numbers",
+        )
+        .map(Pace(), SUMMARY)
+        .key_by(lambda value: value[4] % KEYS["first"], Types.LONG())
+        .process(Count("first", str(suicides), share, arguments.seed), SUMMARY)
+        .key_by(lambda value: value[4] % KEYS["second"], Types.LONG())
+        .process(Count("second", str(suicides), 0, arguments.seed), SUMMARY)
+    )
+
+
+def children():
+    """The processes of this one."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            found += map(int, (task / "children").read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+class Killer:
+    """Kills workers until enough have died."""
+
+    def __init__(self, arguments, checkpoints, suicides):
+        self.random = random.Random(arguments.seed)
+        self.wanted = arguments.kills
+        self.checkpoints = checkpoints
+        self.suicides = suicides
+        self.kills = 0
+
+    @property
+    def dead(self):
+        return self.kills + len(list(self.suicides.iterdir()))
+
+    def run(self):
+        while self.dead < self.wanted:
+            moment = self.random.random()
+            if moment < 0.6:
+                self.await_checkpoint()
+                time.sleep(self.random.random() * 0.06)
+                self.kill(1)
+            elif moment < 0.85:
+                self.await_new(set(children()))
+                time.sleep(self.random.random() * 0.4)
+                self.kill(1)
+            else:
+                self.await_checkpoint()
+                self.kill(WORKERS)
+        self.await_checkpoint()
+
+    def kill(self, count):
+        workers = children()
+        self.random.shuffle(workers)
+        for pid in workers[:count]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+            self.kills += 1
+
+    def complete(self):
+        return {path.parent.name for path in self.checkpoints.glob("*/chk-*/_metadata")}
+
+    def await_checkpoint(self):
+        """Waits for two new ones: all tasks have run since."""
+        seen = self.complete()
+        new = set()
+        deadline = time.monotonic() + STUCK_S
+        while len(new) < 2:
+            new |= self.complete() - seen
+            time.sleep(0.002)
+            assert time.monotonic() < deadline, f"no checkpoint since {sorted(seen)}"
+
+    def await_new(self, before):
+        """Kills one, and waits for the one that takes its place."""
+        self.kill(1)
+        deadline = time.monotonic() + STUCK_S
+        while not set(children()) - before:
+            time.sleep(0.002)
+            assert time.monotonic() < deadline, "no worker takes the place of one that died"
+
+
+class Restarts(logging.Handler):
+    """Counts the restarts that the job master tells of."""
+
+    count = 0
+
+    def emit(self, record):
+        self.count += "subtasks restart in" in record.getMessage()
+
+
+def check(results, is_exact):
+    """Compares the counts with those of all numbers up to the last of each split."""
+    numbers = 0
+    for stage, keys in KEYS.items():
+        of_stage = [row[1:] for row in results if row[0] == stage]
+        assert len({row[:2] for row in of_stage}) == len(of_stage), "a key was emitted twice"
+        for split in range(WORKERS):
+            rows = [row for row in of_stage if row[1] == split]
+            low = min(row[4] for row in rows)
+            high = max(row[5] for row in rows)
+            assert low == split * SPLIT, f"{stage}: the first numbers of split {split} are missing"
+            for key, _, count, total, _, _ in rows:
+                first = low + (key - low) % keys
+                wanted = range(first, high + 1, keys)
+                model = (len(wanted), len(wanted) * (wanted[0] + wanted[-1]) // 2)
+                if is_exact:
+                    assert (count, total) == model, (stage, split, key, count, total, model)
+                else:
+                    assert count >= model[0], (stage, split, key, count, model)
+                    assert total >= model[1], (stage, split, key, total, model)
+            numbers += high - low + 1
+    return numbers
+
+
+def run(arguments, folder):
+    checkpoints, suicides, temporary = (folder / name for name in ("checkpoints", "deaths", "tmp"))
+    for path in (suicides, temporary):
+        path.mkdir()
+    tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
+    shared = set(os.listdir("/dev/shm"))
+    restarts = Restarts()
+    logging.getLogger("penstock").addHandler(restarts)
+    killer = Killer(arguments, checkpoints, suicides)
+    started = time.monotonic()
+    with job(arguments, checkpoints, suicides).execute_and_collect("chaos") as results:
+        client = results.get_job_client()
+        killer.run()
+        # A worker may still be dying by its own hand.
+        while True:
+            try:
+                client.stop_with_savepoint(True, str(folder / "savepoints")).result()
+                break
+            except CheckpointError as error:
+                print(f"once more: {error}", file=sys.stderr)
+                killer.await_checkpoint()
+        rows = [tuple(row) for row in results]
+    numbers = check(rows, arguments.mode == "EXACTLY_ONCE")
+    assert not children(), "a process was left"
+    left = list(temporary.iterdir())
+    assert not left, f"temporary files were left: {left}"
+    left = sorted(checkpoints.rglob("*"))
+    assert not left, f"files of checkpoints were left: {left}"
+    assert set(os.listdir("/dev/shm")) <= shared, "shared memory was left"
+    assert restarts.count <= killer.dead + 2, f"{restarts.count} restarts, {killer.dead} deaths"
+    moments = sorted(path.read_text() for path in suicides.iterdir())
+    print(
+        f"{killer.dead} workers died ({killer.kills} killed, the others in "
+        f"{', '.join(f'{moments.count(m)} {m}' for m in sorted(set(moments)))}), "
+        f"{restarts.count} restarts, {numbers} numbers counted, "
+        f"{time.monotonic() - started:.0f} s"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--suicides", type=int, help="how many of them by their own hand at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mode", choices=["EXACTLY_ONCE", "AT_LEAST_ONCE"], default="EXACTLY_ONCE")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run(arguments, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

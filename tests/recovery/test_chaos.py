@@ -1,0 +1,25 @@
+"""Workers die sixty times, and the state is that of a job without failures (F1, F4, F7, E10, E14).
+
+Method: see `chaos`; a process of its own for each job, so that what it leaves is seen.
+`make chaos` kills five hundred.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("mode", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+def test_state_survives_the_death_of_workers(runtime, mode):
+    command = [sys.executable, "-m", "recovery.chaos", "--kills", "15", "--mode", mode]
+    tests = str(Path(__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": tests, "PENSTOCK_RUNTIME": runtime}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr[-10_000:])
+    assert done.returncode == 0
