@@ -5,9 +5,11 @@ together have to give what one run without an interruption gives.
 """
 
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
+from e2e.running import run_program
 from penstock.common import Types
 from penstock.errors import (
     CheckpointStorageError,
@@ -228,3 +230,72 @@ def test_a_savepoint_of_a_job_that_started_from_one(savepoint, tmp_path):
         path = asked(results.get_job_client().stop_with_savepoint, False, str(tmp_path))
         list(results)
     assert counts_from(path) == ALL
+
+
+PLACES = """
+    import sys
+    from dataclasses import dataclass, field
+    from penstock.common import Types, WatermarkStrategy
+    from penstock.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+    from penstock.datastream.connectors.number_seq import NumberSequenceSource
+    from penstock.datastream.state import ValueStateDescriptor
+    from penstock.errors import CheckpointError
+
+    @dataclass
+    class Seen:
+        {fields}
+
+    class Count(KeyedProcessFunction):
+        def open(self, runtime_context):
+            self.seen = runtime_context.get_state(ValueStateDescriptor("seen", None))
+
+        def process_element(self, value, ctx):
+            seen = self.seen.value() or Seen(0)
+            seen.count += 1
+            self.seen.update(seen)
+            yield repr(seen)
+
+    env = StreamExecutionEnvironment.get_execution_environment()
+    source = NumberSequenceSource(0, 300_000)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    stream = numbers.key_by(lambda n: 0, Types.LONG()).process(Count(), Types.STRING()).uid("count")
+    with stream.execute_and_collect() as results:
+        last = next(results)
+        while len(sys.argv) > 1:
+            try:
+                client = results.get_job_client()
+                print(client.stop_with_savepoint(False, sys.argv[1]).result())
+                break
+            except CheckpointError:
+                pass
+        for last in results:
+            pass
+    print(last)
+"""
+
+
+def test_the_fields_of_a_class_in_state_may_change(tmp_path):
+    """Of the program's own class: one is dropped, one is added with its default."""
+    program = tmp_path / "program.py"
+
+    def run(fields, *options, after=()):
+        program.write_text(textwrap.dedent(PLACES).format(fields=fields))
+        options = ["--target", "local", *options]
+        return run_program(["-m", "penstock.cli", "run", *options, str(program), *after])
+
+    first = run("count: int; kind: str = 'old'", after=[str(tmp_path)])
+    assert first.code == 0, first.err
+    path, last = first.out.splitlines()
+    assert "kind='old'" in last
+    second = run("count: int; names: list = field(default_factory=list)", "-s", path)
+    assert second.code == 0, second.err
+    assert second.out == "Seen(count=300001, names=[])\n"
+    third = run("count: int; names: list", "-s", path)
+    assert third.code != 0
+    for text in (
+        "__main__:Seen",
+        "(count, kind)",
+        "(count, names)",
+        "'names' would need a default",
+    ):
+        assert text in third.err, third.err

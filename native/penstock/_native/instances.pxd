@@ -21,6 +21,8 @@ cdef enum ClassKind:
     ROW = 10
     # Whatever else: taken apart by `reduce_value`.
     REDUCED = 11
+    # A class with other fields than were written: see former_layouts.
+    FORMER = 12
 
 
 @cython.final

@@ -199,8 +199,23 @@ cdef object read_signed(Reader *reader):
         form = <ClassForm>found
     else:
         form = make_form(value_layouts.layout_signed(text_of(data, size)))
+        if form.kind == FORMER:
+            # Not kept: it is what the bytes mean while state is restored, and an error else.
+            return read_former(reader, form)
         ps_keep_meaning(&signatures, data, size, form)
     return read_instance(reader, form)
+
+
+cdef object read_former(Reader *reader, ClassForm form):
+    cdef list fields = []
+    cdef Py_ssize_t _
+    reader.depth += 1
+    if reader.depth > MAX_DEPTH:
+        fail_too_deep_bytes()
+    for _ in range(form.count):
+        fields.append(decode_dynamic(reader))
+    reader.depth -= 1
+    return form.cls(fields)
 
 
 cdef object read_instance(Reader *reader, ClassForm form):

@@ -15,6 +15,7 @@ from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.split_assignments import SplitAssignments
 from penstock.rpc import messages
 from penstock.serialization.codec import codec_for
+from penstock.serialization.former_layouts import former_fields_taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -180,7 +181,8 @@ class SourceCoordinator:
         if state is None:
             self._enumerator = self._source.create_enumerator(self._context)
         else:
-            content = self.codec.decode(state)
+            with former_fields_taken():
+                content = self.codec.decode(state)
             self._enumerator = self._source.restore_enumerator(self._context, content)
         refuse_coroutines(self._enumerator, "create_enumerator")
         self._running().start()

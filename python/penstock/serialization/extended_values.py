@@ -23,6 +23,7 @@ from penstock.common.time import Instant
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
 from penstock.serialization.class_reference import is_own, reference_of, resolve
+from penstock.serialization.former_layouts import takes_former_fields, with_gained_fields
 from penstock.serialization.loaded_numpy import loaded_numpy
 from penstock.serialization.value_layouts import NAMED_TUPLE as NAMED_TUPLE_LAYOUT
 from penstock.serialization.value_layouts import layout_of, on_change
@@ -216,8 +217,11 @@ def _dataclass(value: Any) -> tuple[int, Any]:
 
 def _dataclass_from(parts: Any) -> Any:
     reference, state = parts
+    cls = resolve(reference)
+    if takes_former_fields():
+        state = with_gained_fields(cls, state)
     # As unpickling does: __init__ and __post_init__ ran when the value was made.
-    value: Any = object.__new__(resolve(reference))
+    value: Any = object.__new__(cls)
     attributes = getattr(value, "__dict__", None)
     if attributes is not None:
         attributes.update(state)

@@ -20,6 +20,7 @@ from penstock.serialization.class_reference import (
     register,
     resolve,
 )
+from penstock.serialization.former_layouts import FORMER, maker_of, takes_former_fields
 
 NAMED_TUPLE: Final = 0
 DICT: Final = 1
@@ -30,7 +31,7 @@ class Layout(NamedTuple):
     """How the instances of a class are taken apart and put together.
 
     Attributes:
-        cls: The class.
+        cls: The class; of a ``FORMER`` one the function that makes instances of its fields.
         kind: Where the fields are: the items of a ``NAMED_TUPLE``, in the ``DICT`` of attributes,
             or in ``SLOTS``.
         names: The fields.
@@ -101,13 +102,28 @@ def layout_signed(signature: str) -> Layout:
         raise SerializationError(f"no class and its fields: {signature!r}")
     layout = layout_of(resolve(reference))
     if layout is None or layout.signature != signature:
-        here = "is made otherwise" if layout is None else f"has ({', '.join(layout.names)})"
-        raise SerializationError(
-            f"a value of class {reference!r} was written with the fields "
-            f"({', '.join(names[:-1].split(','))}), but the class {here} here"
-        )
+        return _former_layout(reference, signature, names[:-1].split(","), layout)
     _signed[signature] = layout
     return layout
+
+
+def _former_layout(
+    reference: str, signature: str, written: list[str], layout: Layout | None
+) -> Layout:
+    """What makes instances of a class that had other fields, if that is allowed now."""
+    why = ""
+    if layout is not None and takes_former_fields():
+        try:
+            make = maker_of(layout.cls, written, layout.names)
+        except SerializationError as error:
+            why = f": {error}"
+        else:
+            return Layout(make, FORMER, tuple(written), signature, None, False)
+    here = "is made otherwise" if layout is None else f"has ({', '.join(layout.names)})"
+    raise SerializationError(
+        f"a value of class {reference!r} was written with the fields ({', '.join(written)}), but "
+        f"the class {here} here{why}"
+    )
 
 
 def number_classes(classes: Iterable[tuple[str | None, type]]) -> None:

@@ -11,6 +11,7 @@ from penstock.errors import CorruptStreamError, SerializationError
 from penstock.serialization.class_reference import is_own, reference_of
 from penstock.serialization.extended_values import ENUM as ENUM
 from penstock.serialization.extended_values import rebuild_value, reduce_value
+from penstock.serialization.former_layouts import FORMER
 from penstock.serialization.pure.value_bytes import (
     F64,
     I8,
@@ -167,6 +168,8 @@ def _read_instance(reader: Reader, tag: int) -> Any:
     reader.descend()
     fields = [decode_dynamic(reader) for _ in layout.names]
     reader.depth -= 1
+    if layout.kind == FORMER:
+        return layout.cls(fields)
     if layout.kind == NAMED_TUPLE:
         return tuple.__new__(layout.cls, fields)
     # As unpickling does: __init__ and __post_init__ ran when the value was made.

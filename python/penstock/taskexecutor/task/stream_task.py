@@ -17,6 +17,7 @@ from penstock.common.options.network import DEBLOAT_PERIOD
 from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData, StopMode
+from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
 from penstock.taskexecutor.compiled import (
@@ -123,7 +124,8 @@ class StreamTask:
                 self._register_timer,
             )
             if not self._is_finished:
-                chain.open(self._restored_snapshots(chain))
+                with former_fields_taken():
+                    chain.open(self._restored_snapshots(chain))
             if self._input is not None:
                 self._input.checkpoints = self._checkpoints
                 self._input.request_partitions()

@@ -1,0 +1,119 @@
+"""Values of a savepoint whose classes had other fields when it was taken.
+
+While state is restored, an instance that was written with other fields than its class has now is
+made by the names of the fields: what the class has lost is dropped, what it has gained takes its
+default.  Everywhere else other fields are an error: within a job all processes have one class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import contextmanager
+from threading import local
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from penstock.errors import SerializationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+#: The kind of a `Layout` whose class is a function that makes an instance of the written fields.
+FORMER: Final = 12
+
+
+class _Restoring(local):
+    """Whether the current thread restores state."""
+
+    depth: int = 0
+
+
+_restoring: Final = _Restoring()
+
+
+@contextmanager
+def former_fields_taken() -> Iterator[None]:
+    """State is restored by this thread: classes may have had other fields."""
+    _restoring.depth += 1
+    try:
+        yield
+    finally:
+        _restoring.depth -= 1
+
+
+def takes_former_fields() -> bool:
+    """Whether this thread restores state."""
+    return _restoring.depth > 0
+
+
+def maker_of(cls: Any, written: Sequence[str], now: Sequence[str]) -> Callable[[list[Any]], Any]:
+    """What makes an instance of a class of the values of its former fields.
+
+    Args:
+        cls: The class, a NamedTuple or a dataclass.
+        written: The fields that it had, in the order of their values.
+        now: The fields that it has.
+
+    Raises:
+        SerializationError: It has gained a field without a default; names it.
+    """
+    gained = _defaults(cls, [name for name in now if name not in written])
+
+    def make(values: list[Any]) -> Any:
+        fields = dict(zip(written, values, strict=True))
+        found = {name: fields[name] if name in fields else gained[name]() for name in now}
+        if issubclass(cls, tuple):
+            return tuple.__new__(cls, found.values())
+        # As unpickling does: __init__ and __post_init__ ran when the value was made.
+        value = object.__new__(cls)
+        for name, field in found.items():
+            object.__setattr__(value, name, field)
+        return value
+
+    return make
+
+
+def with_gained_fields(cls: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of an instance of a dataclass, with the defaults of what it has gained.
+
+    An instance may lack fields because they were deleted; while state is restored it cannot be
+    told from one that was written before there were any.
+    """
+    missing = [f.name for f in dataclasses.fields(cls) if f.name not in attributes]
+    with_default = [name for name in missing if _has_default(cls, name)]
+    gained = _defaults(cls, with_default)
+    return {**attributes, **{name: default() for name, default in gained.items()}}
+
+
+def _defaults(cls: Any, names: Sequence[str]) -> dict[str, Callable[[], Any]]:
+    missing = [name for name in names if not _has_default(cls, name)]
+    if missing:
+        raise SerializationError(
+            f"{', '.join(map(repr, missing))} would need a default to be added to it"
+        )
+    if issubclass(cls, tuple):
+        defaults: Mapping[str, Any] = cls._field_defaults
+        return {name: _constant(defaults[name]) for name in names}
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    return {name: _default(fields[name]) for name in names}
+
+
+def _default(field: dataclasses.Field[Any]) -> Callable[[], Any]:
+    if not _is_missing(field.default_factory):
+        return cast("Callable[[], Any]", field.default_factory)
+    return _constant(field.default)
+
+
+def _constant(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def _has_default(cls: Any, name: str) -> bool:
+    if issubclass(cls, tuple):
+        return name in cls._field_defaults
+    field = next(field for field in dataclasses.fields(cls) if field.name == name)
+    return not (_is_missing(field.default) and _is_missing(field.default_factory))
+
+
+def _is_missing(default: object) -> bool:
+    """Whether it stands for no default; a class that was pickled by value has its own such mark."""
+    return isinstance(default, type(dataclasses.MISSING))
