@@ -285,6 +285,25 @@ static inline PsEntry ps_take_out(PsStateMap *map, int32_t position) {
     return entry;
 }
 
+/* Whether nobody can change a value in place, so that a snapshot may read it later. */
+static inline int ps_never_changes(PsWord word, int depth) {
+    PyObject *object = (PyObject *)word;
+    if (ps_is_integer(word) || PyUnicode_CheckExact(object) || PyFloat_CheckExact(object) ||
+        PyLong_CheckExact(object) || PyBytes_CheckExact(object) || PyBool_Check(object) ||
+        object == Py_None) {
+        return 1;
+    }
+    if (!PyTuple_CheckExact(object) || depth == 0 || PyTuple_GET_SIZE(object) > 16) {
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); i++) {
+        if (!ps_never_changes((PsWord)PyTuple_GET_ITEM(object, i), depth - 1)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Forgets everything; the entries, which the caller releases, are handed over. */
 static inline PsEntry *ps_empty(PsStateMap *map, int32_t *used) {
     PsEntry *entries = map->entries;
@@ -293,6 +312,9 @@ static inline PsEntry *ps_empty(PsStateMap *map, int32_t *used) {
     memset(map, 0, sizeof(*map));
     return entries;
 }
+
+/* Has nothing any more; what it had belongs to a copy. */
+static inline void ps_forget(PsStateMap *map) { memset(map, 0, sizeof(*map)); }
 
 static inline void ps_release_entries(PsEntry *entries, int32_t used) {
     for (int32_t position = 0; position < used; position++) {

@@ -2,41 +2,11 @@
 
 cimport cython
 
-from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint32_t, uintptr_t
+from libc.stdint cimport int32_t, uint32_t
 
-cdef extern from "state_map.h":
-    ctypedef uintptr_t PsWord
-
-    ctypedef struct PsEntry:
-        PsWord key
-        PsWord value
-        uint32_t hash
-        uint32_t epoch
-
-    ctypedef struct PsStateMap:
-        PsEntry *entries
-        int32_t used
-        int32_t count
-
-    const int64_t PS_MAX_TERM
-    int PS_NONE
-    int PS_FAILED
-
-    bint ps_is_integer(PsWord word) noexcept
-    int64_t ps_integer(PsWord word) noexcept
-    PsWord ps_integer_word(int64_t number) noexcept
-    PsWord ps_pack(PyObject *object) noexcept
-    PyObject *ps_unpack(PsWord word) except NULL
-    void ps_hold(PsWord word) noexcept
-    void ps_release(PsWord word) noexcept
-    int ps_hash_word(PsWord word, uint32_t *hash) except -1
-    int32_t ps_find(const PsStateMap *map, PsWord key, uint32_t hash) except -3
-    int32_t ps_insert(PsStateMap *map, PsWord key, uint32_t hash, PsWord value,
-                      uint32_t epoch) except -3
-    PsEntry ps_take_out(PsStateMap *map, int32_t position) noexcept
-    PsEntry *ps_empty(PsStateMap *map, int32_t *used) noexcept
-    void ps_release_entries(PsEntry *entries, int32_t used) noexcept
+from penstock._native.key_group_entries cimport KeyGroupEntries
+from penstock._native.keys cimport KeyReader
+from penstock._native.state_map cimport PsEntry, PsStateMap
 
 
 @cython.final
@@ -45,8 +15,12 @@ cdef class StateMap:
     cdef int32_t found          # the position that was found last, until something is removed
     cdef readonly StateTable table
     cdef readonly object namespace
+    cdef Py_ssize_t slot        # its place in the table; -1 when it was taken out
+    cdef Py_ssize_t number      # differs between the namespaces of a table; 0 is None
 
     cdef PsEntry *entry(self, Py_ssize_t position) except NULL
+    cdef PsEntry *touched(self, Py_ssize_t position) except NULL
+    cdef PsEntry *lent(self, Py_ssize_t position) except NULL
     cpdef Py_ssize_t find(self, object key) except -2
     cpdef object at(self, Py_ssize_t position)
     cdef int replace(self, Py_ssize_t position, object value) except -1
@@ -61,6 +35,29 @@ cdef class StateTable:
     cdef readonly str name
     cdef readonly str kind
     cdef dict maps
-    cdef uint32_t epoch
+    cdef list slots             # the maps and, where one was dropped, None
+    cdef list free_slots
+    cdef list snapshots         # those that are open
+    cdef uint32_t epoch         # number of the snapshots opened until now
+    cdef Py_ssize_t numbers     # of namespaces, given until now
 
     cpdef StateMap map(self, object namespace)
+    cdef int load_entries(self, const unsigned char *data, Py_ssize_t size, KeyReader keys) except -1
+
+
+@cython.final
+cdef class TableSnapshot:
+    cdef readonly KeyGroupEntries entries
+    cdef StateTable table
+    cdef uint32_t epoch         # entries of an earlier one are part of the snapshot
+    cdef Py_ssize_t slot        # up to here, and to the position in it, all has been serialised
+    cdef int32_t position
+    cdef Py_ssize_t end_slot
+    cdef list detached          # pairs of map and position: contents that were cleared meanwhile
+    cdef object failure
+
+    cdef int save(self, StateMap contents, Py_ssize_t position) except -1
+    cdef int detach(self, StateMap cleared, StateMap contents) except -1
+    cdef bint scan(self, int steps) except -1
+    cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1
+    cdef int add(self, StateMap contents, int32_t position) except -1

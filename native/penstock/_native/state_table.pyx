@@ -3,11 +3,27 @@
 from cpython.long cimport PyLong_FromLongLong
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
+from penstock._native.dynamic_codec cimport decode_dynamic
 from penstock._native.integers cimport ps_short_int
+from penstock._native.state_map cimport (
+    PS_MAX_TERM, PS_NONE, PsWord, ps_empty, ps_find, ps_forget, ps_hash_word, ps_hold, ps_insert, ps_integer,
+    ps_integer_word, ps_is_integer, ps_never_changes, ps_pack, ps_release, ps_release_entries,
+    ps_take_out, ps_unpack,
+)
+from penstock._native.wire cimport Reader, get8
 
-from penstock.errors import IllegalStateError
+from penstock.errors import CorruptStreamError, IllegalStateError
+
+cdef enum:
+    ENTRY = 1
+    NAMESPACE = 2
+
+# How deep tuples are looked into to see that nobody can change them.
+cdef enum:
+    TUPLE_DEPTH = 3
 
 
 cdef extern from "Python.h":
@@ -28,6 +44,7 @@ cdef class StateMap:
         self.table = table
         self.namespace = namespace
         self.found = PS_NONE
+        self.slot = -1
 
     def __dealloc__(self):
         cdef int32_t used
@@ -39,6 +56,24 @@ cdef class StateMap:
             raise IllegalStateError(f"state {self.table.name!r} has no entry at {position}")
         return &self.map.entries[position]
 
+    cdef PsEntry *touched(self, Py_ssize_t position) except NULL:
+        """Prepares for the first change of an entry since the last snapshot was opened."""
+        cdef TableSnapshot snapshot
+        cdef PsEntry *entry
+        if self.table.snapshots:
+            for snapshot in self.table.snapshots:
+                snapshot.save(self, position)
+        # Only now: serialising may run code of a value's class.
+        entry = self.entry(position)
+        entry.epoch = self.table.epoch
+        return entry
+
+    cdef PsEntry *lent(self, Py_ssize_t position) except NULL:
+        """Prepares for giving a value away, who has which may change it in place."""
+        if ps_never_changes(self.map.entries[position].value, TUPLE_DEPTH):
+            return &self.map.entries[position]
+        return self.touched(position)
+
     cpdef Py_ssize_t find(self, object key) except -2:
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
@@ -47,7 +82,10 @@ cdef class StateMap:
         return self.found
 
     cpdef object at(self, Py_ssize_t position):
-        return object_of(self.entry(position).value)
+        cdef PsEntry *entry = self.entry(position)
+        if entry.epoch != self.table.epoch and not ps_is_integer(entry.value):
+            entry = self.lent(position)
+        return object_of(entry.value)
 
     cpdef int put_at(self, Py_ssize_t position, object key, object value) except -1:
         if position < 0 or position != self.found:
@@ -57,7 +95,10 @@ cdef class StateMap:
 
     cdef int replace(self, Py_ssize_t position, object value) except -1:
         cdef PsEntry *entry = &self.map.entries[position]
-        cdef PsWord old = entry.value
+        cdef PsWord old
+        if entry.epoch != self.table.epoch:
+            entry = self.touched(position)
+        old = entry.value
         entry.value = ps_pack(<PyObject *>value)
         ps_hold(entry.value)
         # Last, since it may run code of users.
@@ -85,18 +126,24 @@ cdef class StateMap:
         total += ps_integer(entry.value)
         if not -PS_MAX_TERM < total < PS_MAX_TERM:
             return None
+        if entry.epoch != self.table.epoch:
+            entry = self.touched(position)
         entry.value = ps_integer_word(total)
         return PyLong_FromLongLong(total)
 
     cpdef object get(self, object key):
         cdef PsWord word = ps_pack(<PyObject *>key)
+        cdef PsEntry *entry
         cdef uint32_t hash
         cdef int32_t position
         ps_hash_word(word, &hash)
         position = ps_find(&self.map, word, hash)
         if position < 0:
             return None
-        return object_of(self.map.entries[position].value)
+        entry = &self.map.entries[position]
+        if entry.epoch != self.table.epoch and not ps_is_integer(entry.value):
+            entry = self.lent(position)
+        return object_of(entry.value)
 
     cpdef int put(self, object key, object value) except -1:
         cdef PsWord word = ps_pack(<PyObject *>key)
@@ -119,6 +166,8 @@ cdef class StateMap:
         position = ps_find(&self.map, word, hash)
         if position < 0:
             return None
+        if self.map.entries[position].epoch != self.table.epoch:
+            self.touched(position)
         self.found = PS_NONE
         taken = ps_take_out(&self.map, position)
         value = object_of(taken.value)
@@ -129,13 +178,30 @@ cdef class StateMap:
     def clear(self):
         """Removes every entry."""
         cdef int32_t used
-        cdef PsEntry *entries = ps_empty(&self.map, &used)
+        cdef PsEntry *entries
+        cdef StateMap contents
+        cdef TableSnapshot snapshot
         self.found = PS_NONE
+        if self.table.snapshots and self.map.count > 0:
+            # They may be many: the snapshots serialise them later, and then they are released.
+            contents = StateMap(self.table, self.namespace)
+            contents.number = self.number
+            contents.map = self.map
+            ps_forget(&self.map)
+            for snapshot in self.table.snapshots:
+                snapshot.detach(self, contents)
+            return
+        entries = ps_empty(&self.map, &used)
         ps_release_entries(entries, used)
 
     def keys(self):
         """The keys, as a list."""
-        return [key for key, _ in self.items()]
+        cdef list keys = []
+        cdef int32_t position
+        for position in range(self.map.used):
+            if self.map.entries[position].key != 0:
+                keys.append(object_of(self.map.entries[position].key))
+        return keys
 
     def values(self):
         """The values, as a list."""
@@ -149,8 +215,7 @@ cdef class StateMap:
         for position in range(self.map.used):
             if self.map.entries[position].key != 0:
                 key = object_of(self.map.entries[position].key)
-                value = object_of(self.map.entries[position].value)
-                pairs.append((key, value))
+                pairs.append((key, self.at(position)))
         return pairs
 
     def __iter__(self):
@@ -158,10 +223,7 @@ cdef class StateMap:
         cdef int32_t position = 0
         while position < self.map.used:
             if self.map.entries[position].key != 0:
-                yield (
-                    object_of(self.map.entries[position].key),
-                    object_of(self.map.entries[position].value),
-                )
+                yield object_of(self.map.entries[position].key), self.at(position)
             position += 1
 
     def __len__(self):
@@ -178,14 +240,29 @@ cdef class StateTable:
         self.name = name
         self.kind = kind
         self.maps = {}
+        self.slots = []
+        self.free_slots = []
+        self.snapshots = []
+        self.numbers = -1
         self.map(None)
 
     cpdef StateMap map(self, object namespace):
         """The entries of a namespace, created when missing."""
         cdef object found = self.maps.get(namespace)
-        if found is None:
-            found = self.maps[namespace] = StateMap(self, namespace)
-        return <StateMap>found
+        cdef StateMap made
+        if found is not None:
+            return <StateMap>found
+        made = StateMap(self, namespace)
+        self.numbers += 1
+        made.number = self.numbers
+        self.maps[namespace] = made
+        if self.free_slots:
+            made.slot = self.free_slots.pop()
+            self.slots[made.slot] = made
+        else:
+            made.slot = len(self.slots)
+            self.slots.append(made)
+        return made
 
     def namespaces(self):
         """The maps of all namespaces, as a list."""
@@ -193,11 +270,53 @@ cdef class StateTable:
 
     def drop_if_empty(self, namespace):
         """Forgets a namespace that holds no key any more."""
-        cdef object found
+        cdef StateMap found
         if namespace is not None:
             found = self.maps.get(namespace)
-            if found is not None and len(found) == 0:
+            if found is not None and found.map.count == 0:
                 del self.maps[namespace]
+                self.slots[found.slot] = None
+                self.free_slots.append(found.slot)
+                found.slot = -1
+
+    def open_snapshot(self, kind, max_parallelism, key_groups):
+        """What the table holds now, to be read in slices while it changes; see the pure twin."""
+        cdef KeyGroupEntries entries = KeyGroupEntries(
+            kind, max_parallelism, key_groups, self.kind == "timer"
+        )
+        return TableSnapshot(self, entries)
+
+    def load(self, data not None, KeyReader keys not None):
+        """Puts the entries in that a snapshot serialised; see the pure twin."""
+        cdef const unsigned char[::1] view = data
+        if view.shape[0] > 0:
+            self.load_entries(&view[0], view.shape[0], keys)
+
+    cdef int load_entries(self, const uint8_t *data, Py_ssize_t size, KeyReader keys) except -1:
+        cdef Reader reader
+        cdef StateMap contents = self.map(None)
+        cdef bint has_timers = self.kind == "timer"
+        cdef uint8_t tag
+        cdef object key, value
+        reader.position = data
+        reader.end = data + size
+        reader.depth = 0
+        while reader.position < reader.end:
+            tag = get8(&reader)
+            if tag == NAMESPACE:
+                contents = self.map(decode_dynamic(&reader))
+                continue
+            if tag != ENTRY:
+                raise CorruptStreamError(f"0x{tag:02x} where an entry of state begins")
+            key = decode_dynamic(&reader)
+            if type(key) is not keys.plain and type(key) is not keys.other:
+                key = keys.identity(key)
+            value = decode_dynamic(&reader)
+            if has_timers:
+                contents.put((key, value), 1)
+            else:
+                contents.put(key, value)
+        return 0
 
     def __iter__(self):
         for found in self.namespaces():
@@ -206,3 +325,116 @@ cdef class StateTable:
 
     def __len__(self):
         return sum(map(len, self.maps.values()))
+
+
+cdef class TableSnapshot:
+    """The content of a table at one moment; see the pure twin."""
+
+    def __cinit__(self, StateTable table not None, KeyGroupEntries entries not None):
+        table.epoch += 1
+        self.table = table
+        self.entries = entries
+        self.epoch = table.epoch
+        self.end_slot = len(table.slots)
+        self.detached = []
+        table.snapshots.append(self)
+
+    def advance(self, long long deadline_ns, int steps=64):
+        """Serialises entries until a time is reached; see the pure twin."""
+        cdef bint done = False
+        while self.table is not None and not done:
+            if self.failure is not None:
+                break
+            try:
+                done = self.scan(steps)
+            except Exception:
+                self.close()
+                raise
+            if not done and monotonic_ns() >= deadline_ns:
+                return False
+        self.close()
+        if self.failure is not None:
+            raise self.failure
+        return True
+
+    def close(self):
+        """Reads no further; the table's contents are nobody's but its own."""
+        if self.table is not None:
+            self.table.snapshots.remove(self)
+            self.table = None
+            self.detached.clear()
+
+    cdef int save(self, StateMap contents, Py_ssize_t position) except -1:
+        """Serialises an entry before it changes, unless that was done."""
+        if contents.entry(position).epoch >= self.epoch or self.failure is not None:
+            return 0
+        if contents.slot < self.slot or contents.slot == self.slot and position < self.position:
+            return 0
+        try:
+            self.add(contents, <int32_t>position)
+        except Exception as error:
+            # It is the checkpoint that fails, not the element that is being processed.
+            self.failure = error
+        return 0
+
+    cdef int detach(self, StateMap cleared, StateMap contents) except -1:
+        """Keeps the contents of a map that is being cleared."""
+        if cleared.slot > self.slot:
+            self.detached.append((contents, 0))
+        elif cleared.slot == self.slot:
+            self.detached.append((contents, self.position))
+        return 0
+
+    cdef bint scan(self, int steps) except -1:
+        """Looks at some entries or maps; True when there are no more."""
+        cdef StateMap contents
+        cdef int32_t position
+        while steps > 0:
+            if self.slot < self.end_slot:
+                steps -= 1
+                contents = self.table.slots[self.slot]
+                if contents is not None:
+                    self.position = self.scan_map(contents, self.position, &steps)
+                    if self.position < contents.map.used:
+                        continue
+                self.slot += 1
+                self.position = 0
+            elif self.detached:
+                steps -= 1
+                contents, position = self.detached.pop()
+                position = self.scan_map(contents, position, &steps)
+                if position < contents.map.used:
+                    self.detached.append((contents, position))
+            else:
+                return True
+        return False
+
+    cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1:
+        """Serialises entries from a position on; gives the next one."""
+        cdef PsEntry *entry
+        while position < contents.map.used and steps[0] > 0:
+            entry = &contents.map.entries[position]
+            if entry.key != 0 and entry.epoch < self.epoch:
+                self.add(contents, position)
+            position += 1
+            steps[0] -= 1
+        return position
+
+    cdef int add(self, StateMap contents, int32_t position) except -1:
+        cdef PsWord key = contents.map.entries[position].key
+        cdef PsWord value = contents.map.entries[position].value
+        # Held, since serialising a value may run code of its class.
+        ps_hold(key)
+        ps_hold(value)
+        try:
+            self.entries.add(contents.namespace, contents.number, key, value)
+        finally:
+            ps_release(key)
+            ps_release(value)
+        return 0
+
+
+cdef inline long long monotonic_ns() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec * 1_000_000_000LL + now.tv_nsec

@@ -1,5 +1,11 @@
 """Keyed state in memory: the entries of one named state, by namespace and key.
 
+A table may be read as it was while it changes (``StateTable.open_snapshot``).  It counts the
+snapshots that were opened, and an entry knows the count at its last change: its epoch.  An entry of
+an earlier epoch than a snapshot's is serialised for it before it changes, before its value is given
+to somebody who may change it in place, or when the snapshot's cursor comes to it, whichever is
+first.
+
 ``penstock._native.state_table`` is the native twin.  Take both from
 ``penstock.taskexecutor.state.heap``.  Keys are identities, as a ``KeyReader`` gives them, so that
 those are equal whose serialised forms are.
@@ -7,16 +13,34 @@ those are equal whose serialised forms are.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import IllegalStateError
+from penstock.errors import CorruptStreamError, IllegalStateError
+from penstock.serialization.pure.dynamic_codec import decode_dynamic
+from penstock.serialization.pure.value_bytes import Reader
+from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.serialization.pure.keys import KeyReader
+
 
 #: The sum of two integers below it is one that the native twin keeps without an object.
 _MAX_TERM: Final = 1 << 61
+
+#: Values of these classes cannot be changed in place, nor can tuples of them.
+_CONSTANT: Final = frozenset((str, int, float, bool, bytes, type(None)))
+_TUPLE_DEPTH: Final = 3
+
+
+def _never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
+    if type(value) in _CONSTANT:
+        return True
+    if type(value) is not tuple or depth == 0 or len(value) > 16:
+        return False
+    return all(_never_changes(item, depth - 1) for item in value)
 
 
 class StateMap:
@@ -36,7 +60,12 @@ class StateMap:
         self.namespace = namespace
         self._positions: dict[Any, int] = {}
         self._entries: list[tuple[Any, Any] | None] = []
+        self._epochs: list[int] = []
         self._free: list[int] = []
+        #: Its place in the table; -1 when it was taken out.
+        self.slot = -1
+        #: Differs between the namespaces of a table; 0 is None.
+        self.number = 0
         #: The position that was found last, until something is removed.
         self._found = -1
 
@@ -54,6 +83,7 @@ class StateMap:
         entry = self._entries[position] if 0 <= position < len(self._entries) else None
         if entry is None:
             raise IllegalStateError(f"state {self.table.name!r} has no entry at {position}")
+        self._lend(position, entry[1])
         return entry[1]
 
     def put_at(self, position: int, key: Any, value: Any) -> None:
@@ -62,6 +92,7 @@ class StateMap:
             # It is new, or what was called since it was found has used or changed the state.
             self.put(key, value)
         else:
+            self._touch(position)
             self._entries[position] = (key, value)
 
     def increase(self, key: Any, number: Any) -> Any:
@@ -79,13 +110,18 @@ class StateMap:
         total = kept + number
         if not -_MAX_TERM < total < _MAX_TERM:
             return None
+        self._touch(position)
         self._entries[position] = (key, total)
         return total
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when it is not there."""
         position = self._positions.get(key)
-        return None if position is None else self._entries[position][1]  # type: ignore[index]
+        if position is None:
+            return None
+        value = self._entries[position][1]  # type: ignore[index]
+        self._lend(position, value)
+        return value
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
@@ -94,18 +130,23 @@ class StateMap:
             if self._free:
                 position = self._free.pop()
                 self._entries[position] = (key, value)
+                self._epochs[position] = self.table.epoch
             else:
                 position = len(self._entries)
                 self._entries.append((key, value))
+                self._epochs.append(self.table.epoch)
             self._positions[key] = position
         else:
+            self._touch(position)
             self._entries[position] = (key, value)
 
     def remove(self, key: Any) -> Any:
         """Removes a key and gives its value, None when it is not there."""
-        position = self._positions.pop(key, None)
+        position = self._positions.get(key)
         if position is None:
             return None
+        self._touch(position)
+        del self._positions[key]
         entry = self._entries[position]
         assert entry is not None
         self._entries[position] = None
@@ -116,9 +157,19 @@ class StateMap:
     def clear(self) -> None:
         """Removes every entry."""
         self._found = -1
+        if self.table.snapshots and self._positions:
+            # They may be many: the snapshots serialise them later.
+            contents = StateMap(self.table, self.namespace)
+            contents.number = self.number
+            contents._entries, contents._epochs = self._entries, self._epochs
+            self._entries, self._epochs = [], []
+            for snapshot in self.table.snapshots:
+                snapshot.detach(self, contents)
         self._positions.clear()
-        self._entries.clear()
+        self._epochs.clear()
         self._free.clear()
+        # Last, since it may run code of users.
+        self._entries.clear()
 
     def keys(self) -> list[Any]:
         """The keys, as a list."""
@@ -126,15 +177,18 @@ class StateMap:
 
     def values(self) -> list[Any]:
         """The values, as a list."""
-        return [entry[1] for entry in self._entries if entry is not None]
+        return [value for _, value in self]
 
     def items(self) -> list[tuple[Any, Any]]:
         """Pairs of key and value, as a list."""
-        return [entry for entry in self._entries if entry is not None]
+        return list(self)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         """Pairs of key and value, taken while it goes on."""
-        return (entry for entry in self._entries if entry is not None)
+        for position, entry in enumerate(self._entries):
+            if entry is not None:
+                self._lend(position, entry[1])
+                yield entry
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -142,20 +196,41 @@ class StateMap:
     def __contains__(self, key: object) -> bool:
         return key in self._positions
 
+    def _touch(self, position: int) -> None:
+        """Prepares for a change of an entry."""
+        table = self.table
+        if self._epochs[position] != table.epoch:
+            for snapshot in table.snapshots:
+                snapshot.save(self, position)
+            self._epochs[position] = table.epoch
+
+    def _lend(self, position: int, value: Any) -> None:
+        """Prepares for giving a value away, who has which may change it in place."""
+        if self._epochs[position] != self.table.epoch and not _never_changes(value):
+            self._touch(position)
+
 
 class StateTable:
     """All keys and namespaces of one state of one operator.
 
     Attributes:
         name: The name of its descriptor.
-        kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``.
+        kind: ``value``, ``list``, ``map``, ``reducing`` or ``aggregating``; ``timer`` is one whose
+            namespaces are times and whose keys are pairs of key and namespace.
+        epoch: Number of the snapshots opened until now.
+        snapshots: Those that are open.
     """
 
     def __init__(self, name: str, kind: str) -> None:
         """Creates an empty table."""
         self.name = name
         self.kind = kind
+        self.epoch = 0
+        self.snapshots: list[TableSnapshot] = []
         self._maps: dict[Any, StateMap] = {}
+        self._slots: list[StateMap | None] = []
+        self._free_slots: list[int] = []
+        self._numbers = 0
         self.map(None)
 
     def map(self, namespace: Any) -> StateMap:
@@ -163,6 +238,14 @@ class StateTable:
         found = self._maps.get(namespace)
         if found is None:
             found = self._maps[namespace] = StateMap(self, namespace)
+            found.number = self._numbers
+            self._numbers += 1
+            if self._free_slots:
+                found.slot = self._free_slots.pop()
+                self._slots[found.slot] = found
+            else:
+                found.slot = len(self._slots)
+                self._slots.append(found)
         return found
 
     def namespaces(self) -> list[StateMap]:
@@ -175,6 +258,50 @@ class StateTable:
             found = self._maps.get(namespace)
             if found is not None and len(found) == 0:
                 del self._maps[namespace]
+                self._slots[found.slot] = None
+                self._free_slots.append(found.slot)
+                found.slot = -1
+
+    def open_snapshot(
+        self, kind: str | None, max_parallelism: int, key_groups: range
+    ) -> TableSnapshot:
+        """What the table holds now, to be read in slices while it changes.
+
+        Several may be open at a time.  Only the thread that uses the table may read them.
+
+        Args:
+            kind: That of the declared type of keys, which their hash depends on; None for none.
+            max_parallelism: Number of all key groups.
+            key_groups: Those that all keys of the table are in.
+        """
+        entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
+        return TableSnapshot(self, entries)
+
+    def load(self, data: bytes, keys: KeyReader) -> None:
+        """Puts the entries in that a snapshot serialised.
+
+        Args:
+            data: Those of a key group.
+            keys: Gives what stands for a key.
+
+        Raises:
+            CorruptStreamError: The bytes are not what was written.
+        """
+        reader = Reader(data)
+        contents = self.map(None)
+        while reader.position < reader.end:
+            tag = reader.take(1)[0]
+            if tag == NAMESPACE:
+                contents = self.map(decode_dynamic(reader))
+                continue
+            if tag != ENTRY:
+                raise CorruptStreamError(f"0x{tag:02x} where an entry of state begins")
+            key = keys.identity(decode_dynamic(reader))
+            value = decode_dynamic(reader)
+            if self.kind == "timer":
+                contents.put((key, value), 1)
+            else:
+                contents.put(key, value)
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
         """Every entry as (namespace, key, value)."""
@@ -184,3 +311,112 @@ class StateTable:
 
     def __len__(self) -> int:
         return sum(len(found) for found in self._maps.values())
+
+
+class TableSnapshot:
+    """The content of a table at one moment.
+
+    What the cursor has passed, and what was changed since, is serialised already.
+
+    Attributes:
+        entries: What is serialised, by key group; whole once ``advance`` has given True.
+    """
+
+    def __init__(self, table: StateTable, entries: KeyGroupEntries) -> None:
+        """Opens one; use ``StateTable.open_snapshot``."""
+        table.epoch += 1
+        self.entries = entries
+        self._table: StateTable | None = table
+        self._epoch = table.epoch
+        #: Up to this map, and to the position in it, all has been serialised.
+        self._slot = 0
+        self._position = 0
+        self._end_slot = len(table._slots)
+        #: Contents that were cleared meanwhile, and how far they have been serialised.
+        self._detached: list[tuple[StateMap, int]] = []
+        self._failure: Exception | None = None
+        table.snapshots.append(self)
+
+    def advance(self, deadline_ns: int, steps: int = 64) -> bool:
+        """Serialises entries until a time is reached; True when it has come to the end.
+
+        Args:
+            deadline_ns: When to stop, by the monotonic clock.
+            steps: Entries between two looks at the clock.
+
+        Raises:
+            Exception: An entry could not be serialised, now or when it was changed.
+        """
+        done = False
+        while self._table is not None and self._failure is None and not done:
+            try:
+                done = self._scan(self._table, steps)
+            except Exception:
+                self.close()
+                raise
+            if not done and time.monotonic_ns() >= deadline_ns:
+                return False
+        self.close()
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def close(self) -> None:
+        """Reads no further; the table's contents are nobody's but its own."""
+        if self._table is not None:
+            self._table.snapshots.remove(self)
+            self._table = None
+            self._detached.clear()
+
+    def save(self, contents: StateMap, position: int) -> None:
+        """Serialises an entry before it changes, unless that was done."""
+        if contents._epochs[position] >= self._epoch or self._failure is not None:
+            return
+        if (contents.slot, position) < (self._slot, self._position):
+            return
+        try:
+            self._add(contents, position)
+        except Exception as error:
+            # It is the checkpoint that fails, not the element that is being processed.
+            self._failure = error
+
+    def detach(self, cleared: StateMap, contents: StateMap) -> None:
+        """Keeps the contents of a map that is being cleared."""
+        if cleared.slot > self._slot:
+            self._detached.append((contents, 0))
+        elif cleared.slot == self._slot:
+            self._detached.append((contents, self._position))
+
+    def _scan(self, table: StateTable, steps: int) -> bool:
+        """Looks at some entries or maps; True when there are no more."""
+        while steps > 0:
+            if self._slot < self._end_slot:
+                contents = table._slots[self._slot]
+                steps -= 1
+                if contents is not None:
+                    self._position, steps = self._scan_map(contents, self._position, steps)
+                    if self._position < len(contents._entries):
+                        continue
+                self._slot += 1
+                self._position = 0
+            elif self._detached:
+                contents, position = self._detached.pop()
+                position, steps = self._scan_map(contents, position, steps - 1)
+                if position < len(contents._entries):
+                    self._detached.append((contents, position))
+            else:
+                return True
+        return False
+
+    def _scan_map(self, contents: StateMap, position: int, steps: int) -> tuple[int, int]:
+        """Serialises entries from a position on; gives the next one and the steps left."""
+        end = min(len(contents._entries), position + steps)
+        for at in range(position, end):
+            if contents._entries[at] is not None and contents._epochs[at] < self._epoch:
+                self._add(contents, at)
+        return max(position, end), steps - max(0, end - position)
+
+    def _add(self, contents: StateMap, position: int) -> None:
+        entry = contents._entries[position]
+        assert entry is not None, "who asks has looked"
+        self.entries.add(contents.namespace, contents.number, *entry)

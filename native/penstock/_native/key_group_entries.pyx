@@ -1,0 +1,138 @@
+"""Entries by key group, the native twin of ``penstock.taskexecutor.state.key_group_entries``."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint32_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcpy
+
+from penstock._native.dynamic_codec cimport encode_dynamic, write_number
+from penstock._native.failure cimport fail_memory
+from penstock._native.key_hash cimport (
+    HASH_ANY, HASH_LONG, hash_key, hash_kind, ps_hash_long, ps_murmur,
+)
+from penstock._native.keys cimport key_of
+from penstock._native.state_map cimport ps_integer, ps_is_integer
+from penstock._native.wire cimport put8, reserve
+
+from penstock.errors import IllegalStateError
+
+cdef enum:
+    ENTRY = 1
+    NAMESPACE = 2
+
+
+cdef class KeyGroupEntries:
+    """What a snapshot has serialised of one table; see the pure twin."""
+
+    def __cinit__(self, kind, int32_t max_parallelism, key_groups not None, bint has_timers):
+        self.kind = hash_kind(kind)
+        self.max_parallelism = max_parallelism
+        self.first = key_groups.start
+        self.count = len(key_groups)
+        self.has_timers = has_timers
+        self.groups = <PsGroup *>calloc(max(self.count, 1), sizeof(PsGroup))
+        if self.groups == NULL:
+            fail_memory()
+        self.writer.scratch = NULL
+
+    def __dealloc__(self):
+        if self.groups != NULL:
+            for index in range(self.count):
+                free(self.groups[index].data)
+            free(self.groups)
+        free(self.writer.scratch)
+
+    cdef int32_t group_of(self, PsWord key) except -1:
+        cdef uint32_t hash
+        cdef int64_t number
+        cdef int32_t group
+        cdef object identity
+        if ps_is_integer(key) and (self.kind == HASH_ANY or self.kind == HASH_LONG):
+            number = ps_integer(key)
+            if self.kind == HASH_ANY and -0x80000000 <= number <= 0x7FFFFFFF:
+                hash = <uint32_t>number
+            else:
+                hash = ps_hash_long(number)
+        else:
+            identity = ps_integer(key) if ps_is_integer(key) else <object><PyObject *>key
+            if self.has_timers:
+                identity = identity[0]
+            hash_key(self.kind, key_of(identity), &hash)
+        group = ps_murmur(hash) % self.max_parallelism
+        if not self.first <= group < self.first + self.count:
+            raise IllegalStateError(
+                f"a key of group {group} is in the state of a subtask that has the groups "
+                f"{self.first} to {self.first + self.count - 1}"
+            )
+        return group - self.first
+
+    cdef int add(self, object namespace, Py_ssize_t number, PsWord key, PsWord value) except -1:
+        """Serialises an entry; the caller holds references to its words."""
+        cdef PsGroup *group
+        if self.is_busy:
+            raise IllegalStateError("serialising a value of a state has used that state")
+        self.is_busy = True
+        try:
+            group = &self.groups[self.group_of(key)]
+            self.writer.data = self.block
+            self.writer.capacity = sizeof(self.block)
+            self.writer.position = 0
+            self.writer.numbered = False
+            if group.namespace != number:
+                put8(&self.writer, NAMESPACE)
+                encode_dynamic(&self.writer, namespace, 0)
+                reserve(&self.writer, 1)
+            put8(&self.writer, ENTRY)
+            self.encode(key, value)
+            self.append(group)
+            group.namespace = number
+        finally:
+            self.is_busy = False
+        return 0
+
+    cdef int encode(self, PsWord key, PsWord value) except -1:
+        if self.has_timers:
+            identity, namespace = <object><PyObject *>key
+            encode_dynamic(&self.writer, key_of(identity), 0)
+            return encode_dynamic(&self.writer, namespace, 0)
+        if ps_is_integer(key):
+            write_number(&self.writer, ps_integer(key))
+        else:
+            encode_dynamic(&self.writer, key_of(<object><PyObject *>key), 0)
+        if ps_is_integer(value):
+            return write_number(&self.writer, ps_integer(value))
+        return encode_dynamic(&self.writer, <object><PyObject *>value, 0)
+
+    cdef int append(self, PsGroup *group) except -1:
+        cdef size_t needed = group.size + self.writer.position
+        cdef size_t capacity
+        cdef uint8_t *data
+        if needed > group.capacity:
+            capacity = max(needed, group.capacity + group.capacity // 2, <size_t>64)
+            data = <uint8_t *>realloc(group.data, capacity)
+            if data == NULL:
+                return fail_memory()
+            group.data = data
+            group.capacity = capacity
+        memcpy(group.data + group.size, self.writer.data, self.writer.position)
+        group.size = needed
+        return 0
+
+    def key_groups(self):
+        """The groups that have entries, in their order."""
+        return [self.first + i for i in range(self.count) if self.groups[i].size > 0]
+
+    def take(self, int32_t key_group):
+        """The entries of a group, which are not kept here any more."""
+        cdef PsGroup *group
+        cdef bytes taken
+        if not self.first <= key_group < self.first + self.count:
+            return b""
+        group = &self.groups[key_group - self.first]
+        taken = PyBytes_FromStringAndSize(<const char *>group.data, group.size)
+        free(group.data)
+        group.data = NULL
+        group.size = group.capacity = 0
+        group.namespace = 0
+        return taken

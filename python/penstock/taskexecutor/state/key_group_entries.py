@@ -1,0 +1,81 @@
+"""What a snapshot has serialised of one table, by key group: `docs/formats/checkpoint.md`.
+
+``penstock._native.key_group_entries`` is the native twin.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from penstock.errors import IllegalStateError
+from penstock.graph.key_groups import key_group
+from penstock.serialization.pure.dynamic_codec import encode_dynamic
+from penstock.serialization.pure.key_hash import key_hash
+from penstock.serialization.pure.keys import key_of
+
+#: What follows in the bytes of a key group: key and value, or the namespace of the next entries.
+ENTRY: Final = 1
+NAMESPACE: Final = 2
+
+
+class KeyGroupEntries:
+    """The entries of each key group, in the order in which they were serialised."""
+
+    def __init__(
+        self, kind: str | None, max_parallelism: int, key_groups: range, has_timers: bool
+    ) -> None:
+        """Starts without entries.
+
+        Args:
+            kind: That of the declared type of keys, which their hash depends on; None for none.
+            max_parallelism: Number of all key groups.
+            key_groups: Those that keys may be in.
+            has_timers: Whether keys are pairs of key and namespace, and values nothing.
+        """
+        self._hash_of = key_hash(kind)
+        self._max_parallelism = max_parallelism
+        self._key_groups = key_groups
+        self._has_timers = has_timers
+        self._groups: dict[int, bytearray] = {}
+        self._namespaces: dict[int, int] = {}
+
+    def add(self, namespace: Any, number: int, identity: Any, value: Any) -> None:
+        """Serialises an entry.
+
+        Args:
+            namespace: Its namespace.
+            number: Differs between namespaces; 0 is None.
+            identity: What stands for its key.
+            value: Its value.
+
+        Raises:
+            IllegalStateError: Its key is in none of the key groups.
+            SerializationError: It cannot be serialised.
+        """
+        if self._has_timers:
+            identity, value = identity
+        key = key_of(identity)
+        group = key_group(self._hash_of(key), self._max_parallelism)
+        if group not in self._key_groups:
+            raise IllegalStateError(
+                f"a key of group {group} is in the state of a subtask that has the groups "
+                f"{self._key_groups.start} to {self._key_groups.stop - 1}"
+            )
+        out = bytearray()
+        if self._namespaces.get(group, 0) != number:
+            out.append(NAMESPACE)
+            encode_dynamic(out, namespace)
+        out.append(ENTRY)
+        encode_dynamic(out, key)
+        encode_dynamic(out, value)
+        self._groups.setdefault(group, bytearray()).extend(out)
+        self._namespaces[group] = number
+
+    def key_groups(self) -> list[int]:
+        """The groups that have entries, in their order."""
+        return sorted(self._groups)
+
+    def take(self, key_group: int) -> bytes:
+        """The entries of a group, which are not kept here any more."""
+        self._namespaces.pop(key_group, None)
+        return bytes(self._groups.pop(key_group, b""))

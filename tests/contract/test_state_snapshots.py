@@ -1,0 +1,296 @@
+"""Snapshots of a state table while it changes, in both runtimes (F7).
+
+Goal: what a snapshot serialises is what the table held when it was opened, whatever is done to the
+table and whenever its slices are read; several may be open.  Method: random operations on a table
+and on a dictionary, of which each snapshot has a deep copy.
+"""
+
+import copy
+import importlib
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from penstock.errors import CorruptStreamError, IllegalStateError
+from penstock.graph.key_groups import key_group
+from penstock.serialization.pure.key_hash import key_hash
+
+from contract.codecs import RUNTIMES
+
+MAX_PARALLELISM = 16
+ALL_GROUPS = range(MAX_PARALLELISM)
+FOREVER = 2**62
+
+
+def modules(kind):
+    """The table's and the keys' modules of a runtime."""
+    if kind == "native":
+        names = "penstock._native.state_table", "penstock._native.keys"
+    else:
+        names = "penstock.taskexecutor.state.table", "penstock.serialization.pure.keys"
+    return [importlib.import_module(name) for name in names]
+
+
+def key_reader(kind):
+    return modules(kind)[1].KeyReader(lambda key: key, -1, str, None)
+
+
+def new_table(kind, state_kind="value"):
+    return modules(kind)[0].StateTable("state", state_kind)
+
+
+def content(table):
+    return {(namespace, key): value for namespace, key, value in table}
+
+
+def loaded(kind, entries, state_kind="value"):
+    """A new table with what was serialised; every key is in its group."""
+    table = new_table(kind, state_kind)
+    for group in entries.key_groups():
+        before = set(content(table))
+        table.load(entries.take(group), key_reader(kind))
+        for _, identity in set(content(table)) - before:
+            key = identity[0] if state_kind == "timer" else identity
+            key = modules(kind)[1].key_of(key)
+            assert key_group(key_hash(None)(key), MAX_PARALLELISM) == group
+    return content(table)
+
+
+keys = st.integers(0, 25) | st.sampled_from(
+    [2**40, -(2**70), "a", "b", "\u00e9", b"x", None, 0.5, 1.0, True, ("a", 1), (1, (2, "x"))]
+)
+namespaces = st.sampled_from([None, "w", 3, ("t", 4)])
+values = (
+    st.integers(-300, 2**40)
+    | st.sampled_from(["text", 1.5, None, True, ("x", 1), 2**80])
+    | st.lists(st.integers(0, 3), max_size=3)
+    | st.builds(lambda numbers: ("in a tuple", numbers), st.lists(st.integers(0, 3), max_size=2))
+)
+
+
+class TableMachine(RuleBasedStateMachine):
+    """A table, a dictionary, and open snapshots with copies of the dictionary."""
+
+    kind = ""
+
+    def __init__(self):
+        super().__init__()
+        self.table = new_table(self.kind)
+        self.identity_of = key_reader(self.kind).identity
+        self.model = {}
+        self.open = []
+
+    @rule(namespace=namespaces, key=keys, value=values)
+    def put(self, namespace, key, value):
+        key = self.identity_of(key)
+        self.table.map(namespace).put(key, value)
+        self.model[namespace, key] = copy.deepcopy(value)
+
+    @rule(namespace=namespaces, numbers=st.sets(st.integers(100, 160)))
+    def put_many(self, namespace, numbers):
+        contents = self.table.map(namespace)
+        for number in numbers:
+            contents.put(number, number)
+            self.model[namespace, number] = number
+
+    @rule(namespace=namespaces, key=keys, value=values)
+    def put_at(self, namespace, key, value):
+        key = self.identity_of(key)
+        contents = self.table.map(namespace)
+        contents.put_at(contents.find(key), key, value)
+        self.model[namespace, key] = copy.deepcopy(value)
+
+    @rule(namespace=namespaces, key=keys, number=st.integers(-(2**61), 2**61))
+    def increase(self, namespace, key, number):
+        key = self.identity_of(key)
+        total = self.table.map(namespace).increase(key, number)
+        if total is not None:
+            self.model[namespace, key] += number
+            assert total == self.model[namespace, key]
+
+    @rule(namespace=namespaces, key=keys)
+    def remove(self, namespace, key):
+        key = self.identity_of(key)
+        assert self.table.map(namespace).remove(key) == self.model.pop((namespace, key), None)
+
+    @rule(namespace=namespaces, key=keys, by_position=st.booleans())
+    def change_in_place(self, namespace, key, by_position):
+        key = self.identity_of(key)
+        contents = self.table.map(namespace)
+        if (position := contents.find(key)) >= 0:
+            self.change(contents.at(position) if by_position else contents.get(key))
+            self.change(self.model[namespace, key])
+
+    @rule(namespace=namespaces, how=st.sampled_from(["__iter__", "items", "values"]))
+    def change_all_in_place(self, namespace, how):
+        for found in getattr(self.table.map(namespace), how)():
+            self.change(found if how == "values" else found[1])
+        for (of, _), value in self.model.items():
+            if of == namespace:
+                self.change(value)
+
+    @staticmethod
+    def change(value):
+        if isinstance(value, tuple):
+            value = value[1]
+        if isinstance(value, list):
+            value.append(7)
+
+    @rule(namespace=namespaces, drop=st.booleans())
+    def clear(self, namespace, drop):
+        self.table.map(namespace).clear()
+        if drop:
+            self.table.drop_if_empty(namespace)
+        self.model = {at: value for at, value in self.model.items() if at[0] != namespace}
+
+    @rule()
+    def open_snapshot(self):
+        snapshot = self.table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
+        model = {at: copy.deepcopy(value) for at, value in self.model.items()}
+        self.open.append((snapshot, model))
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), steps=st.integers(1, 20))
+    def read_slice(self, data, steps):
+        index = data.draw(st.integers(0, len(self.open) - 1))
+        snapshot, model = self.open[index]
+        if snapshot.advance(0, steps):
+            del self.open[index]
+            assert loaded(self.kind, snapshot.entries) == model
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data())
+    def give_up(self, data):
+        self.open.pop(data.draw(st.integers(0, len(self.open) - 1)))[0].close()
+
+    @invariant()
+    def it_holds_what_the_dictionary_holds(self):
+        assert len(self.table) == len(self.model)
+        for (namespace, key), value in self.model.items():
+            if not isinstance(value, (list, tuple)):
+                assert self.table.map(namespace).get(key) == value
+
+    def teardown(self):
+        for snapshot, model in self.open:
+            assert snapshot.advance(FOREVER)
+            assert loaded(self.kind, snapshot.entries) == model
+
+
+class NativeTableMachine(TableMachine):
+    kind = "native"
+
+
+class PureTableMachine(TableMachine):
+    kind = "pure"
+
+
+class TestNativeTable(NativeTableMachine.TestCase):
+    settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+
+
+class TestPureTable(PureTableMachine.TestCase):
+    settings = settings(
+        max_examples=60,
+        stateful_step_count=40,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
+
+@pytest.fixture(params=RUNTIMES)
+def kind(request):
+    """A runtime."""
+    return request.param
+
+
+def opened(table):
+    return table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
+
+
+def test_runtimes_serialise_the_same_bytes():
+    """A worker of one runtime restores what one of the other wrote."""
+    taken = []
+    for kind in RUNTIMES:
+        table = new_table(kind)
+        for number in range(200):
+            table.map(None).put(number, number * 1000)
+        table.map("w").put("key", [1, "x"])
+        snapshot = opened(table)
+        assert snapshot.advance(FOREVER)
+        taken.append({g: snapshot.entries.take(g) for g in snapshot.entries.key_groups()})
+    assert taken[0] == taken[1]
+
+
+def test_an_entry_of_two_integers_takes_at_most_twelve_bytes(kind):
+    table = new_table(kind)
+    for number in range(1000):
+        table.map(None).put(2**31 - 1 - number, 2**31 - 1)
+    snapshot = opened(table)
+    snapshot.advance(FOREVER)
+    taken = [snapshot.entries.take(group) for group in snapshot.entries.key_groups()]
+    assert sum(map(len, taken)) <= 12 * 1000
+
+
+def test_a_cleared_namespace_is_serialised_later(kind):
+    """A window that fires empties its namespace at once, however many keys it has."""
+    table = new_table(kind)
+    contents = table.map("window")
+    for number in range(1000):
+        contents.put(number, str(number))
+    snapshot = opened(table)
+    assert not snapshot.advance(0, 10)
+    contents.clear()
+    table.drop_if_empty("window")
+    assert snapshot.entries.key_groups(), "the slice has serialised some"
+    table.map("another").put(1, 1)
+    assert snapshot.advance(FOREVER)
+    expected = {("window", number): str(number) for number in range(1000)}
+    assert loaded(kind, snapshot.entries) == expected
+
+
+def test_timers_keep_key_and_namespace(kind):
+    table = new_table(kind, "timer")
+    canonical = key_reader(kind).identity(True)
+    table.map(10).put((canonical, "w"), 1)
+    table.map(20).put(("key", None), 1)
+    snapshot = opened(table)
+    table.map(10).remove((canonical, "w"))
+    table.map(30).put(("key", None), 1)
+    assert snapshot.advance(FOREVER)
+    expected = {(10, (canonical, "w")): 1, (20, ("key", None)): 1}
+    assert loaded(kind, snapshot.entries, "timer") == expected
+
+
+class Unwritable:
+    def __reduce__(self):
+        raise ValueError("cannot be written")
+
+
+def test_what_cannot_be_serialised_fails_the_snapshot_alone(kind):
+    table = new_table(kind)
+    table.map(None).put(1, [Unwritable()])
+    first, second = opened(table), opened(table)
+    with pytest.raises(Exception, match="cannot be written"):
+        first.advance(FOREVER)
+    assert table.map(None).remove(1), "the table goes on"
+    with pytest.raises(Exception, match="cannot be written"):
+        second.advance(FOREVER)
+    assert table.map(None).get(1) is None
+    assert opened(table).advance(FOREVER)
+
+
+def test_a_key_of_another_subtask_is_refused(kind):
+    table = new_table(kind)
+    table.map(None).put(1, 1)
+    with pytest.raises(IllegalStateError, match="has the groups 0 to 0"):
+        for key in range(50):
+            table.map(None).put(key, 1)
+        table.open_snapshot(None, MAX_PARALLELISM, range(1)).advance(FOREVER)
+
+
+def test_other_bytes_are_refused(kind):
+    with pytest.raises(CorruptStreamError, match="0x07"):
+        new_table(kind).load(b"\x07", key_reader(kind))
+    with pytest.raises(CorruptStreamError):
+        new_table(kind).load(b"\x01\xc1", key_reader(kind))
