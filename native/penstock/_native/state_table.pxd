@@ -42,7 +42,9 @@ cdef class StateTable:
     cdef Py_ssize_t numbers     # of namespaces, given until now
 
     cpdef StateMap map(self, object namespace)
-    cdef int load_entries(self, const unsigned char *data, Py_ssize_t size, KeyReader keys) except -1
+    cdef int load_entries(
+        self, const unsigned char *data, Py_ssize_t size, KeyReader keys
+    ) except -1
 
 
 @cython.final

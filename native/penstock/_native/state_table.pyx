@@ -9,9 +9,9 @@ from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 from penstock._native.dynamic_codec cimport decode_dynamic
 from penstock._native.integers cimport ps_short_int
 from penstock._native.state_map cimport (
-    PS_MAX_TERM, PS_NONE, PsWord, ps_empty, ps_find, ps_forget, ps_hash_word, ps_hold, ps_insert, ps_integer,
-    ps_integer_word, ps_is_integer, ps_never_changes, ps_pack, ps_release, ps_release_entries,
-    ps_take_out, ps_unpack,
+    PS_MAX_TERM, PS_NONE, PsWord, ps_empty, ps_find, ps_forget, ps_hash_word, ps_hold, ps_insert,
+    ps_integer, ps_integer_word, ps_is_integer, ps_never_changes, ps_pack, ps_release,
+    ps_release_entries, ps_take_out, ps_unpack,
 )
 from penstock._native.wire cimport Reader, get8
 
@@ -211,7 +211,7 @@ cdef class StateMap:
         """Pairs of key and value, as a list."""
         cdef list pairs = []
         cdef int32_t position
-        cdef object key, value
+        cdef object key
         for position in range(self.map.used):
             if self.map.entries[position].key != 0:
                 key = object_of(self.map.entries[position].key)
@@ -330,14 +330,14 @@ cdef class StateTable:
 cdef class TableSnapshot:
     """The content of a table at one moment; see the pure twin."""
 
-    def __cinit__(self, StateTable table not None, KeyGroupEntries entries not None):
-        table.epoch += 1
-        self.table = table
+    def __cinit__(self, StateTable of not None, KeyGroupEntries entries not None):
+        of.epoch += 1
+        self.table = of
         self.entries = entries
-        self.epoch = table.epoch
-        self.end_slot = len(table.slots)
+        self.epoch = of.epoch
+        self.end_slot = len(of.slots)
         self.detached = []
-        table.snapshots.append(self)
+        of.snapshots.append(self)
 
     def advance(self, long long deadline_ns, int steps=64):
         """Serialises entries until a time is reached; see the pure twin."""

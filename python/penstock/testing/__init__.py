@@ -1,6 +1,6 @@
 """Harnesses to test functions and operators without a cluster, in virtual time."""
 
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot, redistribute
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot, redistribute
 from penstock.testing.operator_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -21,6 +21,7 @@ __all__ = [
     "OperatorSnapshot",
     "PipelineTestHarness",
     "ProcessFunctionTestHarnesses",
+    "RunningSnapshot",
     "TestOutput",
     "TwoInputStreamOperatorTestHarness",
     "redistribute",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.graph.job_graph import OperatorConfig
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP
 from penstock.taskexecutor.operators.registry import create_operator
+from penstock.taskexecutor.state.snapshot import serialised
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
 from penstock.testing.test_output import TestOutput
 from penstock.testing.virtual_task import VirtualTask
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.operators import OperatorDescriptor
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.testing.test_output import CollectedRecord
 
 
@@ -131,6 +132,15 @@ class _OperatorTestHarness:
 
     def snapshot(self, checkpoint_id: int, timestamp: int = 0) -> OperatorSnapshot:
         """Takes a checkpoint: what the operator emits for it, then its state.
+
+        Args:
+            checkpoint_id: Number of the checkpoint.
+            timestamp: When it was triggered, in ms.
+        """
+        return serialised(self.begin_snapshot(checkpoint_id, timestamp))
+
+    def begin_snapshot(self, checkpoint_id: int, timestamp: int = 0) -> RunningSnapshot:
+        """Takes a checkpoint as a task does, which is serialised while elements are processed.
 
         Args:
             checkpoint_id: Number of the checkpoint.

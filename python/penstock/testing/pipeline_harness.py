@@ -15,6 +15,7 @@ from penstock.taskexecutor.compiled import (
     MORE_AVAILABLE,
     SourceOperator,
 )
+from penstock.taskexecutor.state.snapshot import serialised
 from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.testing.pipeline_layout import lay_out, passing
 from penstock.testing.test_output import TestOutput
@@ -163,7 +164,8 @@ class PipelineTestHarness:
         """Takes a checkpoint of all operators, for `open` of another harness."""
         chain = self._opened()
         chain.prepare_snapshot_pre_barrier(checkpoint_id)
-        return chain.snapshot_state(checkpoint_id, timestamp)
+        running = chain.snapshot_state(checkpoint_id, timestamp)
+        return {operator_id: serialised(snapshot) for operator_id, snapshot in running.items()}
 
     def output(self, sink: str) -> TestOutput:
         """What a stream has emitted: elements, timestamps, watermarks."""

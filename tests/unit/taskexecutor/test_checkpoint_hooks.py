@@ -235,7 +235,7 @@ def test_key_groups_move_when_the_parallelism_changes(key_type):
     with whole:
         for key in keys:
             whole.process_element(key, 0)
-        groups = whole.snapshot(1).keyed["count"][1]
+        groups = whole.snapshot(1).entries("count")
     assert len(groups) == 8
     owner = {entry[1]: group for group, entries in groups.items() for entry in entries}
 

@@ -26,6 +26,7 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.taskexecutor.state.snapshot import entries_of, serialised
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -124,6 +125,29 @@ def test_a_keyed_operator_goes_on(name):
         assert sorted(found) == whole
 
 
+def contents(snapshot):
+    """All that a snapshot has, by state and key group, whatever the order."""
+    return {
+        (name, group): sorted(map(repr, entries_of(data)))
+        for states in (snapshot.keyed, snapshot.timers)
+        for name, (_, groups) in states.items()
+        for group, data in groups.items()
+    } | {"broadcast": snapshot.broadcast}
+
+
+@pytest.mark.parametrize("name", ONE_INPUT)
+def test_what_comes_after_a_snapshot_is_not_in_it(name):
+    """F7: a snapshot that is serialised later holds what was there when it was taken."""
+    operator = ONE_INPUT[name]().transformation.operator
+    for cut in range(len(ELEMENTS) + 1):
+        with KeyedOneInputStreamOperatorTestHarness(operator, key, key_type=Types.STRING()) as test:
+            feed(test, ELEMENTS[:cut])
+            expected = contents(test.snapshot(1))
+            running = test.begin_snapshot(2)
+            feed(test, ELEMENTS[cut:])
+            assert contents(serialised(running)) == expected
+
+
 class Join(ProcessJoinFunction):
     def process_element(self, left, right, ctx):
         yield left, right
@@ -220,3 +244,18 @@ def test_an_operator_of_two_streams_goes_on(name):
         with new:
             feed_both(new, BOTH[cut:])
         assert sorted(records(old) + records(new)) == whole
+
+
+@pytest.mark.parametrize("name", TWO_INPUTS)
+def test_what_two_streams_bring_after_a_snapshot_is_not_in_it(name):
+    """F7, as for one input."""
+    make, second_key = TWO_INPUTS[name]
+    for cut in range(len(BOTH) + 1):
+        with KeyedTwoInputStreamOperatorTestHarness(
+            make().transformation.operator, key, second_key, key_type=Types.STRING()
+        ) as test:
+            feed_both(test, BOTH[:cut])
+            expected = contents(test.snapshot(1))
+            running = test.begin_snapshot(2)
+            feed_both(test, BOTH[cut:])
+            assert contents(serialised(running)) == expected

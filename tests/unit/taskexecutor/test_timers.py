@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from penstock.taskexecutor.state.heap import StateTable
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 from penstock.taskexecutor.time.timers import InternalTimerService, TimerQueue
 
@@ -114,21 +115,19 @@ def test_processing_timer_may_register_itself_again(world):
     assert world.service.num_processing_timers == 1
 
 
-def test_snapshot_is_restored_by_key_group(world):
-    """Each key group's timers go to the subtask that owns it (D8)."""
-    for key in (1, 2):
-        world.keys.current_key = key
-        world.service.register_event_time_timer("w", 5)
-        world.service.register_processing_time_timer("w", 6)
-    snapshot = world.service.snapshot(lambda key: key)
-    assert snapshot == {
-        key: {"event": [(5, key, "w")], "processing": [(6, key, "w")]} for key in (1, 2)
-    }
-    other = InternalTimerService(world.keys, world.clock, world.target)
-    other.restore(snapshot, range(2, 3), lambda key: key)
-    assert (other.num_event_timers, other.num_processing_timers) == (1, 1)
+def test_timers_of_a_restored_table_fire(world):
+    """A snapshot is of the tables, by key group; the service takes what was restored (D8)."""
+    tables = {domain: StateTable(domain, "timer") for domain in ("event", "processing")}
+    other = InternalTimerService(world.keys, world.clock, world.target, tables.__getitem__)
+    for domain, timestamp in (("event", 7), ("event", 5), ("processing", 6)):
+        tables[domain].map(timestamp).put((2, "w"), 1)
+    other.take_over()
+    assert (other.num_event_timers, other.num_processing_timers) == (2, 1)
     other.advance_watermark(5)
-    assert world.target.fired == [(5, 2, "w")]
+    world.now.ms = 6
+    world.clock.fire_due()
+    assert world.target.fired == [(5, 2, "w"), (6, 2, "w")]
+    assert len(tables["event"]) == 1
 
 
 def test_queue_forgets_times_whose_timers_were_deleted():

@@ -15,21 +15,20 @@ from penstock.checkpoint_storage.handles import (
 from penstock.checkpoint_storage.streams import read_stream
 from penstock.errors import CorruptCheckpointError
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
-    from penstock.taskexecutor.state.snapshot import KeyedEntries, TimersOfGroup
+    from penstock.taskexecutor.state.snapshot import KeyedStates
 
-FORMAT_VERSION: Final = 1
-
-#: Entries that are encoded at a time: a chunk is what a reader holds in memory.
-_CHUNK: Final = 1024
+FORMAT_VERSION: Final = 2
 
 _U8, _U16, _U32 = struct.Struct(">B"), struct.Struct(">H"), struct.Struct(">I")
+_U64 = struct.Struct(">Q")
+_TIMER: Final = "timer"
 _RAW: Final = "raw"
 
 
@@ -76,27 +75,27 @@ class OperatorSnapshotWriter:
         )
 
     def _write_keyed(self, stream: StateOutputStream, snapshot: OperatorSnapshot) -> dict[int, int]:
-        names = list(snapshot.keyed)
-        groups = {group for _, by_group in snapshot.keyed.values() for group in by_group}
-        groups.update(group for service in snapshot.timers for group in service)
+        states = [
+            (name, kind, groups)
+            for of in (snapshot.keyed, snapshot.timers)
+            for name, (kind, groups) in of.items()
+        ]
+        groups = sorted({group for *_, of_state in states for group in of_state})
         if not groups:
             return {}
-        header = {
-            "states": [(name, snapshot.keyed[name][0]) for name in names],
-            "timer_services": len(snapshot.timers),
-        }
         stream.write(_U8.pack(FORMAT_VERSION))
-        self._write_block(stream, header)
+        self._write_block(
+            stream, self._codec.encode({"states": [(name, kind) for name, kind, _ in states]})
+        )
         offsets: dict[int, int] = {}
-        for group in sorted(groups):
+        for group in groups:
             offsets[group] = stream.position
-            for index, name in enumerate(names):
-                entries = snapshot.keyed[name][1].get(group, [])
-                for start in range(0, len(entries), _CHUNK):
-                    stream.write(_U16.pack(index + 1))
-                    self._write_block(stream, entries[start : start + _CHUNK])
+            for index, (_, _, of_state) in enumerate(states):
+                entries = of_state.get(group)
+                if entries is not None:
+                    stream.write(_U16.pack(index + 1) + _U64.pack(len(entries)))
+                    stream.write(entries)
             stream.write(_U16.pack(0))
-            self._write_block(stream, [service.get(group) for service in snapshot.timers])
         return offsets
 
     def _write_raw_keyed(
@@ -115,13 +114,13 @@ class OperatorSnapshotWriter:
             for mode, lists in (("split", snapshot.lists), ("union", snapshot.union_lists)):
                 for name, values in lists.items():
                     offsets = []
-                    for value in values:
+                    for block in values.blocks:
                         offsets.append(stream.position)
-                        self._write_block(stream, value)
+                        self._write_block(stream, block)
                     states[f"{mode}:{name}"] = PartitionableState(mode, tuple(offsets))
-            for name, content in snapshot.broadcast.items():
+            for name, values in snapshot.broadcast.items():
                 states[f"broadcast:{name}"] = PartitionableState("broadcast", (stream.position,))
-                self._write_block(stream, list(content.items()))
+                self._write_block(stream, values.blocks[0])
             return self._operator_handle(stream, states)
         finally:
             stream.close()
@@ -145,8 +144,8 @@ class OperatorSnapshotWriter:
         handle = stream.handle()
         return () if handle is None else (OperatorStateHandle(states, handle),)
 
-    def _write_block(self, stream: StateOutputStream, value: Any) -> None:
-        data = self._codec.encode(value)
+    @staticmethod
+    def _write_block(stream: StateOutputStream, data: bytes) -> None:
         stream.write(_U32.pack(len(data)))
         stream.write(data)
 
@@ -167,8 +166,8 @@ class OperatorSnapshotReader:
             CheckpointStorageError: A stream cannot be read.
             CorruptCheckpointError: It is not what was written.
         """
-        keyed: KeyedEntries = {}
-        timers: list[dict[int, TimersOfGroup]] = []
+        keyed: KeyedStates = {}
+        timers: KeyedStates = {}
         for handle in state.managed_keyed:
             if isinstance(handle, IncrementalKeyGroupsHandle):
                 raise CorruptCheckpointError(
@@ -179,15 +178,13 @@ class OperatorSnapshotReader:
         for handle in state.raw_keyed:
             for group, block in self._groups(handle):
                 raw_keyed[group] = block.take(block.u32())
-        lists: dict[str, list[Any]] = {}
-        union: dict[str, list[Any]] = {}
-        broadcast: dict[str, dict[Any, Any]] = {}
-        for named, mode, values in self._operator_values(state.managed_operator):
+        lists: dict[str, EncodedValues] = {}
+        union: dict[str, EncodedValues] = {}
+        broadcast: dict[str, EncodedValues] = {}
+        by_mode = {"split": lists, "union": union, "broadcast": broadcast}
+        for named, mode, blocks in self._operator_values(state.managed_operator):
             name = named.partition(":")[2]
-            if mode == "broadcast":
-                broadcast.setdefault(name, {}).update(item for value in values for item in value)
-            else:
-                (lists if mode == "split" else union).setdefault(name, []).extend(values)
+            by_mode[mode].setdefault(name, EncodedValues()).blocks.extend(blocks)
         raw_operator: list[bytes] = []
         for handle_ in state.raw_operator:
             for offset in handle_.states[_RAW].offsets:
@@ -196,7 +193,7 @@ class OperatorSnapshotReader:
         return OperatorSnapshot(
             checkpoint_id,
             keyed,
-            tuple(timers),
+            timers,
             lists,
             union,
             broadcast,
@@ -204,9 +201,7 @@ class OperatorSnapshotReader:
             tuple(raw_operator),
         )
 
-    def _read_keyed(
-        self, handle: KeyGroupsHandle, keyed: KeyedEntries, timers: list[dict[int, TimersOfGroup]]
-    ) -> None:
+    def _read_keyed(self, handle: KeyGroupsHandle, keyed: KeyedStates, timers: KeyedStates) -> None:
         start = self._block(handle.stream, 0)
         version = start.take(1)[0]
         if version != FORMAT_VERSION:
@@ -215,17 +210,13 @@ class OperatorSnapshotReader:
                 f"{FORMAT_VERSION}"
             )
         header = self._codec.decode(start.take(start.u32()))
-        names = [(str(name), str(kind)) for name, kind in header["states"]]
-        timers.extend({} for _ in range(len(timers), header["timer_services"]))
-        for name, kind in names:
-            keyed.setdefault(name, (kind, {}))
+        states = [
+            (timers if kind == _TIMER else keyed).setdefault(str(name), (str(kind), {}))[1]
+            for name, kind in header["states"]
+        ]
         for group, block in self._groups(handle):
             while index := block.u16():
-                entries = self._codec.decode(block.take(block.u32()))
-                keyed[names[index - 1][0]][1].setdefault(group, []).extend(entries)
-            for service, of_group in enumerate(self._codec.decode(block.take(block.u32()))):
-                if of_group is not None:
-                    timers[service][group] = of_group
+                states[index - 1][group] = block.take(block.u64())
 
     def _groups(self, handle: KeyGroupsHandle) -> Iterable[tuple[int, _Block]]:
         for index, offset in enumerate(handle.offsets):
@@ -235,14 +226,14 @@ class OperatorSnapshotReader:
 
     def _operator_values(
         self, handles: Iterable[OperatorStateHandle]
-    ) -> Iterable[tuple[str, str, list[Any]]]:
+    ) -> Iterable[tuple[str, str, list[bytes]]]:
         for handle in handles:
             for name, state in handle.states.items():
-                values = []
+                blocks = []
                 for offset in state.offsets:
                     block = self._block(handle.stream, offset)
-                    values.append(self._codec.decode(block.take(block.u32())))
-                yield name, state.mode, values
+                    blocks.append(block.take(block.u32()))
+                yield name, state.mode, blocks
 
     def _block(self, handle: StreamHandle, offset: int) -> _Block:
         name = _named(handle)
@@ -275,6 +266,9 @@ class _Block:
 
     def u32(self) -> int:
         return int(_U32.unpack(self.take(4))[0])
+
+    def u64(self) -> int:
+        return int(_U64.unpack(self.take(8))[0])
 
 
 def _named(handle: StreamHandle) -> str:

@@ -27,6 +27,7 @@ from penstock.network.events import (
 from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
 from penstock.taskexecutor.checkpointing.channel_state import ChannelStateCapture
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
+from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.network.events import CheckpointBarrier
     from penstock.rpc.messages import Message
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshot import RunningSnapshot
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
@@ -52,7 +53,8 @@ class _Snapshot:
     barrier: CheckpointBarrier
     figures: AlignmentFigures
     started_ns: int
-    operators: Mapping[bytes, OperatorSnapshot] = field(default_factory=dict)
+    operators: Mapping[bytes, RunningSnapshot] = field(default_factory=dict)
+    slices: SlicedSnapshot | None = None
     sync_ms: float = 0.0
     outputs: list[list[list[bytes]]] = field(default_factory=list)
     inputs: list[list[bytes]] | None = None
@@ -72,6 +74,7 @@ class SubtaskCheckpointCoordinator:
         environment: TaskEnvironment,
         open_stream: Callable[[CheckpointBarrier], StateOutputStream],
         report: Callable[[Message], None],
+        execute: Callable[[Callable[[], object]], None],
         *,
         head_id: bytes,
         tail_ids: list[bytes],
@@ -84,6 +87,7 @@ class SubtaskCheckpointCoordinator:
             environment: The subtask.
             open_stream: Opens a stream of state of a checkpoint.
             report: Sends a message to the JobMaster, from any thread.
+            execute: Has the task's thread call something between two elements.
             head_id: The operator that in-flight input belongs to.
             tail_ids: The operators that in-flight output belongs to, by partition.
             is_finished: Whether the task was restored as one that had come to its end.
@@ -101,6 +105,7 @@ class SubtaskCheckpointCoordinator:
         self._synchronous_id = -1
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
+        self._slices = SnapshotSlices(execute)
         self._writer: ThreadPoolExecutor | None = None
 
     @property
@@ -147,7 +152,7 @@ class SubtaskCheckpointCoordinator:
         snapshot.sync_ms = (time.monotonic_ns() - snapshot.started_ns) / 1e6
         self._under_way[checkpoint_id] = snapshot
         if not unaligned:
-            self._write_later(snapshot)
+            self._serialise(snapshot)
         elif self._capture.is_complete:
             self.barriers_complete(checkpoint_id)
 
@@ -157,7 +162,7 @@ class SubtaskCheckpointCoordinator:
         if snapshot is not None and snapshot.inputs is None:
             snapshot.inputs = self._capture.take()
             self._capture.stop(checkpoint_id)
-            self._write_later(snapshot)
+            self._serialise(snapshot)
 
     def abort_snapshot(self, checkpoint_id: int, reason: Reason) -> None:
         """The checkpoint will not be taken here; those downstream are told."""
@@ -231,6 +236,23 @@ class SubtaskCheckpointCoordinator:
         snapshot = self._under_way.pop(checkpoint_id, None)
         if snapshot is not None:
             snapshot.is_discarded.set()
+            if snapshot.slices is not None:
+                self._slices.stop(snapshot.slices)
+            for operator in snapshot.operators.values():
+                operator.close()
+
+    def _serialise(self, snapshot: _Snapshot) -> None:
+        """Has the operators' state serialised in slices, then written."""
+
+        def write(failure: Exception | None) -> None:
+            if failure is None:
+                self._write_later(snapshot)
+            else:
+                self._under_way.pop(snapshot.barrier.checkpoint_id, None)
+                self._fail(snapshot, failure)
+
+        snapshot.slices = SlicedSnapshot(snapshot.operators.values(), write)
+        self._slices.start(snapshot.slices)
 
     def _write_later(self, snapshot: _Snapshot) -> None:
         if self._writer is None:
@@ -256,16 +278,14 @@ class SubtaskCheckpointCoordinator:
             operators = {
                 operator_id: handles
                 for operator_id, operator in snapshot.operators.items()
-                if not (handles := writer.write(operator)).is_empty
+                if not (handles := writer.write(operator.finished())).is_empty
             }
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
-            reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
-            logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
-            if not snapshot.is_discarded.is_set():
-                name = self._environment.task_name
-                self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
+            self._fail(snapshot, error)
             return
+        finally:
+            self._under_way.pop(checkpoint_id, None)
         full_bytes = sum(stream.position for stream in streams)
         metrics = CheckpointMetrics(
             sync_ms=snapshot.sync_ms,
@@ -288,6 +308,14 @@ class SubtaskCheckpointCoordinator:
                 state if operators or self._is_finished else None,
             )
         )
+
+    def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
+        checkpoint_id = snapshot.barrier.checkpoint_id
+        reason = Reason.IO_EXCEPTION if isinstance(error, OSError) else Reason.ASYNC_EXCEPTION
+        logger.warning("checkpoint %d cannot be written: %s", checkpoint_id, error)
+        if not snapshot.is_discarded.is_set():
+            name = self._environment.task_name
+            self.decline(checkpoint_id, reason, f"{name}: {type(error).__name__}: {error}")
 
     def _write_channels(
         self,

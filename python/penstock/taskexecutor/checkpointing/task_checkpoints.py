@@ -64,6 +64,7 @@ class TaskCheckpoints:
         environment: TaskEnvironment,
         channels: CheckpointableInput | None,
         register_timer: Callable[[int, Callable[[], None]], None],
+        execute: Callable[[Callable[[], object]], None],
     ) -> None:
         """Prepares.
 
@@ -73,6 +74,7 @@ class TaskCheckpoints:
             environment: The subtask.
             channels: Its inputs; None when it has none.
             register_timer: Has the task's thread call something after a number of milliseconds.
+            execute: Has it call something between two elements.
         """
         self._environment = environment
         restored = environment.restored
@@ -87,6 +89,7 @@ class TaskCheckpoints:
             environment,
             self._open_stream,
             environment.report_checkpoint,
+            execute,
             head_id=config.operators[0].id,
             tail_ids=[operator_id for _, operator_id in sorted(outputs)],
             is_finished=restored is not None and restored.state.is_finished,

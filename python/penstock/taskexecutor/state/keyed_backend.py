@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.state import (
@@ -15,7 +14,6 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
-from penstock.network import key_of
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
     HeapListState,
@@ -40,7 +38,10 @@ from penstock.taskexecutor.time.processing_time import wall_clock_ms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.taskexecutor.state.snapshot import KeyedEntries
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
+    from penstock.taskexecutor.state.snapshot import KeyedStates
+    from penstock.taskexecutor.state.table import TableSnapshot
 
 
 class HeapKeyedStateBackend(KeyContext):
@@ -63,6 +64,14 @@ class HeapKeyedStateBackend(KeyContext):
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
         self._clock_ms = clock_ms
         self._tables: dict[str, StateTable] = {}
+        self._timers: dict[str, StateTable] = {}
+
+    def timer_table(self, name: str) -> StateTable:
+        """The timers of one service and one notion of time, created when missing."""
+        table = self._timers.get(name)
+        if table is None:
+            table = self._timers[name] = StateTable(name, "timer")
+        return table
 
     def table(self, name: str, kind: str) -> StateTable:
         """The entries of a state, created when missing.
@@ -94,6 +103,10 @@ class HeapKeyedStateBackend(KeyContext):
         if ttl is not None:
             return TtlListState(self, table, ttl, check)
         return HeapListState(self, table, check)
+
+    def own_list_state(self, name: str) -> HeapListState:
+        """A list state of the operator itself, whose values have no declared type."""
+        return HeapListState(self, self.table(name, "list"))
 
     def map_state(self, descriptor: Any) -> HeapState:
         """The state of a ``MapStateDescriptor``."""
@@ -166,34 +179,35 @@ class HeapKeyedStateBackend(KeyContext):
         """Number of entries of all states."""
         return sum(map(len, self._tables.values()))
 
-    def snapshot(self, key_group_of: Callable[[Any], int]) -> KeyedEntries:
-        """All states: name to kind and entries by key group, independent of later changes."""
-        snapshot: KeyedEntries = {}
-        for name, table in self._tables.items():
-            groups: dict[int, list[tuple[Any, Any, Any]]] = {}
-            for namespace, identity, value in table:
-                key = key_of(identity)
-                entry = (namespace, key, copy.deepcopy(value))
-                groups.setdefault(key_group_of(key), []).append(entry)
-            snapshot[name] = (table.kind, groups)
-        return snapshot
+    def open_snapshot(self, grouping: KeyGrouping) -> HeapKeyedSnapshot:
+        """All states and timers as they are now, to be serialised while they change."""
+        return HeapKeyedSnapshot(self._tables, self._timers, grouping)
 
     def restore(
-        self, snapshot: KeyedEntries, key_groups: range, identity_of: Callable[[Any], Any]
+        self, keyed: KeyedStates, timers: KeyedStates, key_groups: range, keys: KeyReader
     ) -> None:
-        """Adds copies of the entries of those key groups that this subtask owns.
+        """Adds the entries of those key groups that this subtask owns.
 
         Args:
-            snapshot: From ``snapshot``.
+            keyed: From a snapshot, as the next.
+            timers: What ``timer_table`` gives.
             key_groups: The groups that are here.
-            identity_of: Gives what stands for a key in state.
+            keys: Gives what stands for a key in state.
+
+        Raises:
+            CorruptStreamError: The entries are not what was serialised.
         """
-        for name, (kind, groups) in snapshot.items():
-            table = self.table(name, kind)
+        tables = [(self.table(name, state[0]), state[1]) for name, state in keyed.items()]
+        tables += [(self.timer_table(name), state[1]) for name, state in timers.items()]
+        for table, groups in tables:
             for group, entries in groups.items():
                 if group in key_groups:
-                    for namespace, key, value in copy.deepcopy(entries):
-                        table.map(namespace).put(identity_of(key), value)
+                    table.load(entries, keys)
+
+    def dispose(self) -> None:
+        """Lets go of all that is kept."""
+        self._tables.clear()
+        self._timers.clear()
 
     def _open(
         self, descriptor: Any, kind: str, type_attribute: str
@@ -204,3 +218,53 @@ class HeapKeyedStateBackend(KeyContext):
         if kind in ("list", "map"):
             type_info = getattr(type_info, type_attribute)
         return self.table(name, kind), ttl, value_check(type_info, name)
+
+
+class HeapKeyedSnapshot:
+    """The content of a heap backend at one moment."""
+
+    def __init__(
+        self,
+        tables: dict[str, StateTable],
+        timers: dict[str, StateTable],
+        grouping: KeyGrouping,
+    ) -> None:
+        """Opens a snapshot of each table."""
+
+        def opened(of: dict[str, StateTable]) -> dict[str, tuple[str, TableSnapshot]]:
+            arguments = grouping.kind, grouping.max_parallelism, grouping.key_groups
+            return {
+                name: (table.kind, table.open_snapshot(*arguments)) for name, table in of.items()
+            }
+
+        self._states = opened(tables)
+        self._timers = opened(timers)
+        self._left = [table for _, table in (*self._states.values(), *self._timers.values())]
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: An entry cannot be serialised.
+        """
+        while self._left:
+            if not self._left[-1].advance(deadline_ns):
+                return False
+            self._left.pop()
+        return True
+
+    def close(self) -> None:
+        """Gives it up."""
+        while self._left:
+            self._left.pop().close()
+
+    def states(self) -> tuple[KeyedStates, KeyedStates]:
+        """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
+
+        def taken(of: dict[str, tuple[str, TableSnapshot]]) -> KeyedStates:
+            return {
+                name: (kind, {g: table.entries.take(g) for g in table.entries.key_groups()})
+                for name, (kind, table) in of.items()
+            }
+
+        return taken(self._states), taken(self._timers)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.state.heap import value_check
 from penstock.taskexecutor.state.isolated_states import Copies
+from penstock.taskexecutor.state.snapshot import EncodedValues
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import ValueCopier
@@ -164,6 +165,15 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         self.remove(key)
 
 
+@dataclass(frozen=True)
+class OperatorStates:
+    """The states of an operator that belong to no key, serialised; see ``OperatorSnapshot``."""
+
+    lists: Mapping[str, EncodedValues]
+    union_lists: Mapping[str, EncodedValues]
+    broadcast: Mapping[str, EncodedValues]
+
+
 class OperatorStateBackend:
     """The state of one operator of one subtask that belongs to no key."""
 
@@ -202,17 +212,26 @@ class OperatorStateBackend:
         content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
         return ReadOnlyBroadcastStateView(content, copier)
 
-    def snapshot(self) -> dict[str, dict[str, Any]]:
-        """All states, independent of later changes."""
-        return copy.deepcopy(
-            {"list": self._lists, "union": self._union_lists, "broadcast": self._broadcast}
+    def snapshot(self) -> OperatorStates:
+        """All states, serialised.
+
+        Raises:
+            SerializationError: A value cannot be serialised.
+        """
+        of = EncodedValues.of
+        return OperatorStates(
+            {name: of(values) for name, values in self._lists.items()},
+            {name: of(values) for name, values in self._union_lists.items()},
+            {name: of([list(content.items())]) for name, content in self._broadcast.items()},
         )
 
-    def restore(self, snapshot: Mapping[str, Mapping[str, Any]]) -> None:
-        """Adds copies of the content of a snapshot."""
-        for name, values in snapshot["list"].items():
-            self._lists.setdefault(name, []).extend(copy.deepcopy(values))
-        for name, values in snapshot["union"].items():
-            self._union_lists.setdefault(name, []).extend(copy.deepcopy(values))
-        for name, content in snapshot["broadcast"].items():
-            self._broadcast.setdefault(name, BroadcastContent()).update(copy.deepcopy(content))
+    def restore(self, states: OperatorStates) -> None:
+        """Adds the content of a snapshot."""
+        for name, values in states.lists.items():
+            self._lists.setdefault(name, []).extend(values)
+        for name, values in states.union_lists.items():
+            self._union_lists.setdefault(name, []).extend(values)
+        for name, contents in states.broadcast.items():
+            content = self._broadcast.setdefault(name, BroadcastContent())
+            for items in contents:
+                content.update(items)

@@ -3,17 +3,62 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.serialization.codec import codec_for
+from penstock.serialization.pure.dynamic_codec import decode_dynamic
+from penstock.serialization.pure.value_bytes import Reader
+from penstock.taskexecutor.state.key_group_entries import NAMESPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
-KeyedEntries = dict[str, tuple[str, dict[int, list[tuple[Any, Any, Any]]]]]
-"""Name of a keyed state → its kind and, by key group, (namespace, key, value)."""
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
 
-TimersOfGroup = dict[str, list[tuple[int, Any, Any]]]
-"""``event`` and ``processing`` → (time, key, namespace)."""
+_FOREVER_NS: Final = (1 << 63) - 1
+
+KeyedStates = dict[str, tuple[str, dict[int, bytes]]]
+"""Name of a keyed state → its kind and, by key group, its serialised entries."""
+
+
+class EncodedValues(Sequence[Any]):
+    """Values that are serialised, one by one; each access gives a new one.
+
+    Attributes:
+        blocks: Their bytes.
+    """
+
+    def __init__(self, blocks: Iterable[bytes] = ()) -> None:
+        """Holds serialised values."""
+        self.blocks = list(blocks)
+
+    @staticmethod
+    def of(values: Iterable[Any]) -> EncodedValues:
+        """Serialises values.
+
+        Raises:
+            SerializationError: One cannot be.
+        """
+        encode = codec_for(None).encode
+        return EncodedValues([encode(value) for value in values])
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return EncodedValues(self.blocks[index])
+        return codec_for(None).decode(self.blocks[index])
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"EncodedValues.of({list(self)!r})"
 
 
 @dataclass(frozen=True)
@@ -22,23 +67,95 @@ class OperatorSnapshot:
 
     Attributes:
         checkpoint_id: The checkpoint that it is for.
-        keyed: The keyed states.
-        timers: By key group, of each timer service in the order of their creation.
+        keyed: The keyed states; `entries` gives their content.
+        timers: As ``keyed``, those of each timer service by its number in the order of creation,
+            a slash, and ``event`` or ``processing``.
         lists: Operator state that is split when the parallelism changes, by name.
         union_lists: Operator state of which every subtask gets all, by name.
-        broadcast: Operator state that is the same in all subtasks, by name.
+        broadcast: Operator state that is the same in all subtasks, by name: lists of its items.
         raw_keyed: What the function wrote by key group.
         raw_operator: What the function wrote in partitions; spread as ``lists`` are.
     """
 
     checkpoint_id: int
-    keyed: KeyedEntries = field(default_factory=dict)
-    timers: tuple[dict[int, TimersOfGroup], ...] = ()
-    lists: Mapping[str, list[Any]] = field(default_factory=dict)
-    union_lists: Mapping[str, list[Any]] = field(default_factory=dict)
-    broadcast: Mapping[str, dict[Any, Any]] = field(default_factory=dict)
+    keyed: KeyedStates = field(default_factory=dict)
+    timers: KeyedStates = field(default_factory=dict)
+    lists: Mapping[str, EncodedValues] = field(default_factory=dict)
+    union_lists: Mapping[str, EncodedValues] = field(default_factory=dict)
+    broadcast: Mapping[str, EncodedValues] = field(default_factory=dict)
     raw_keyed: Mapping[int, bytes] = field(default_factory=dict)
     raw_operator: tuple[bytes, ...] = ()
+
+    def entries(self, name: str) -> dict[int, list[tuple[Any, Any, Any]]]:
+        """The entries of a keyed state by key group, as (namespace, key, value)."""
+        _, groups = self.keyed[name]
+        return {group: list(entries_of(data)) for group, data in groups.items()}
+
+
+def entries_of(data: bytes) -> Iterator[tuple[Any, Any, Any]]:
+    """The entries of a key group, as (namespace, key, value)."""
+    reader = Reader(data)
+    namespace = None
+    while reader.position < reader.end:
+        if reader.take(1)[0] == NAMESPACE:
+            namespace = decode_dynamic(reader)
+        else:
+            yield namespace, decode_dynamic(reader), decode_dynamic(reader)
+
+
+class RunningSnapshot:
+    """The state of one operator at one moment, while it is being serialised in slices.
+
+    All methods but ``finished`` run in the task's thread.
+
+    Attributes:
+        checkpoint_id: The checkpoint that it is for.
+    """
+
+    def __init__(
+        self,
+        operator: OperatorSnapshot,
+        keyed: KeyedSnapshot,
+        failure: Exception | None = None,
+    ) -> None:
+        """Begins.
+
+        Args:
+            operator: What is serialised already: all but the keyed states and the timers.
+            keyed: Those.
+            failure: Why something cannot be serialised.
+        """
+        self.checkpoint_id = operator.checkpoint_id
+        self._operator = operator
+        self._keyed = keyed
+        self._failure = failure
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: Something cannot be serialised.
+        """
+        if self._failure is not None:
+            self.close()
+            raise self._failure
+        return self._keyed.advance(deadline_ns)
+
+    def close(self) -> None:
+        """Gives it up."""
+        self._keyed.close()
+
+    def finished(self) -> OperatorSnapshot:
+        """The snapshot, once ``advance`` has given True; to be asked for once, by any thread."""
+        keyed, timers = self._keyed.states()
+        return replace(self._operator, keyed=keyed, timers=timers)
+
+
+def serialised(running: RunningSnapshot) -> OperatorSnapshot:
+    """The whole of a snapshot at once."""
+    while not running.advance(_FOREVER_NS):
+        pass
+    return running.finished()
 
 
 def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> list[OperatorSnapshot]:
@@ -56,8 +173,8 @@ def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> lis
     raw_operator = _spread_raw(snapshots, parallelism, start)
     merged = replace(
         snapshots[0],
-        keyed=_merged_keyed(snapshots),
-        timers=_merged_timers(snapshots),
+        keyed=_merged([old.keyed for old in snapshots]),
+        timers=_merged([old.timers for old in snapshots]),
         union_lists=_united_lists(snapshots),
         raw_keyed={group: data for old in snapshots for group, data in old.raw_keyed.items()},
     )
@@ -74,16 +191,16 @@ def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> lis
 
 def _spread_lists(
     snapshots: Sequence[OperatorSnapshot], parallelism: int
-) -> tuple[list[dict[str, list[Any]]], int]:
+) -> tuple[list[dict[str, EncodedValues]], int]:
     """The lists of each new subtask, and the subtask that gets the next surplus."""
     if parallelism == len(snapshots):
         return [dict(old.lists) for old in snapshots], 0
-    lists: list[dict[str, list[Any]]] = [{} for _ in range(parallelism)]
+    lists: list[dict[str, EncodedValues]] = [{} for _ in range(parallelism)]
     start = 0
     for name in _names(old.lists for old in snapshots):
-        elements = [value for old in snapshots for value in old.lists.get(name, ())]
+        elements = _joined([old.lists for old in snapshots], name).blocks
         for subtask, block in enumerate(_blocks(elements, parallelism, start)):
-            lists[subtask][name] = block
+            lists[subtask][name] = EncodedValues(block)
         start = (start + len(elements)) % parallelism
     return lists, start
 
@@ -98,12 +215,16 @@ def _spread_raw(
     return [tuple(block) for block in _blocks(partitions, parallelism, start)]
 
 
-def _united_lists(snapshots: Sequence[OperatorSnapshot]) -> dict[str, list[Any]]:
+def _united_lists(snapshots: Sequence[OperatorSnapshot]) -> dict[str, EncodedValues]:
     """The lists of which every new subtask gets all."""
-    return {
-        name: [value for old in snapshots for value in old.union_lists.get(name, ())]
-        for name in _names(old.union_lists for old in snapshots)
-    }
+    lists = [old.union_lists for old in snapshots]
+    return {name: _joined(lists, name) for name in _names(iter(lists))}
+
+
+def _joined(states: Sequence[Mapping[str, EncodedValues]], name: str) -> EncodedValues:
+    return EncodedValues(
+        [block for state in states if name in state for block in state[name].blocks]
+    )
 
 
 def _names(states: Iterator[Mapping[str, Any]]) -> list[str]:
@@ -121,18 +242,9 @@ def _blocks(elements: list[Any], parallelism: int, start: int) -> list[list[Any]
     return blocks
 
 
-def _merged_keyed(snapshots: Sequence[OperatorSnapshot]) -> KeyedEntries:
-    merged: KeyedEntries = {}
-    for old in snapshots:
-        for name, (kind, groups) in old.keyed.items():
+def _merged(states: Sequence[KeyedStates]) -> KeyedStates:
+    merged: KeyedStates = {}
+    for old in states:
+        for name, (kind, groups) in old.items():
             merged.setdefault(name, (kind, {}))[1].update(groups)
     return merged
-
-
-def _merged_timers(snapshots: Sequence[OperatorSnapshot]) -> tuple[dict[int, TimersOfGroup], ...]:
-    services = max(len(old.timers) for old in snapshots)
-    merged: list[dict[int, TimersOfGroup]] = [{} for _ in range(services)]
-    for old in snapshots:
-        for service, groups in zip(merged, old.timers, strict=False):
-            service.update(groups)
-    return tuple(merged)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.taskexecutor.compiled import StreamOperator
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -48,7 +48,7 @@ class StreamOperatorStateHandler:
         """Lets the operator emit what must be before the barrier."""
         self._noting_failure(lambda: self._operator.prepare_snapshot_pre_barrier(checkpoint_id))
 
-    def snapshot_state(self, checkpoint_id: int, timestamp_ms: int) -> OperatorSnapshot:
+    def snapshot_state(self, checkpoint_id: int, timestamp_ms: int) -> RunningSnapshot:
         """The operator's state as it is now: operator and function first, then the backends."""
         context = SnapshotContext(checkpoint_id, timestamp_ms, self._context.key_groups)
 

@@ -54,3 +54,6 @@ class Aged:
         """Keeps both."""
         self.value = value
         self.time_ms = time_ms
+
+    def __repr__(self) -> str:
+        return f"Aged({self.value!r}, {self.time_ms})"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
-    from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.latency import LatencyTracking
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -138,10 +138,8 @@ class OperatorChain:
         for state in self._states:
             state.prepare_snapshot_pre_barrier(checkpoint_id)
 
-    def snapshot_state(
-        self, checkpoint_id: int, timestamp_ms: int
-    ) -> dict[bytes, OperatorSnapshot]:
-        """The state of every operator by its id, taken tail to head; the barrier has left.
+    def snapshot_state(self, checkpoint_id: int, timestamp_ms: int) -> dict[bytes, RunningSnapshot]:
+        """The state of every operator by its id, tail to head; the barrier has left.
 
         Args:
             checkpoint_id: The checkpoint.

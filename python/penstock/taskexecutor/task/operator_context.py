@@ -7,15 +7,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
-from penstock.common.options.state import BACKEND
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
-from penstock.graph.key_groups import key_group, key_group_range
+from penstock.graph.key_groups import key_group_range
 from penstock.serialization.key_types import key_type_of
 from penstock.taskexecutor.copies.isolation import Isolation
-from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
-from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
-from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+from penstock.taskexecutor.state.keyed_state_backend import (
+    KeyedStateBackend,
+    KeyGrouping,
+    create_keyed_state_backend,
+)
+from penstock.taskexecutor.state.operator_backend import OperatorStateBackend, OperatorStates
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 from penstock.taskexecutor.task.runtime_context import StreamingRuntimeContext
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
-_KEYED_BACKENDS: Final = {"hashmap": HeapKeyedStateBackend}
+_NO_OPERATOR_STATES: Final = OperatorStates({}, {}, {})
 
 
 def _no_receivers(event: Event) -> None:
@@ -125,10 +128,11 @@ class OperatorContext:
         return Isolation(self.name, self.execution_config, self.evaluation)
 
     @cached_property
-    def keyed_state(self) -> HeapKeyedStateBackend:
+    def keyed_state(self) -> KeyedStateBackend:
         """The operator's keyed state and current key."""
-        backend = _KEYED_BACKENDS[BACKEND.read(self.environment.configuration)]
-        return backend(self.processing_time.now, self.evaluation)
+        return create_keyed_state_backend(
+            self.environment.configuration, self.processing_time.now, self.evaluation
+        )
 
     @cached_property
     def operator_state(self) -> OperatorStateBackend:
@@ -168,9 +172,12 @@ class OperatorContext:
         Raises:
             SerializationError: It is not of the declared type, or cannot be serialised.
         """
+        return self._restored_keys.identity(key)
+
+    @cached_property
+    def _restored_keys(self) -> KeyReader:
         key_type = self._key_type
-        reader = network.KeyReader(lambda key: key, -1, key_type.plain, key_type.convert)
-        return reader.read(key)
+        return network.KeyReader(lambda key: key, -1, key_type.plain, key_type.convert)
 
     def with_descriptor(self, descriptor: OperatorDescriptor) -> OperatorContext:
         """A context of the same operator for a part of it that ``descriptor`` says."""
@@ -197,20 +204,26 @@ class OperatorContext:
 
     def snapshot(
         self, checkpoint_id: int, raw_keyed: dict[int, bytes], raw_operator: tuple[bytes, ...]
-    ) -> OperatorSnapshot:
+    ) -> RunningSnapshot:
         """Timers, operator state and keyed state as they are now, beside the raw state."""
-        key_group_of = self._key_group_function()
-        operator_state = self.operator_state.snapshot()
-        return OperatorSnapshot(
+        states, failure = _NO_OPERATOR_STATES, None
+        try:
+            states = self.operator_state.snapshot()
+        except Exception as error:
+            # It is the checkpoint that fails, not the task.
+            failure = error
+        operator = OperatorSnapshot(
             checkpoint_id=checkpoint_id,
-            keyed=self.keyed_state.snapshot(key_group_of),
-            timers=tuple(service.snapshot(key_group_of) for service in self.timer_services),
-            lists=operator_state["list"],
-            union_lists=operator_state["union"],
-            broadcast=operator_state["broadcast"],
+            lists=states.lists,
+            union_lists=states.union_lists,
+            broadcast=states.broadcast,
             raw_keyed=raw_keyed,
             raw_operator=raw_operator,
         )
+        grouping = KeyGrouping(
+            self._key_type.kind, self.environment.max_parallelism, self.key_groups
+        )
+        return RunningSnapshot(operator, self.keyed_state.open_snapshot(grouping), failure)
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
         """Fills the backends and the timer services, of the key groups that are here.
@@ -218,26 +231,20 @@ class OperatorContext:
         Raises:
             ValueError: The operator has fewer timer services than it had.
         """
-        self.keyed_state.restore(snapshot.keyed, self.key_groups, self.identity_of)
-        self.operator_state.restore(
-            {
-                "list": snapshot.lists,
-                "union": snapshot.union_lists,
-                "broadcast": snapshot.broadcast,
-            }
-        )
-        if len(snapshot.timers) > len(self.timer_services):
+        services = 1 + max((int(name.split("/")[0]) for name in snapshot.timers), default=-1)
+        if services > len(self.timer_services):
             raise ValueError(
-                f"the snapshot has the timers of {len(snapshot.timers)} services, {self.name!r} "
+                f"the snapshot has the timers of {services} services, {self.name!r} "
                 f"has {len(self.timer_services)}"
             )
-        for service, timers in zip(self.timer_services, snapshot.timers, strict=False):
-            service.restore(timers, self.key_groups, self.identity_of)
-
-    def _key_group_function(self) -> Callable[[Any], int]:
-        max_parallelism = self.environment.max_parallelism
-        hash_of = network.key_hash(self._key_type.kind)
-        return lambda key: key_group(hash_of(key), max_parallelism)
+        self.keyed_state.restore(
+            snapshot.keyed, snapshot.timers, self.key_groups, self._restored_keys
+        )
+        self.operator_state.restore(
+            OperatorStates(snapshot.lists, snapshot.union_lists, snapshot.broadcast)
+        )
+        for service in self.timer_services:
+            service.take_over()
 
     def open_with_operator(self, helper: object) -> None:
         """Opens a key selector or partitioner now and closes it with the operator."""
@@ -247,7 +254,9 @@ class OperatorContext:
             self._helpers.append(helper)
 
     def close(self) -> None:
-        """Closes what ``open_with_operator`` opened."""
+        """Closes what ``open_with_operator`` opened, and lets go of the state."""
+        if "keyed_state" in self.__dict__:
+            self.keyed_state.dispose()
         while self._helpers:
             closer = getattr(self._helpers.pop(), "close", None)
             if closer is not None:
@@ -255,7 +264,13 @@ class OperatorContext:
 
     def timer_service(self, target: Triggerable) -> InternalTimerService:
         """A new timer service that calls ``target``."""
-        service = InternalTimerService(self.keyed_state, self.processing_time, target)
+        number, keyed_state = len(self.timer_services), self.keyed_state
+        service = InternalTimerService(
+            keyed_state,
+            self.processing_time,
+            target,
+            lambda domain: keyed_state.timer_table(f"{number}/{domain}"),
+        )
         self.timer_services.append(service)
         return service
 

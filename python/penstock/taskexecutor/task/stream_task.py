@@ -122,6 +122,7 @@ class StreamTask:
                 self._environment,
                 None if self._input is None else self._input.channels,
                 self._register_timer,
+                self.mailbox.execute,
             )
             if not self._is_finished:
                 with former_fields_taken():

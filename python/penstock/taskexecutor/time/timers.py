@@ -5,13 +5,13 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.network import key_of
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
+from penstock.taskexecutor.state.heap import StateTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.taskexecutor.state.snapshot import TimersOfGroup
+    from penstock.taskexecutor.state.table import StateMap
     from penstock.taskexecutor.time.processing_time import (
         OperatorProcessingTime,
         ProcessingTimeTimer,
@@ -38,43 +38,49 @@ class TimerQueue:
     """Timers in the order of their time; one per (time, identity of the key, namespace).
 
     Timers of one time share a bucket, because operators register many keys for few times: a heap
-    holds the distinct times, a dictionary the bucket of each.
+    holds the distinct times, a table the bucket of each as a namespace, so that snapshots can be
+    taken of it.  In what order timers of one time fire is not said.
     """
 
-    def __init__(self) -> None:
-        """Creates an empty queue."""
+    def __init__(self, table: StateTable | None = None) -> None:
+        """Creates a queue that keeps its timers in an empty table, its own when None."""
+        self._table = StateTable("timers", "timer") if table is None else table
         self._times: list[int] = []
-        self._buckets: dict[int, dict[tuple[Any, Any], None]] = {}
+        self._buckets: dict[int, StateMap] = {}
+
+    def take_over(self) -> None:
+        """The table was filled by somebody else."""
+        for bucket in self._table.namespaces():
+            if bucket.namespace is not None and bucket.namespace not in self._buckets:
+                self._buckets[bucket.namespace] = bucket
+                heapq.heappush(self._times, bucket.namespace)
 
     def add(self, timestamp: int, key: Any, namespace: Any) -> bool:
         """Registers a timer; False when it is registered already."""
         bucket = self._buckets.get(timestamp)
-        if bucket is None:
-            self._buckets[timestamp] = {(key, namespace): None}
-            heapq.heappush(self._times, timestamp)
-            return True
         identity = (key, namespace)
-        if identity in bucket:
+        if bucket is None:
+            bucket = self._buckets[timestamp] = self._table.map(timestamp)
+            heapq.heappush(self._times, timestamp)
+        elif identity in bucket:
             return False
-        bucket[identity] = None
+        bucket.put(identity, 1)
         return True
 
     def remove(self, timestamp: int, key: Any, namespace: Any) -> bool:
         """Deletes a timer; False when there is none."""
         bucket = self._buckets.get(timestamp)
-        if bucket is None or (key, namespace) not in bucket:
-            return False
-        del bucket[key, namespace]
-        return True
+        return bucket is not None and bucket.remove((key, namespace)) is not None
 
     def earliest(self) -> int | None:
         """The time of the first timer."""
         while self._times:
             timestamp = self._times[0]
-            if self._buckets[timestamp]:
+            if len(self._buckets[timestamp]) > 0:
                 return timestamp
             heapq.heappop(self._times)
             del self._buckets[timestamp]
+            self._table.drop_if_empty(timestamp)
         return None
 
     def fire_until(self, limit: int, fire: Callable[[int, Any, Any], None]) -> None:
@@ -85,9 +91,8 @@ class TimerQueue:
         times = self._times
         while (timestamp := self.earliest()) is not None and timestamp <= limit:
             bucket = self._buckets[timestamp]
-            for identity in list(bucket):
-                if identity in bucket:
-                    del bucket[identity]
+            for identity in bucket.keys():  # noqa: SIM118 - a list
+                if bucket.remove(identity) is not None:
                     fire(timestamp, *identity)
                     if times[0] != timestamp:
                         break
@@ -98,7 +103,7 @@ class TimerQueue:
     def __iter__(self) -> Iterator[tuple[int, Any, Any]]:
         """Every timer as (time, key, namespace), in the order of time."""
         for timestamp in sorted(self._buckets):
-            for key, namespace in self._buckets[timestamp]:
+            for key, namespace in self._buckets[timestamp].keys():  # noqa: SIM118
                 yield timestamp, key, namespace
 
 
@@ -114,6 +119,7 @@ class InternalTimerService:
         key_context: KeyContext,
         processing_time: OperatorProcessingTime,
         target: Triggerable,
+        tables: Callable[[str], StateTable] | None = None,
     ) -> None:
         """Creates a service without timers.
 
@@ -121,13 +127,15 @@ class InternalTimerService:
             key_context: Gives the key of a registration, and gets the key of a firing.
             processing_time: The operator's clock and timers.
             target: Gets the firings.
+            tables: Gives the empty tables for ``event`` and ``processing`` timers; it has tables
+                of its own when None.
         """
         self.current_watermark = MIN_TIMESTAMP
         self._key_context = key_context
         self._processing_time = processing_time
         self._target = target
-        self._event_timers = TimerQueue()
-        self._processing_timers = TimerQueue()
+        self._event_timers = TimerQueue(tables and tables("event"))
+        self._processing_timers = TimerQueue(tables and tables("processing"))
         self._physical: ProcessingTimeTimer | None = None
         self.current_processing_time = processing_time.now
 
@@ -177,40 +185,11 @@ class InternalTimerService:
         self.advance_watermark(MAX_TIMESTAMP)
         self.current_watermark = MIN_TIMESTAMP
 
-    def snapshot(self, key_group_of: Callable[[Any], int]) -> dict[int, TimersOfGroup]:
-        """All timers by key group, each as (time, key, namespace)."""
-        groups: dict[int, TimersOfGroup] = {}
-        for domain, timers in self._domains:
-            for timer in timers:
-                timestamp, identity, namespace = timer
-                key = key_of(identity)
-                group = groups.setdefault(key_group_of(key), {"event": [], "processing": []})
-                group[domain].append((timestamp, key, namespace))
-        return groups
-
-    def restore(
-        self,
-        groups: dict[int, TimersOfGroup],
-        key_groups: range,
-        identity_of: Callable[[Any], Any],
-    ) -> None:
-        """Adds the timers of those key groups that this subtask owns.
-
-        Args:
-            groups: From ``snapshot``.
-            key_groups: The groups that are here.
-            identity_of: Gives what stands for a key in state.
-        """
-        for group in key_groups:
-            if group in groups:
-                for domain, timers in self._domains:
-                    for timestamp, key, namespace in groups[group][domain]:
-                        timers.add(timestamp, identity_of(key), namespace)
+    def take_over(self) -> None:
+        """The tables were restored."""
+        self._event_timers.take_over()
+        self._processing_timers.take_over()
         self._schedule()
-
-    @property
-    def _domains(self) -> tuple[tuple[str, TimerQueue], tuple[str, TimerQueue]]:
-        return ("event", self._event_timers), ("processing", self._processing_timers)
 
     def _fire_event(self, timestamp: int, key: Any, namespace: Any) -> None:
         self._key_context.current_key = key

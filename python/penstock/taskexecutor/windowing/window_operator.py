@@ -10,7 +10,6 @@ from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator
-from penstock.taskexecutor.state.heap import HeapListState
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
 from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,
@@ -317,7 +316,7 @@ class EvictingWindowOperator(WindowOperator):
 
     def _create_contents(self) -> Any:
         # Not by the descriptor: the declared type is that of the elements without timestamps.
-        return HeapListState(self.keyed_state, self.keyed_state.table(_CONTENTS, "list"))
+        return self.keyed_state.own_list_state(_CONTENTS)
 
     def _add(self, value: Any, timestamp: int) -> None:
         # A copy for every window that the element is in.

@@ -1,0 +1,105 @@
+"""Serialises snapshots in the task's thread, a slice at a time between the elements.
+
+The state of a task is used by its thread alone, and so is a snapshot of it: a value is never
+serialised while a function changes it, and no thread waits for the interpreter's lock in the middle
+of an element.  What is serialised is written by a thread of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from penstock.taskexecutor.task.mailbox import MailboxClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.taskexecutor.state.snapshot import RunningSnapshot
+
+#: What an element waits for at most: a slice, and one step of a table beyond it.
+SLICE_NS: Final = 2_000_000
+
+#: The same for a task that takes so long for its elements that it gets few slices: a slice may be a
+#: quarter of the time since the last one, up to this.
+LONGEST_SLICE_NS: Final = 8_000_000
+
+
+class SlicedSnapshot:
+    """The operators of one checkpoint, serialised one after the other."""
+
+    def __init__(
+        self,
+        operators: Iterable[RunningSnapshot],
+        then: Callable[[Exception | None], None],
+    ) -> None:
+        """Prepares.
+
+        Args:
+            operators: What is to be serialised.
+            then: Called when that is done, or with the reason why it cannot be.
+        """
+        self._left = list(operators)
+        self._then = then
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises until a time of the monotonic clock; True when there is nothing left."""
+        try:
+            while self._left:
+                if not self._left[-1].advance(deadline_ns):
+                    return False
+                self._left.pop()
+        except Exception as error:
+            self.close()
+            self._then(error)
+            return True
+        self._then(None)
+        return True
+
+    def close(self) -> None:
+        """Gives it up."""
+        while self._left:
+            self._left.pop().close()
+
+
+class SnapshotSlices:
+    """The snapshots of a task that are being serialised, the oldest first."""
+
+    def __init__(self, execute: Callable[[Callable[[], object]], None]) -> None:
+        """Prepares; ``execute`` has the task's thread call something between two elements."""
+        self._execute = execute
+        self._queue: deque[SlicedSnapshot] = deque()
+        self._last_ns = 0
+        self._is_posted = False
+
+    def start(self, snapshot: SlicedSnapshot) -> None:
+        """Begins with a first slice: of little state it is the only one."""
+        self._queue.append(snapshot)
+        if len(self._queue) == 1:
+            self._advance(time.monotonic_ns() + SLICE_NS)
+
+    def stop(self, snapshot: SlicedSnapshot) -> None:
+        """Gives one up, which may have come to its end."""
+        snapshot.close()
+        if snapshot in self._queue:
+            self._queue.remove(snapshot)
+
+    def _run(self) -> None:
+        self._is_posted = False
+        now_ns = time.monotonic_ns()
+        slice_ns = min(max(SLICE_NS, (now_ns - self._last_ns) // 4), LONGEST_SLICE_NS)
+        self._advance(now_ns + slice_ns)
+
+    def _advance(self, deadline_ns: int) -> None:
+        while self._queue and self._queue[0].advance(deadline_ns):
+            self._queue.popleft()
+        self._last_ns = time.monotonic_ns()
+        if self._queue and not self._is_posted:
+            try:
+                self._execute(self._run)
+                self._is_posted = True
+            except MailboxClosedError:
+                # The task has come to its end, and its checkpoints are aborted with it.
+                while self._queue:
+                    self._queue.popleft().close()

@@ -1,0 +1,115 @@
+"""What operators ask of the place where their keyed state is kept, and which one there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from penstock.common.options.state import BACKEND
+from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.expressions.evaluation import Evaluation
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.heap import HeapState, ListOperations, StateTable
+    from penstock.taskexecutor.state.snapshot import KeyedStates
+
+
+@dataclass(frozen=True)
+class KeyGrouping:
+    """How the keys of an operator are in key groups.
+
+    Attributes:
+        kind: Kind of the declared type of keys, which their hash depends on; None for none.
+        max_parallelism: Number of all key groups.
+        key_groups: Those of this subtask.
+    """
+
+    kind: str | None
+    max_parallelism: int
+    key_groups: range
+
+
+class KeyedSnapshot(Protocol):
+    """The content of a backend at one moment, serialised in slices while the backend is used."""
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: An entry cannot be serialised.
+        """
+
+    def close(self) -> None:
+        """Gives it up."""
+
+    def states(self) -> tuple[KeyedStates, KeyedStates]:
+        """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
+
+
+class KeyedStateBackend(Protocol):
+    """The keyed states and timers of one operator of one subtask, and the current key.
+
+    Attributes:
+        current_key: The identity of the key that states are views for.
+    """
+
+    current_key: Any
+
+    @property
+    def key(self) -> Any:
+        """The current key as functions see it."""
+
+    @property
+    def num_entries(self) -> int:
+        """Number of entries of all states, without timers."""
+
+    def table(self, name: str, kind: str) -> StateTable:
+        """The entries of a state by its name, created when missing."""
+
+    def timer_table(self, name: str) -> StateTable:
+        """The timers of one service and one notion of time, created when missing."""
+
+    def table_of(self, descriptor: Any) -> StateTable:
+        """The entries of the state of a descriptor."""
+
+    def state(self, descriptor: Any) -> HeapState:
+        """The state of a descriptor."""
+
+    def own_list_state(self, name: str) -> ListOperations:
+        """A list state of the operator itself, whose values have no declared type."""
+
+    def partitioned_state(self, namespace: Any, descriptor: Any) -> HeapState:
+        """The state of a descriptor, set to a namespace."""
+
+    def release_namespace(self, namespace: Any) -> None:
+        """Forgets a namespace in every state that holds no key in it."""
+
+    def open_snapshot(self, grouping: KeyGrouping) -> KeyedSnapshot:
+        """All states and timers as they are now; several may be open."""
+
+    def restore(
+        self, keyed: KeyedStates, timers: KeyedStates, key_groups: range, keys: KeyReader
+    ) -> None:
+        """Adds the entries of those key groups that this subtask owns."""
+
+    def dispose(self) -> None:
+        """Lets go of all that is kept."""
+
+
+_BACKENDS: Final = {"hashmap": HeapKeyedStateBackend}
+
+
+def create_keyed_state_backend(
+    configuration: Mapping[str, str], clock_ms: Callable[[], int], evaluation: Evaluation
+) -> HeapKeyedStateBackend:
+    """The backend that ``state.backend.type`` names, without states.
+
+    Args:
+        configuration: The job's.
+        clock_ms: The clock of times to live.
+        evaluation: Says which functions that fold values are evaluated.
+    """
+    return _BACKENDS[BACKEND.read(configuration)](clock_ms, evaluation)

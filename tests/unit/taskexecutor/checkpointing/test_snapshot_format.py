@@ -1,0 +1,78 @@
+"""docs/formats/checkpoint.md: what is written of an operator's state, and what is read of it."""
+
+import pytest
+from penstock.checkpoint_storage.handles import (
+    ByteStreamHandle,
+    KeyGroupsHandle,
+    OperatorSubtaskState,
+)
+from penstock.checkpoint_storage.streams import DriverStateStream
+from penstock.errors import CorruptCheckpointError
+from penstock.taskexecutor.checkpointing.snapshot_format import (
+    OperatorSnapshotReader,
+    OperatorSnapshotWriter,
+)
+from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
+
+#: Two states in the groups 3 and 5, and timers in 5.
+SNAPSHOT = OperatorSnapshot(
+    7,
+    keyed={
+        "count": ("value", {3: b"\x01\xc1\xc2", 5: b"\x01\xc3\xc4\x01\xc5\xc6"}),
+        "empty": ("list", {}),
+        "names": ("map", {3: b"\x02\x41w\x01\xc1\x00"}),
+    },
+    timers={"0/event": ("timer", {5: b"\x02\xc9\x01\xc3\x00"})},
+    lists={"list": EncodedValues.of([1, [2]])},
+    union_lists={"union": EncodedValues.of(["x"])},
+    broadcast={"rules": EncodedValues.of([[("a", 1)]])},
+    raw_keyed={3: b"raw"},
+    raw_operator=(b"one", b""),
+)
+
+
+def written(snapshot):
+    return OperatorSnapshotWriter(DriverStateStream).write(snapshot)
+
+
+def test_a_snapshot_is_read_as_it_was_written():
+    found = OperatorSnapshotReader(range(8)).read(7, written(SNAPSHOT))
+    assert found == SNAPSHOT
+
+
+def test_a_subtask_reads_its_own_key_groups():
+    found = OperatorSnapshotReader(range(4, 8)).read(7, written(SNAPSHOT))
+    assert found.entries("count") == {5: [(None, 3, 4), (None, 5, 6)]}
+    assert found.entries("names") == {}
+    assert found.timers == SNAPSHOT.timers
+    assert found.raw_keyed == {}
+
+
+def test_the_bytes_of_keyed_state():
+    """The golden bytes of format 2: head, then the groups one after the other."""
+    (handle,) = written(SNAPSHOT).managed_keyed
+    head = bytes.fromhex("02 0000003d")
+    assert handle.stream.data[: len(head)] == head
+    assert (handle.first_group, handle.offsets) == (3, (66, -1, 97))
+    groups = handle.stream.data[66:]
+    assert groups.hex(" ") == (
+        "00 01 00 00 00 00 00 00 00 03 01 c1 c2 "
+        "00 03 00 00 00 00 00 00 00 06 02 41 77 01 c1 00 00 00 "
+        "00 01 00 00 00 00 00 00 00 06 01 c3 c4 01 c5 c6"
+        " 00 04 00 00 00 00 00 00 00 05 02 c9 01 c3 00 00 00"
+    )
+
+
+def test_other_formats_and_torn_streams_are_refused():
+    (handle,) = written(SNAPSHOT).managed_keyed
+    data = handle.stream.data
+    for changed, match in (
+        (b"\x01" + data[1:], "of format 1; this penstock reads 2"),
+        (data[:-4], "bytes are wanted at"),
+    ):
+        torn = KeyGroupsHandle(
+            handle.first_group, handle.offsets, ByteStreamHandle("the stream", changed)
+        )
+        state = OperatorSubtaskState(managed_keyed=(torn,))
+        with pytest.raises(CorruptCheckpointError, match=match):
+            OperatorSnapshotReader(range(8)).read(7, state)
