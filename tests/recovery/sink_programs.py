@@ -242,3 +242,10 @@ def write_transactions(out, elements, fate, options):
     env, stream = lines(elements, fate, options)
     stream.sink_to(TransactionSink(out, fate))
     env.execute()
+
+
+def collect_lines(elements, fate, options):
+    """Runs the job, and gives what its results are."""
+    _, stream = lines(elements, fate, options)
+    with stream.execute_and_collect() as results:
+        return list(results)

@@ -9,6 +9,7 @@ import pytest
 from recovery.sink_programs import (
     POLICIES,
     Fate,
+    collect_lines,
     expected_lines,
     fates,
     write_files,
@@ -58,4 +59,26 @@ def test_commits_are_exact_whenever_something_fails(tmp_path, monkeypatch, runti
     committed = [path.read_text() for path in out.glob("*.committed")]
     assert sorted(line for text in committed for line in text.splitlines()) == (
         expected_lines(ELEMENTS)
+    )
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize("how", ["raise", "kill"])
+def test_results_are_collected_once(tmp_path, monkeypatch, runtime, how):
+    """Of each key in their order, too."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    fates(tmp_path / "fates", ON_THE_WAY)
+    results = collect_lines(ELEMENTS, Fate(tmp_path / "fates", how), {})
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    assert sorted(results) == expected_lines(ELEMENTS)
+    counts = [int(line.split()[1]) for line in results if line.startswith("3 ")]
+    assert counts == sorted(counts)
+
+
+def test_results_that_may_come_twice_are_shown_at_once(tmp_path):
+    """With AT_LEAST_ONCE they wait for no checkpoint."""
+    fates(tmp_path / "fates", [])
+    options = {"execution.checkpointing.mode": "AT_LEAST_ONCE"}
+    assert sorted(collect_lines(2000, Fate(tmp_path / "fates", "raise"), options)) == (
+        expected_lines(2000)
     )

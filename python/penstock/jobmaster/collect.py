@@ -15,18 +15,24 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
+from penstock.jobmaster.uncommitted_results import UncommittedResults
 from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.messages import (
     CollectAccepted,
     CollectBatch,
+    CollectCommitted,
     CollectFinished,
     CollectHello,
+    CollectResume,
+    CollectSync,
     collect_decoder,
     encode_message,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from penstock.rpc.messages import FromCollector
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +44,8 @@ class CollectResults:
     """The results of one collect sink, all its subtasks together.
 
     Batches come in the order of their subtask; between subtasks there is no order.  The end is
-    reached when the job has ended (`job_ended`) and everything that arrived was taken.
+    reached when the job has ended (`job_ended`) and everything that arrived was taken.  Those of
+    a sink that takes part in checkpoints can be taken when a complete checkpoint holds them.
     """
 
     def __init__(self) -> None:
@@ -46,6 +53,7 @@ class CollectResults:
         self._batches: deque[tuple[int, bytes]] = deque()
         self._waiting: dict[int, int] = {}
         self._connections: set[socket.socket] = set()
+        self._uncommitted = UncommittedResults()
         self._job_ended = False
         self._closed = False
 
@@ -93,8 +101,13 @@ class CollectResults:
     def _can_take(self) -> bool:
         return bool(self._batches or self._closed or (self._job_ended and not self._connections))
 
-    def serve(self, sock: socket.socket) -> None:
-        """Reads one authenticated connection to its end, in the connection's own thread."""
+    def serve(self, sock: socket.socket, attempt: int = 0) -> None:
+        """Reads one authenticated connection to its end, in the connection's own thread.
+
+        Args:
+            sock: The connection of one attempt of a subtask.
+            attempt: Its number.
+        """
         key = id(sock)
         with self._changed:
             if self._closed:
@@ -103,7 +116,7 @@ class CollectResults:
             self._connections.add(sock)
             self._waiting[key] = 0
         try:
-            self._read(sock, key)
+            self._read(sock, key, attempt)
         except (OSError, CorruptStreamError) as error:
             if not self._closed:
                 logger.warning("a collect connection ended early: %s", error)
@@ -113,16 +126,22 @@ class CollectResults:
                 self._connections.discard(sock)
                 self._changed.notify_all()
 
-    def _read(self, sock: socket.socket, key: int) -> None:
+    def _read(self, sock: socket.socket, key: int, attempt: int) -> None:
         write_frame(sock, encode_message(CollectAccepted()))
         decoder = collect_decoder()
         parts: list[bytes] = []
+        commits = False
         while (body := read_frame(sock)) is not None:
             message = decoder.decode(body)
             if isinstance(message, CollectFinished):
+                if commits:
+                    with self._changed:
+                        self._show(key, self._uncommitted.finish(attempt))
                 return
             if not isinstance(message, CollectBatch):
-                raise CorruptStreamError(f"unexpected {type(message).__name__} of a collect sink")
+                self._handle(message, sock, key, attempt)
+                commits = True
+                continue
             parts.append(message.data)
             if sum(map(len, parts)) > MAX_BATCH_BYTES:
                 raise CorruptStreamError(f"a batch of more than {MAX_BATCH_BYTES} bytes")
@@ -135,11 +154,33 @@ class CollectResults:
                     )
                     if self._closed:
                         return
-                    self._waiting[key] += 1
-                    self._batches.append((key, batch))
-                    self._changed.notify_all()
+                    if commits:
+                        self._uncommitted.add(attempt, batch)
+                    else:
+                        self._show(key, [batch])
         if parts:
             raise CorruptStreamError("the connection ended inside a batch")
+
+    def _handle(self, message: FromCollector, sock: socket.socket, key: int, attempt: int) -> None:
+        """Takes a message of a sink that takes part in checkpoints, and answers if it asks."""
+        with self._changed:
+            if isinstance(message, CollectResume):
+                self._show(key, self._uncommitted.resume(attempt, message.offset))
+            elif isinstance(message, CollectSync):
+                self._uncommitted.check_complete(attempt, message.offset)
+            elif isinstance(message, CollectCommitted):
+                self._show(key, self._uncommitted.commit(attempt, message.offset))
+                return
+            else:
+                raise CorruptStreamError(f"unexpected {type(message).__name__} of a collect sink")
+        write_frame(sock, encode_message(CollectAccepted()))
+
+    def _show(self, key: int, batches: Iterable[bytes]) -> None:
+        """Lets batches be taken; the lock is held."""
+        for batch in batches:
+            self._waiting[key] += 1
+            self._batches.append((key, batch))
+        self._changed.notify_all()
 
 
 class CollectService:
@@ -200,7 +241,7 @@ class CollectService:
             sock.close()
             return
         sock.settimeout(None)
-        results.serve(sock)
+        results.serve(sock, hello.attempt_number)
 
     def _of(self, job_id: bytes) -> list[CollectResults]:
         with self._lock:

@@ -15,8 +15,12 @@ from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.messages import (
     ROLE_COLLECT,
     CollectBatch,
+    CollectCommitted,
     CollectFinished,
     CollectHello,
+    CollectResume,
+    CollectSync,
+    Message,
     collector_decoder,
     encode_message,
 )
@@ -45,14 +49,29 @@ class CollectClient:
         self._socket = dial(address, token, ROLE_COLLECT)
         self._lock = threading.Lock()
         self._closed = False
+        self._is_asking = False
         hello = CollectHello(job_id, collect_id, subtask, attempt_number)
-        write_frame(self._socket, encode_message(hello))
         # Without the answer, the job could end before the driver knows that results are coming.
-        answer = read_frame(self._socket)
-        if answer is None:
-            self.close()
-            raise ConnectionResetError("the driver takes no results of this sink")
-        collector_decoder().decode(answer)
+        self._ask(hello)
+
+    def resume(self, offset: int) -> None:
+        """Says that results are to be shown when checkpoints hold them; before the first batch.
+
+        Args:
+            offset: So many batches were sent before the checkpoint that the sink goes on from.
+
+        Raises:
+            OSError: the driver wants no more results; here and below.
+        """
+        self._ask(CollectResume(offset))
+
+    def sync(self, offset: int) -> None:
+        """Returns when the driver has all batches before ``offset``."""
+        self._ask(CollectSync(offset))
+
+    def commit(self, offset: int) -> None:
+        """Says that a complete checkpoint holds all batches before ``offset``."""
+        write_frame(self._socket, encode_message(CollectCommitted(offset)))
 
     def send(self, batch: bytes) -> None:
         """Sends one batch of any size; blocks while the driver does not read.
@@ -72,11 +91,21 @@ class CollectClient:
         self.close()
 
     def close(self) -> None:
-        """Closes without finishing; wakes a blocked `send`.  Any thread, idempotent."""
+        """Closes without finishing; wakes a blocked `send` or `sync`.  Any thread, idempotent."""
         with self._lock:
             if self._closed:
                 return
             self._closed = True
         with contextlib.suppress(OSError):  # the driver closed first
-            self._socket.shutdown(socket.SHUT_WR)
+            self._socket.shutdown(socket.SHUT_RDWR if self._is_asking else socket.SHUT_WR)
         self._socket.close()
+
+    def _ask(self, message: Message) -> None:
+        self._is_asking = True
+        write_frame(self._socket, encode_message(message))
+        answer = read_frame(self._socket)
+        if answer is None:
+            self.close()
+            raise ConnectionResetError("the driver takes no results of this sink")
+        self._is_asking = False
+        collector_decoder().decode(answer)

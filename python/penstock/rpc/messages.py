@@ -449,7 +449,32 @@ class CollectBatch(Message, frozen=True):
 
 
 class CollectAccepted(Message, frozen=True):
-    """The driver's answer to `CollectHello`: from here on no result is overlooked."""
+    """The driver's answer to `CollectHello`: from here on no result is overlooked.
+
+    Also to `CollectResume` and to `CollectSync`.
+    """
+
+
+class CollectResume(Message, frozen=True):
+    """Follows `CollectHello` of a sink that takes part in checkpoints.
+
+    Its results are shown when a checkpoint that holds them is complete.
+    """
+
+    offset: int
+    """The number of the first batch to come: so many were sent before the checkpoint."""
+
+
+class CollectSync(Message, frozen=True):
+    """A checkpoint is taken: asks whether all batches before ``offset`` have come."""
+
+    offset: int
+
+
+class CollectCommitted(Message, frozen=True):
+    """A checkpoint that holds all batches before ``offset`` is complete."""
+
+    offset: int
 
 
 class CollectFinished(Message, frozen=True):
@@ -517,7 +542,9 @@ ToCoordinator = (
 )
 ForCheckpoints = TriggerCheckpoint | NotifyCheckpointComplete | NotifyCheckpointAborted
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
-FromCollector = CollectHello | CollectBatch | CollectFinished
+FromCollector = (
+    CollectHello | CollectBatch | CollectFinished | CollectResume | CollectSync | CollectCommitted
+)
 FromBlobServer = BlobChunk | BlobRefused
 
 M = TypeVar("M")

@@ -6,6 +6,7 @@ import pytest
 from penstock.common.typeinfo import Types
 from penstock.common.types import Row, RowKind
 from penstock.datastream.functions import SinkFunction
+from penstock.errors import SinkError
 from penstock.graph.operators import OperatorDescriptor
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
@@ -69,6 +70,15 @@ class Client:
     def finish(self):
         self.finished = True
 
+    def resume(self, offset):
+        self.batches.append(("resume", offset))
+
+    def sync(self, offset):
+        self.batches.append(("sync", offset))
+
+    def commit(self, offset):
+        self.batches.append(("commit", offset))
+
     def close(self):
         pass
 
@@ -95,3 +105,70 @@ def test_collected_elements_have_their_length_in_front():
 
 def test_closed_collector_takes_no_more():
     collect(Client(broken=True), range(10))
+
+
+CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
+
+
+def collecting(client, snapshot=None, **options):
+    descriptor = OperatorDescriptor("collect_sink", None, {"collect_id": "c", "type": Types.INT()})
+    test = OneInputStreamOperatorTestHarness(descriptor, configuration={**CHECKPOINTS, **options})
+    test.operator.context.environment.open_collect_channel = lambda collect_id: client
+    test.initialize_state(snapshot)
+    test.open()
+    return test
+
+
+def test_checkpoints_say_what_of_the_collected_elements_is_shown():
+    client = Client()
+    test = collecting(client)
+    test.process_element(1)
+    test.snapshot(1)
+    snapshot = test.snapshot(2)
+    test.notify_checkpoint_complete(2)
+    first, batch, *later = client.batches
+    assert first == ("resume", 0)
+    assert isinstance(batch, bytes)
+    assert later == [("sync", 1), ("sync", 1), ("commit", 1)]
+    test.close()
+    client = Client()
+    test = collecting(client, snapshot)
+    test.process_element(2)
+    test.end_input()
+    assert not client.finished
+    test.snapshot(3)
+    test.notify_checkpoint_complete(2)
+    assert not client.finished
+    test.notify_checkpoint_complete(3)
+    assert client.finished
+    assert [call for call in client.batches if isinstance(call, tuple)] == [
+        ("resume", 1),
+        ("sync", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"execution.checkpointing.mode": "AT_LEAST_ONCE"},
+        {"execution.runtime-mode": "BATCH"},
+    ],
+)
+def test_collected_elements_that_may_come_twice_wait_for_no_checkpoint(options):
+    client = Client()
+    test = collecting(client, **options)
+    test.process_element(1)
+    test.snapshot(1)
+    test.notify_checkpoint_complete(1)
+    test.end_input()
+    assert len(client.batches) == 1
+    assert client.finished
+
+
+def test_a_connection_that_breaks_in_a_job_with_checkpoints_fails_the_task():
+    """Whether the driver lacks results is not known: they are sent again."""
+    test = collecting(Client(broken=True))
+    test.process_element(1)
+    with pytest.raises(SinkError, match="takes no more results of collect_sink: closed") as caught:
+        test.snapshot(1)
+    assert test.operator.failed_with is caught.value

@@ -68,9 +68,11 @@ class CloseableIterator(Generic[T]):
         if self._closed:
             return
         self._closed = True
-        self._results.close()
+        # Before the results are refused, so that a sink that notices does not restart the job.
         if not self._ended:
             self._client.handle.cancel()
+        self._results.close()
+        if not self._ended:
             self._client.handle.wait()
 
     def _read(self, decode: Callable[[bytes], T]) -> Iterator[T]:

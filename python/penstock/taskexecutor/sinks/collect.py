@@ -1,18 +1,34 @@
-"""The sink of ``execute_and_collect``: sends elements to the driver in batches."""
+"""The sink of ``execute_and_collect``: sends elements to the driver in batches.
+
+In a job with checkpoints the driver shows a batch when a checkpoint that holds it is complete; the
+sink's state is how many it has sent.  So what is sent again after a failure was not shown before.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.collected_batch import append_element
+from penstock.common.options.checkpointing import INTERVAL, MODE
+from penstock.common.typeinfo import Types
+from penstock.datastream.state import ListStateDescriptor
+from penstock.errors import SinkError
 from penstock.serialization.codec import codec_for
+from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
 from penstock.taskexecutor.compiled import StreamOperator
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
     from penstock.rpc.collect_client import CollectClient
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _BATCH_BYTES = 64 * 1024
+_STATE: Final = "sent_batches"
 
 
 def create_collect_sink(context: OperatorContext) -> StreamOperator:
@@ -39,10 +55,31 @@ class CollectSink(StreamOperator):
         self.batch = bytearray()
         self.client: CollectClient | None = None
         self.flush_pending = False
+        configuration = context.environment.configuration
+        self.commits = (
+            not context.is_batch
+            and INTERVAL.read(configuration) is not None
+            and MODE.read(configuration) == "EXACTLY_ONCE"
+        )
+        self.awaits_last_checkpoint = self.commits and awaits_final_checkpoint(configuration)
+        self.has_ended = False
+        self.sent = 0
+        self.state: Any = None
+        # (checkpoint, batches sent before it, whether it holds the end)
+        self.snapshots: list[tuple[int, int, bool]] = []
+
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Takes over how many batches were sent before the checkpoint."""
+        if self.commits:
+            descriptor = ListStateDescriptor(_STATE, Types.LONG())
+            self.state = context.get_operator_state_store().get_list_state(descriptor)
+            self.sent = sum(self.state.get())
 
     def open(self) -> None:
         """Prepares for elements."""
         self.client = self.context.environment.open_collect_channel(self.collect_id)
+        if self.commits:
+            self._tell(lambda client: client.resume(self.sent))
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
@@ -63,14 +100,28 @@ class CollectSink(StreamOperator):
         """What came before the barrier is sent: who starts from the snapshot sends it no more."""
         self._send(0)
 
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Notes how many batches the driver has, all of them on this side of the barrier."""
+        if self.commits:
+            self._send(0)
+            self._tell(lambda client: client.sync(self.sent))
+            self.state.update([self.sent])
+            self.snapshots.append((context.get_checkpoint_id(), self.sent, self.has_ended))
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Has the driver show what the checkpoint holds."""
+        complete = [held for held in self.snapshots if held[0] <= checkpoint_id]
+        if complete:
+            self.snapshots = self.snapshots[len(complete) :]
+            _, sent, has_ended = complete[-1]
+            self._tell(lambda client: client.finish() if has_ended else client.commit(sent))
+
     def finish(self) -> None:
         """Emits what is still kept."""
+        self.has_ended = True
         self._send(0)
-        if self.client is not None:
-            try:
-                self.client.finish()
-            except OSError:
-                self.client = None
+        if not self.awaits_last_checkpoint:
+            self._tell(lambda client: client.finish())
 
     def close(self) -> None:
         """Releases what was opened."""
@@ -80,9 +131,28 @@ class CollectSink(StreamOperator):
     def _send(self, timestamp: int) -> None:
         del timestamp
         self.flush_pending = False
-        if self.batch and self.client is not None:
-            try:
-                self.client.send(bytes(self.batch))
-            except OSError:
-                self.client = None
+        if self.batch:
+            self.sent += 1
+            self._tell(lambda client: client.send(bytes(self.batch)))
         self.batch.clear()
+
+    def _tell(self, action: Callable[[CollectClient], None]) -> None:
+        """Does something with the connection, as long as the driver wants results.
+
+        Raises:
+            SinkError: It broke in a job with checkpoints.  Whether the driver wants no more or has
+                lost the connection is not known here: in the first case the job is being
+                cancelled, in the other a new attempt sends again what the driver does not have.
+        """
+        if self.client is None:
+            return
+        try:
+            action(self.client)
+        except OSError as error:
+            self.client.close()
+            self.client = None
+            if self.commits:
+                self.failed_with = SinkError(
+                    f"the driver takes no more results of {self.context.name}: {error}"
+                )
+                raise self.failed_with from error

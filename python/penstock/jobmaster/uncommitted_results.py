@@ -1,0 +1,89 @@
+"""Results that a collect sink has sent and that no complete checkpoint holds yet."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from penstock.errors import CorruptStreamError
+
+
+class UncommittedResults:
+    """The batches of a collect sink between their arrival and the checkpoint that holds them.
+
+    Batches are numbered from the sink's first one, across its attempts.  An attempt goes on from
+    the number that its checkpoint holds: what the one before it sent beyond that is dropped, and
+    was never shown.  The caller holds a lock.
+    """
+
+    def __init__(self) -> None:
+        """Waits for the first attempt."""
+        self._batches: deque[bytes] = deque()
+        self._next = 0
+        self._attempt = -1
+
+    def resume(self, attempt: int, offset: int) -> list[bytes]:
+        """An attempt of the sink goes on; returns the batches that its checkpoint held.
+
+        Args:
+            attempt: Its number; what earlier ones still send is refused from now on.
+            offset: The number of its first batch.
+
+        Raises:
+            CorruptStreamError: A later attempt goes on already, or batches are missing.
+        """
+        if attempt <= self._attempt:
+            raise CorruptStreamError(f"attempt {attempt} of a collect sink comes after a later one")
+        is_first = self._attempt < 0
+        self._attempt = attempt
+        if is_first:
+            # With an offset, of a job that goes on from a savepoint: others have seen those before.
+            self._next = offset
+            return []
+        shown = self._next - len(self._batches)
+        if not shown <= offset <= self._next:
+            raise CorruptStreamError(
+                f"a collect sink goes on with batch {offset}, but {self._next} have come, and "
+                f"{shown} were shown"
+            )
+        while self._next > offset:
+            self._batches.pop()
+            self._next -= 1
+        return self.commit(attempt, offset)
+
+    def add(self, attempt: int, batch: bytes) -> None:
+        """Takes the next batch.
+
+        Raises:
+            CorruptStreamError: A later attempt goes on already; here and below.
+        """
+        self._check(attempt)
+        self._batches.append(batch)
+        self._next += 1
+
+    def check_complete(self, attempt: int, offset: int) -> None:
+        """All batches before ``offset`` have come.
+
+        Raises:
+            CorruptStreamError: They have not.
+        """
+        self._check(attempt)
+        if offset != self._next:
+            raise CorruptStreamError(
+                f"a collect sink sent {offset} batches, but {self._next} have come"
+            )
+
+    def commit(self, attempt: int, offset: int) -> list[bytes]:
+        """A complete checkpoint holds all batches before ``offset``; returns those."""
+        self._check(attempt)
+        first = self._next - len(self._batches)
+        return [self._batches.popleft() for _ in range(max(0, offset - first))]
+
+    def finish(self, attempt: int) -> list[bytes]:
+        """The sink has come to its end, and nothing of it is open; returns the rest."""
+        return self.commit(attempt, self._next)
+
+    def _check(self, attempt: int) -> None:
+        if attempt != self._attempt:
+            raise CorruptStreamError(
+                f"attempt {attempt} of a collect sink still sends, but {self._attempt} goes on"
+            )
