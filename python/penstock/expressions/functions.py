@@ -13,15 +13,23 @@ if TYPE_CHECKING:
 def bound_function(function: Any, method: str) -> Callable[..., Any]:
     """The bound method of a Function object, or the callable itself.
 
+    A callable may happen to have a method of that name, as ``numpy.add`` has ``reduce``.
+
     Raises:
         TypeError: It is neither.
     """
     if isinstance(function, ComputedFunction):
         return function.function
+    if callable(function) and not _is_declared(type(function), method):
+        return function  # type: ignore[no-any-return]
     found = getattr(function, method, None)
     if callable(found):
         return found  # type: ignore[no-any-return]
-    if callable(function):
-        return function  # type: ignore[no-any-return]
     msg = f"{function!r} has no method {method!r} and cannot be called"
     raise TypeError(msg)
+
+
+def _is_declared(kind: type, method: str) -> bool:
+    """Whether a class is one of penstock's functions with this method."""
+    ours = (cls for cls in kind.__mro__ if cls.__module__.startswith("penstock."))
+    return any(method in vars(cls) for cls in ours)
