@@ -2,11 +2,14 @@
 
 import traceback
 
+import numpy as np
 import pytest
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
+    ChainingOutput,
     DiscardingOutput,
     FilterOperator,
+    FunctionSink,
     FusedOperator,
     MapOperator,
 )
@@ -45,6 +48,36 @@ def test_stages_follow_each_other_and_filters_drop():
     assert [composition.function(x) for x in range(4)] == [1, DROPPED, 3, DROPPED]
     assert list(composition.function_of_all(range(4))) == [1, 3]
     assert calls == [1, 3, 1, 3]
+
+
+async def awaits(_x):
+    return False
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_filter_that_gives_coroutines_is_refused(alone):
+    """A coroutine is true, so that such a filter would keep everything."""
+    calling = stage(FilterOperator, lambda x: awaits(x))
+    calling.setup(None, DiscardingOutput())
+    keeping = stage(FilterOperator, lambda x: "kept" if x else [])
+    with pytest.raises(TypeError, match="coroutine, which nobody awaits"):
+        if alone:
+            calling.process(1, MIN_TIMESTAMP)
+        else:
+            Composition([keeping, calling]).function(1)
+
+
+@pytest.mark.parametrize("answer", [True, 1, "text", [0], False, 0, "", None, np.True_, np.False_])
+def test_a_filter_goes_by_the_truth_of_any_answer(answer):
+    kept = []
+    keeping = stage(FilterOperator, lambda _x: answer)
+    sink = FunctionSink(None, kept.append)
+    keeping.setup(None, ChainingOutput(sink))
+    keeping.process(5, MIN_TIMESTAMP)
+    assert kept == ([5] if answer else [])
+    composition = Composition([keeping, keeping])
+    assert list(composition.function_of_all([5])) == kept
+    assert composition.function(5) == (5 if answer else DROPPED)
 
 
 @pytest.mark.parametrize("of_all", [False, True])

@@ -7,6 +7,7 @@ One source, two uses, as ``operator_loop``, which says how.
 
 from __future__ import annotations
 
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 # Relative: compiled, these are the classes that the .pxd cimports.
@@ -31,13 +32,30 @@ class MapOperator(FunctionOperator):
             raise
 
 
+def truth(answer: Any) -> bool:
+    """What an answer of a filter function means that is neither True nor False.
+
+    Raises:
+        TypeError: It is a coroutine, which is always true.
+    """
+    if type(answer) is CoroutineType:
+        answer.close()
+        msg = (
+            "a filter's function gave a coroutine, which nobody awaits; "
+            "only functions of AsyncDataStream may be written with async def"
+        )
+        raise TypeError(msg)
+    return bool(answer)
+
+
 class FilterOperator(FunctionOperator):
     """The elements for which the function is true."""
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         try:
-            if self.function(value):
+            answer: Any = self.function(value)
+            if answer is True or (answer is not False and truth(answer)):
                 self.output.collect(value, timestamp)
         except BaseException as error:
             self.failed_with = error

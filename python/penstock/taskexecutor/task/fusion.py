@@ -20,6 +20,7 @@ from penstock.taskexecutor.compiled import (
     MapOperator,
     StreamOperator,
     ValueCopier,
+    truth,
 )
 from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
 
@@ -149,7 +150,8 @@ class Composition:
     def _compiled(self, name: str, drop: str, emit: str) -> Any:
         names = [f"f{i}" for i in range(len(self._stages))]
         names += [f"copied{i}" for i, copier in enumerate(self._copiers) if copier is not None]
-        parameters = ", ".join(f"{name}={name}" for name in [*names, "unchanging"])
+        names += ["unchanging", "truth"]
+        parameters = ", ".join(f"{name}={name}" for name in names)
         if name == "fused":
             lines = [f"def {name}(x, {parameters}, dropped=dropped):"]
             depth = "    "
@@ -157,7 +159,10 @@ class Composition:
             lines = [f"def {name}(values, {parameters}):", "    for x in values:"]
             depth = "        "
         for i, stage in enumerate(self._stages):
-            step = f"if not f{i}(x): {drop}" if type(stage) is FilterOperator else f"x = f{i}(x)"
+            step = f"x = f{i}(x)"
+            if type(stage) is FilterOperator:
+                answer = f"(answer := f{i}(x))"
+                step = f"if {answer} is not True and (answer is False or not truth(answer)): {drop}"
             lines.append(depth + step)
             self._stage_of_line[name, len(lines)] = i
             if self._copiers[i] is not None:
@@ -170,6 +175,7 @@ class Composition:
                 scope[f"copied{i}"] = copier.copied
         scope["unchanging"] = UNCHANGING_CLASSES
         scope["dropped"] = DROPPED
+        scope["truth"] = truth
         exec(compile("\n".join(lines), _FILE_NAME, "exec"), scope)
         return scope[name]
 
