@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.taskexecutor.time.whole_numbers import whole_number_of
+
 # Relative: compiled, these are the classes that the .pxd cimports.
 from .operator_loop import MIN_TIMESTAMP, StreamOperator  # noqa: TID252
 
@@ -45,7 +47,8 @@ class TimestampsOperator(StreamOperator):
         """Takes one element."""
         try:
             if self.extract is not None:
-                timestamp = self.extract(value, timestamp)
+                given: Any = self.extract(value, timestamp)
+                timestamp = given if type(given) is int else whole_number_of(given)
             # The generator comes after the element: a watermark it emits at once covers it.
             self.output.collect(value, timestamp)
             self.had_events = True

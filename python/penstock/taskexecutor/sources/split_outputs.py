@@ -13,6 +13,7 @@ from penstock.common.watermark_generator import WatermarkOutput
 from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
+from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -103,7 +104,7 @@ class _Output(SourceOutput):
         reader = self._reader
         at = MIN_TIMESTAMP if timestamp is None else timestamp
         if reader.extract is not None:
-            at = reader.extract(record, at)
+            at = whole_number_of(reader.extract(record, at))
         if self._part.idle:
             self._part.mark_active()
         reader.output.collect(record, at)

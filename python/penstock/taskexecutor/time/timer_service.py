@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.datastream.timerservice import TimerService
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class KeyedTimerService(TimerService):
-    """Timers of the current key, without namespaces."""
+    """Timers of the current key, without namespaces.  Fractions of a millisecond are cut off."""
 
     def __init__(self, service: InternalTimerService) -> None:
         """Creates a view of ``service``."""
@@ -30,19 +31,19 @@ class KeyedTimerService(TimerService):
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Registers a timer of the machine's clock for the current key."""
-        self._service.register_processing_time_timer(None, timestamp)
+        self._service.register_processing_time_timer(None, whole_number_of(timestamp))
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Registers a timer of event time for the current key."""
-        self._service.register_event_time_timer(None, timestamp)
+        self._service.register_event_time_timer(None, whole_number_of(timestamp))
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         """Deletes a timer of the machine's clock; nothing happens when there is none."""
-        self._service.delete_processing_time_timer(None, timestamp)
+        self._service.delete_processing_time_timer(None, whole_number_of(timestamp))
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Deletes a timer of event time; nothing happens when there is none."""
-        self._service.delete_event_time_timer(None, timestamp)
+        self._service.delete_event_time_timer(None, whole_number_of(timestamp))
 
 
 class TimeOnlyService(TimerService):

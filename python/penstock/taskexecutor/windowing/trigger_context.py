@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.window import Trigger, WindowAssigner
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.windowing.window_operator import WindowOperator
@@ -57,19 +58,19 @@ class OperatorTriggerContext(Trigger.OnMergeContext):
 
     def register_processing_time_timer(self, time: int) -> None:
         """Has ``on_processing_time`` called at that time in ms."""
-        self._timers.register_processing_time_timer(self.window, time)
+        self._timers.register_processing_time_timer(self.window, whole_number_of(time))
 
     def register_event_time_timer(self, time: int) -> None:
         """Has ``on_event_time`` called when the watermark reaches that time in ms."""
-        self._timers.register_event_time_timer(self.window, time)
+        self._timers.register_event_time_timer(self.window, whole_number_of(time))
 
     def delete_processing_time_timer(self, time: int) -> None:
         """Takes a registration back."""
-        self._timers.delete_processing_time_timer(self.window, time)
+        self._timers.delete_processing_time_timer(self.window, whole_number_of(time))
 
     def delete_event_time_timer(self, time: int) -> None:
         """Takes a registration back."""
-        self._timers.delete_event_time_timer(self.window, time)
+        self._timers.delete_event_time_timer(self.window, whole_number_of(time))
 
     def get_partitioned_state(self, state_descriptor: Any) -> Any:
         """State of the current key and window."""
