@@ -34,7 +34,7 @@ KEYS = {"first": 20, "second": 7}
 END_OF_TIME = 2**61
 #: (stage, key, split, count, sum, smallest, largest); a number on its way has no stage.
 SUMMARY = Types.TUPLE([Types.STRING(), *[Types.LONG()] * 6])
-STUCK_S = 60.0
+STUCK_S = 120.0
 
 
 class Pace(MapFunction):
@@ -57,7 +57,7 @@ class Zero(TimestampAssigner):
 class Count(KeyedProcessFunction, CheckpointedFunction):
     """Counts the numbers of its keys by split, and now and then kills its worker."""
 
-    def __init__(self, stage, folder, suicides, seed):
+    def __init__(self, stage, folder="", suicides=0, seed=0):
         self.stage = stage
         self.folder = folder
         self.suicides = suicides
@@ -119,34 +119,43 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def job(arguments, checkpoints, suicides):
+def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=None):
+    """The stream of both counts at the end.
+
+    Args:
+        checkpoints: The directory of checkpoints.
+        count: The first count, which may kill its worker.
+        mode: Of the checkpoints.
+        workers: The parallelism, and how many splits there are.
+        options: More of the configuration.
+    """
     configuration = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "30 ms",
         "execution.checkpointing.dir": str(checkpoints),
-        "execution.checkpointing.mode": arguments.mode,
+        "execution.checkpointing.mode": mode,
         # State passes this size, so that there are files as well.
         "execution.checkpointing.data-inline-threshold": "200 b",
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": "1000000",
         "restart-strategy.fixed-delay.delay": "1 ms",
+        **(options or {}),
     }.items():
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(WORKERS)
+    env.set_parallelism(workers)
     env.disable_operator_chaining()
-    share = arguments.kills // 4 if arguments.suicides is None else arguments.suicides
     return (
         env.from_source(
-            NumberSequenceSource(0, WORKERS * SPLIT - 1),
+            NumberSequenceSource(0, workers * SPLIT - 1),
             WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Zero()),
             "numbers",
         )
         .map(Pace(), SUMMARY)
         .key_by(lambda value: value[4] % KEYS["first"], Types.LONG())
-        .process(Count("first", str(suicides), share, arguments.seed), SUMMARY)
+        .process(count, SUMMARY)
         .key_by(lambda value: value[4] % KEYS["second"], Types.LONG())
-        .process(Count("second", str(suicides), 0, arguments.seed), SUMMARY)
+        .process(Count("second"), SUMMARY)
     )
 
 
@@ -161,13 +170,42 @@ def children():
     return found
 
 
-class Killer:
+class Progress:
+    """Watches the directory of checkpoints."""
+
+    def __init__(self, checkpoints):
+        self.checkpoints = checkpoints
+
+    def complete(self):
+        return {path.parent.name for path in self.checkpoints.glob("*/chk-*/_metadata")}
+
+    def await_checkpoint(self):
+        """Waits for two new ones: all tasks have run since."""
+        seen = self.complete()
+        new = set()
+        deadline = time.monotonic() + STUCK_S
+        while len(new) < 2:
+            new |= self.complete() - seen
+            time.sleep(0.002)
+            assert time.monotonic() < deadline, f"no checkpoint since {sorted(seen)}"
+
+    def stop(self, client, savepoints):
+        """Drains the job; a worker may still be dying by its own hand."""
+        while True:
+            try:
+                return client.stop_with_savepoint(True, str(savepoints)).result()
+            except CheckpointError as error:
+                print(f"once more: {error}", file=sys.stderr)
+                self.await_checkpoint()
+
+
+class Killer(Progress):
     """Kills workers until enough have died."""
 
     def __init__(self, arguments, checkpoints, suicides):
+        super().__init__(checkpoints)
         self.random = random.Random(arguments.seed)
         self.wanted = arguments.kills
-        self.checkpoints = checkpoints
         self.suicides = suicides
         self.kills = 0
 
@@ -201,19 +239,6 @@ class Killer:
                 continue
             self.kills += 1
 
-    def complete(self):
-        return {path.parent.name for path in self.checkpoints.glob("*/chk-*/_metadata")}
-
-    def await_checkpoint(self):
-        """Waits for two new ones: all tasks have run since."""
-        seen = self.complete()
-        new = set()
-        deadline = time.monotonic() + STUCK_S
-        while len(new) < 2:
-            new |= self.complete() - seen
-            time.sleep(0.002)
-            assert time.monotonic() < deadline, f"no checkpoint since {sorted(seen)}"
-
     def await_new(self, before):
         """Kills one, and waits for the one that takes its place."""
         self.kill(1)
@@ -232,13 +257,13 @@ class Restarts(logging.Handler):
         self.count += "subtasks restart in" in record.getMessage()
 
 
-def check(results, is_exact):
+def check(results, is_exact, workers=WORKERS):
     """Compares the counts with those of all numbers up to the last of each split."""
     numbers = 0
     for stage, keys in KEYS.items():
         of_stage = [row[1:] for row in results if row[0] == stage]
         assert len({row[:2] for row in of_stage}) == len(of_stage), "a key was emitted twice"
-        for split in range(WORKERS):
+        for split in range(workers):
             rows = [row for row in of_stage if row[1] == split]
             low = min(row[4] for row in rows)
             high = max(row[5] for row in rows)
@@ -266,17 +291,13 @@ def run(arguments, folder):
     logging.getLogger("penstock").addHandler(restarts)
     killer = Killer(arguments, checkpoints, suicides)
     started = time.monotonic()
-    with job(arguments, checkpoints, suicides).execute_and_collect("chaos") as results:
+    share = arguments.kills // 4 if arguments.suicides is None else arguments.suicides
+    count = Count("first", str(suicides), share, arguments.seed)
+    stream = job(checkpoints, count, mode=arguments.mode)
+    with stream.execute_and_collect("chaos") as results:
         client = results.get_job_client()
         killer.run()
-        # A worker may still be dying by its own hand.
-        while True:
-            try:
-                client.stop_with_savepoint(True, str(folder / "savepoints")).result()
-                break
-            except CheckpointError as error:
-                print(f"once more: {error}", file=sys.stderr)
-                killer.await_checkpoint()
+        killer.stop(client, folder / "savepoints")
         rows = [tuple(row) for row in results]
     numbers = check(rows, arguments.mode == "EXACTLY_ONCE")
     assert not children(), "a process was left"

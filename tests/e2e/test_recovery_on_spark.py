@@ -1,0 +1,37 @@
+"""A job on Spark goes on from its checkpoint, whatever it has lost (SEMANTICS F2, E10, E14).
+
+Method: one job for each master; its state is compared with a model at the end (`recovery.chaos`).
+"""
+
+from pathlib import Path
+
+import pytest
+from e2e.running import ROOT, run_program
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize(
+    ("master", "deaths"),
+    [
+        # Spark's own retries of what was lost must neither disturb nor double anything.
+        ("local-cluster[2,1,1024]", ["worker", "daemon", "worker", "executor", "worker"]),
+        ("local[2]", []),
+    ],
+)
+def test_the_state_is_exact_after_what_spark_loses(
+    master: str, deaths: list[str], tmp_path: Path
+) -> None:
+    """`kill -9` of the worker, of PySpark's daemon and of an executor; and a raised exception."""
+    program = str(ROOT / "tests/e2e/recovering.py")
+    tests = str(ROOT / "tests")
+    outcome = run_program([program, master, str(tmp_path)], PYTHONPATH=tests)
+    assert outcome.code == 0, outcome.err
+    lines = outcome.out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("killed")] == deaths
+    # Two exceptions, and each loss; a worker without its parent reports its tasks, then is lost.
+    restarts = outcome.err.count("subtasks restart in")
+    expected = 2 + len(deaths) - deaths.count("daemon")
+    assert expected <= restarts <= expected + deaths.count("executor")
+    assert int(next(line for line in lines if line.startswith("counted")).split()[1]) > 10_000
+    assert "left []" in lines, "files of checkpoints are left"
