@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.snapshots import ClusterSnapshot, JobSnapshot, WorkerSnapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from concurrent.futures import Future
 
+    from penstock.common.job_client import SavepointWish
+    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.heartbeat_manager import HeartbeatManager
     from penstock.jobmaster.job_handle import JobHandle
@@ -68,6 +71,7 @@ class ClusterGateway:
         self._masters: dict[bytes, JobMaster] = {}
         self._handles: dict[bytes, JobHandle] = {}
         self._ended: dict[bytes, JobSnapshot] = {}
+        self._savepoints: dict[bytes, list[SavepointRequest]] = {}
         self._lock = threading.Lock()
         self._latest: Future[ClusterSnapshot] | None = None
 
@@ -82,8 +86,9 @@ class ClusterGateway:
         """A job has ended; what it was at last stays to be seen."""
         self._ended[master.job_id] = master.snapshot()
         del self._masters[master.job_id]
-        with self._lock:
-            self._latest = None
+        self._outdate()
+        for request in self._savepoints.pop(master.job_id, ()):
+            request.job_ended(master.handle.status().value)
 
     # ---- for watchers ------------------------------------------------------------------------
 
@@ -95,6 +100,11 @@ class ClusterGateway:
                 return latest
             self._latest = latest = self._main_thread.submit(self._take)
             return latest
+
+    def _outdate(self, _: object = None) -> None:
+        """Something has come of what somebody asked for: who looks next sees it."""
+        with self._lock:
+            self._latest = None
 
     def _is_fresh(self, latest: Future[ClusterSnapshot]) -> bool:
         if latest.exception() is not None:
@@ -111,7 +121,7 @@ class ClusterGateway:
                 data_port=executor.data_port,
                 pid=executor.pid,
                 free_slots=len(executor.free_slots),
-                allocations=tuple(job_id for job_id, _ in executor.allocations.values()),
+                allocations=tuple((id_, job) for id_, (job, _) in executor.allocations.items()),
                 last_heard_ms=now_ms
                 - round(self._heartbeats.silence_s(executor.executor_id) * 1000),
             )
@@ -141,8 +151,53 @@ class ClusterGateway:
             master = self._masters.get(job_id)
             if master is not None:
                 master.cancel()
+                self._outdate()
 
         return self._main_thread.submit(cancel)
+
+    def take_savepoint(self, job_id: bytes, wish: SavepointWish) -> Future[str]:
+        """Asks a job for a savepoint.
+
+        The future gives its path when it is complete, of a savepoint that ends the job when the
+        job has ended; it fails with a `CheckpointError`.
+        """
+        handle = self._handles[job_id]
+        request = SavepointRequest(wish, handle.job_name)
+        request.future.add_done_callback(self._outdate)
+
+        def take() -> None:
+            master = self._masters.get(job_id)
+            if master is None:
+                request.job_ended(handle.status().value)
+                return
+            waiting = self._savepoints.setdefault(job_id, [])
+            waiting[:] = [one for one in waiting if not one.future.done()]
+            waiting.append(request)
+            master.take_savepoint(request)
+
+        self._main_thread.post(take)
+        return request.future
+
+    def take_checkpoint(self, job_id: bytes, *, full: bool) -> Future[int]:
+        """Asks a job for a checkpoint; the future gives its number, or fails."""
+        answer: Future[int] = Future()
+        answer.add_done_callback(self._outdate)
+
+        def tell(done: Future[CompletedCheckpoint]) -> None:
+            error = done.exception()
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(done.result().checkpoint_id)
+
+        def take() -> None:
+            try:
+                self._master(job_id).take_checkpoint(full=full).add_done_callback(tell)
+            except Exception as error:
+                answer.set_exception(error)
+
+        self._main_thread.post(take)
+        return answer
 
     def _master(self, job_id: bytes) -> JobMaster:
         master = self._masters.get(job_id)

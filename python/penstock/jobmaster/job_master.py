@@ -22,6 +22,7 @@ from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvai
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster import actions
 from penstock.jobmaster.accumulators import merge_accumulators
+from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.savepoints import Savepoints
 from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
@@ -43,9 +44,11 @@ from penstock.rpc import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
     from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.graph.job_graph import JobGraph
+    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.job_handle import JobHandle
@@ -159,6 +162,12 @@ class JobMaster:
         """The user wants a savepoint; a job that has ended answers the request with its end."""
         if not self._ended:
             self._savepoints.take(request)
+
+    def take_checkpoint(self, *, full: bool) -> Future[CompletedCheckpoint]:
+        """The user wants a checkpoint beside the periodic ones; fails with `CheckpointError`."""
+        retention = self._checkpoints.coordinator.settings.retention
+        properties = CheckpointProperties.checkpoint(retention, full=full, forced=True)
+        return self._checkpoints.request(properties)
 
     def fail(self, error: BaseException, *, recoverable: bool = False) -> None:
         """The job fails for a reason that belongs to no task.

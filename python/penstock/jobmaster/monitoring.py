@@ -1,4 +1,4 @@
-"""Monitoring: what of a cluster is open to the world beside its job: metric reporters.
+"""Monitoring: what of a cluster is open to the world beside its job: REST and metric reporters.
 
 Nothing of it runs, and no worker sends metrics, unless the configuration asks for it.
 """
@@ -10,6 +10,8 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.common.options import metrics as metric_options
+from penstock.common.options import rest as rest_options
+from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +35,7 @@ class _Part(Protocol):
 
 
 class Monitoring:
-    """Starts and stops the reporters of a cluster.
+    """Starts and stops the REST interface and the reporters of a cluster.
 
     Attributes:
         metrics_interval_ms: How often workers are to send their metrics; 0 for never.
@@ -49,10 +51,13 @@ class Monitoring:
         self._parts: list[_Part] = []
         self._process: dict[str, Any] = {}
         configuration = gateway.configuration
+        self._has_rest = rest_options.PORT.read(configuration) is not None
         self._reporters = metric_options.reporters_of(
             configuration, metric_options.REPORTERS.read(configuration)
         )
         intervals = [r.values.get("interval", SCRAPED_INTERVAL_MS) for r in self._reporters]
+        if self._has_rest:
+            intervals.append(metric_options.FETCHER_INTERVAL.read(configuration))
         self.metrics_interval_ms = min(filter(None, intervals), default=0)
 
     def start(self) -> None:
@@ -61,12 +66,15 @@ class Monitoring:
         Raises:
             ConfigurationError: A port cannot be had.
         """
-        if self._reporters:
+        if self._has_rest or self._reporters:
             import psutil
 
             from penstock.metrics.process import process_metrics
 
             self._process = process_metrics(psutil.Process())
+        if self._has_rest:
+            self._parts.append(self._rest_server())
+            self._parts[-1].start()
         for settings in self._reporters:
             self._parts.append(self._reporter(settings))
             self._parts[-1].start()
@@ -87,6 +95,16 @@ class Monitoring:
 
         cluster = self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S)
         return scoped_metrics(cluster, self._gateway.metrics, self._process)
+
+    def _rest_server(self) -> _Part:
+        try:
+            from penstock.rest.server import RestServer
+        except ImportError as error:
+            raise ConfigurationError(
+                f"{rest_options.PORT.key} is set, and {error.name} is not installed: "
+                "pip install 'penstock[rest]'"
+            ) from error
+        return RestServer(self._gateway, self._process)
 
     def _reporter(self, settings: ReporterSettings) -> _Part:
         from penstock.metrics.reporters import runner

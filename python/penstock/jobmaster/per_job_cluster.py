@@ -63,9 +63,9 @@ class PerJobCluster:
 
     def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobHandle:
         """Submits the job; the cluster is stopped when it has ended."""
-        self._dispatcher.start()
         atexit.register(self.stop)
         try:
+            self._dispatcher.start()
             manifest = stage(self._dependencies, self._dispatcher.blobs.put, self._program)
             if not manifest.is_empty:
                 self._dispatcher.add_launch_extras({MANIFEST: msgspec.to_builtins(manifest)})

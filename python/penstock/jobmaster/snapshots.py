@@ -41,6 +41,7 @@ class AttemptSnapshot:
         executor_id: Where it runs or ran; None before it has a slot.
         host: The worker's data host.
         port: The worker's data port.
+        allocation_id: The slot that it runs or ran in.
         failure: Why it failed.
     """
 
@@ -51,6 +52,7 @@ class AttemptSnapshot:
     executor_id: str | None
     host: str | None
     port: int
+    allocation_id: bytes | None
     failure: Failure | None
 
     @property
@@ -188,7 +190,7 @@ class WorkerSnapshot:
     """A registered TaskExecutor.
 
     Attributes:
-        allocations: The job of each slot in use.
+        allocations: The id and the job of each slot in use.
         last_heard_ms: When it last showed that it lives.
     """
 
@@ -197,7 +199,7 @@ class WorkerSnapshot:
     data_port: int
     pid: int
     free_slots: int
-    allocations: tuple[bytes, ...]
+    allocations: tuple[tuple[bytes, bytes], ...]
     last_heard_ms: int
 
     @property
@@ -299,6 +301,7 @@ def _attempt(execution: Execution, wall_offset_ms: int) -> AttemptSnapshot:
         executor_id=None if slot is None else slot.executor_id,
         host=None if slot is None else slot.host,
         port=-1 if slot is None else slot.port,
+        allocation_id=None if slot is None else slot.allocation_id,
         failure=None if execution.failure is None else _plain(execution.failure),
     )
 

@@ -24,6 +24,8 @@ def process_metrics(process: psutil.Process) -> dict[str, Callable[[], Any]]:
         "Status.JVM.Memory.Heap.Used": lambda: process.memory_info().rss,
         "Status.JVM.Memory.Heap.Committed": lambda: process.memory_info().rss,
         "Status.JVM.Memory.Heap.Max": lambda: psutil.virtual_memory().total,
+        "Status.Machine.CpuCores": lambda: psutil.cpu_count() or 1,
+        "Status.Machine.FreeMemory": lambda: psutil.virtual_memory().available,
         "Status.JVM.Threads.Count": process.num_threads,
         "Status.JVM.UptimeMs": lambda: round((time.monotonic() - began_s) * 1000),
     }

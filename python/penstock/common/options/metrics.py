@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+FETCHER_INTERVAL: Final = Option(
+    "metrics.fetcher.update-interval",
+    DurationType(),
+    10_000,
+    "how often TaskExecutors tell the driver their metrics while the REST interface is on; 0 for "
+    "never",
+)
 REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     "metrics.reporters",
     ListType(),

@@ -12,6 +12,7 @@ from penstock.common.options import (
     metrics,
     network,
     pipeline,
+    rest,
     restart_strategy,
     security,
     state,
@@ -32,6 +33,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Cluster", cluster),
     ("Network", network),
     ("Security", security),
+    ("REST interface", rest),
     ("Metrics", metrics),
     ("User code", user_code),
 )

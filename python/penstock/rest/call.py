@@ -1,0 +1,179 @@
+"""One request as its handler sees it: what it is about, looked up in a picture of the cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.jobmaster.cluster_gateway import ClusterGateway
+    from penstock.jobmaster.snapshots import (
+        ClusterSnapshot,
+        JobSnapshot,
+        SubtaskSnapshot,
+        VertexSnapshot,
+        WorkerSnapshot,
+    )
+    from penstock.metrics.values import MetricValues
+    from penstock.rest.operations import Operations
+
+Json = dict[str, Any] | list[Any]
+
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+
+
+class RestError(Exception):
+    """A request cannot be answered; the client is told why.
+
+    Attributes:
+        status: Of HTTP.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        """Creates an error with what the client is told."""
+        super().__init__(message)
+        self.status = status
+
+
+def not_found(what: str) -> RestError:
+    """What is asked for is not there."""
+    return RestError(404, f"{what} not found")
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request.
+
+    Attributes:
+        gateway: The cluster.
+        cluster: A picture of it.
+        driver: Metrics of the driver.
+        operations: What was triggered and is asked for later.
+        path: The variable parts of the path.
+        query: The parameters behind it.
+        body: The JSON of the body; an empty object when there is none.
+    """
+
+    gateway: ClusterGateway
+    cluster: ClusterSnapshot
+    driver: MetricValues
+    operations: Operations
+    path: Mapping[str, str]
+    query: Mapping[str, Sequence[str]]
+    body: Mapping[str, Any]
+
+    @property
+    def now_ms(self) -> int:
+        """When the picture was taken."""
+        return self.cluster.taken_ms
+
+    def id(self, name: str) -> bytes:
+        """An id of 16 bytes in the path.
+
+        Raises:
+            RestError: It is none.
+        """
+        text = self.path[name]
+        if _ID.fullmatch(text) is None:
+            raise _bad_parameter("path", name, text)
+        return bytes.fromhex(text)
+
+    def number(self, name: str) -> int:
+        """A number in the path.
+
+        Raises:
+            RestError: It is none.
+        """
+        text = self.path[name]
+        if _NUMBER.fullmatch(text) is None:
+            raise _bad_parameter("path", name, text)
+        return int(text)
+
+    def job(self) -> JobSnapshot:
+        """The job in the path.
+
+        Raises:
+            RestError: There is no such job.
+        """
+        job = self.cluster.job(self.id("jobid"))
+        if job is None:
+            raise not_found(f"Job {self.path['jobid']}")
+        return job
+
+    def vertex(self) -> VertexSnapshot:
+        """The vertex in the path.
+
+        Raises:
+            RestError: There is no such vertex.
+        """
+        vertex = self.job().vertex(self.id("vertexid"))
+        if vertex is None:
+            raise not_found(f"JobVertex {self.path['vertexid']}")
+        return vertex
+
+    def subtask(self) -> SubtaskSnapshot:
+        """The subtask in the path.
+
+        Raises:
+            RestError: There is no such subtask.
+        """
+        vertex, index = self.vertex(), self.number("subtaskindex")
+        if index >= vertex.parallelism:
+            raise RestError(404, f"Invalid subtask index for vertex {vertex.id.hex()}")
+        return vertex.subtasks[index]
+
+    def worker(self) -> WorkerSnapshot:
+        """The TaskExecutor in the path.
+
+        Raises:
+            RestError: There is no such TaskExecutor.
+        """
+        name = self.path["taskmanagerid"]
+        for worker in self.cluster.workers:
+            if worker.executor_id == name:
+                return worker
+        raise not_found(f"TaskExecutor {name}")
+
+    def names(self, parameter: str) -> list[str] | None:
+        """A list in the query, separated by commas; None when it is not there."""
+        values = self.query.get(parameter)
+        if values is None:
+            return None
+        return [name for value in values for name in value.split(",") if name]
+
+    def choice(self, parameter: str, default: str, *others: str) -> str:
+        """A parameter of the query.
+
+        Raises:
+            RestError: Its value is none of those that there are.
+        """
+        values = self.query.get(parameter, [default])
+        if len(values) != 1 or values[0] not in (default, *others):
+            raise _bad_parameter("query", parameter, ",".join(values))
+        return values[0]
+
+    def field(self, name: str, kind: type, *aliases: str) -> Any:
+        """A field of the body; None when it is not there.
+
+        Raises:
+            RestError: It is of another type.
+        """
+        for key in (name, *aliases):
+            value = self.body.get(key)
+            if value is not None:
+                if not isinstance(value, kind):
+                    raise RestError(400, f"the body's {key!r} is no {kind.__name__}: {value!r}")
+                return value
+        return None
+
+
+def _bad_parameter(where: str, name: str, text: str) -> RestError:
+    return RestError(
+        400,
+        "Bad request, could not parse parameters: "
+        f'Cannot resolve {where} parameter ({name}) from value "{text[:100]}".',
+    )

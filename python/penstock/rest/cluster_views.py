@@ -1,0 +1,217 @@
+"""The JSON of a cluster: overview, options, workers, the driver's process."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import threading
+import time
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock import __version__
+from penstock.common.options import network, rest
+from penstock.jobmaster.states import JobStatus
+from penstock.metrics.values import NO_VALUES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.jobmaster.snapshots import AttemptSnapshot, WorkerSnapshot
+    from penstock.metrics.values import GaugeValue
+    from penstock.rest.call import Call, Json
+
+FLINK_VERSION: Final = "2.3.0"
+"""The version of Flink whose interface this is; tools ask for it."""
+
+HIDDEN: Final = "******"
+_SENSITIVE: Final = (
+    "password", "secret", "token", "credential", "apikey", "api-key", "auth-params",
+    "service-key", "account.key", "basic-auth", "jaas.config", "http-headers",
+)  # fmt: skip
+"""What a key contains whose value is nobody's business, as in Flink."""
+
+
+def overview(call: Call) -> Json:
+    """``/overview``."""
+    jobs = [job.status for job in call.cluster.jobs]
+    return {
+        "taskmanagers": len(call.cluster.workers),
+        "slots-total": sum(worker.slots for worker in call.cluster.workers),
+        "slots-available": sum(worker.free_slots for worker in call.cluster.workers),
+        "jobs-running": sum(not status.is_globally_terminal for status in jobs),
+        "jobs-finished": jobs.count(JobStatus.FINISHED),
+        "jobs-cancelled": jobs.count(JobStatus.CANCELED),
+        "jobs-failed": jobs.count(JobStatus.FAILED),
+        "flink-version": FLINK_VERSION,
+        "flink-commit": f"penstock {__version__}",
+    }
+
+
+def config(call: Call) -> Json:
+    """``/config``: what the interface is and can do."""
+    configuration = call.gateway.configuration
+    return {
+        "refresh-interval": rest.REFRESH_INTERVAL.read(configuration),
+        "timezone-name": time.tzname[time.localtime().tm_isdst > 0],
+        "timezone-offset": time.localtime().tm_gmtoff * 1000,
+        "flink-version": FLINK_VERSION,
+        "flink-revision": f"penstock {__version__}",
+        "features": {
+            "web-submit": False,
+            "web-cancel": not rest.READ_ONLY.read(configuration),
+            "web-rescale": False,
+            "web-history": False,
+        },
+    }
+
+
+def shown_options(configuration: dict[str, str]) -> Json:
+    """Keys and values, but of what is secret the keys only."""
+    return [
+        {"key": key, "value": HIDDEN if is_sensitive(key) else value}
+        for key, value in sorted(configuration.items())
+    ]
+
+
+def is_sensitive(key: str) -> bool:
+    """Whether the value of a key is secret."""
+    return any(part in key.lower() for part in _SENSITIVE)
+
+
+def driver_config(call: Call) -> Json:
+    """``/jobmanager/config``."""
+    return shown_options(call.gateway.configuration)
+
+
+def environment(call: Call) -> Json:  # noqa: ARG001
+    """``/jobmanager/environment``: the interpreter, where Flink tells of a JVM."""
+    return {
+        "jvm": {
+            "version": f"{platform.python_implementation()} {sys.version}",
+            "arch": platform.machine(),
+            "options": [f"-X{key}" for key in sys._xoptions],
+        },
+        "classpath": list(sys.path),
+    }
+
+
+def thread_dump(call: Call) -> Json:  # noqa: ARG001
+    """``/jobmanager/thread-dump``: what every thread of the driver is at."""
+    frames = sys._current_frames()
+    return {
+        "threadInfos": [
+            {
+                "threadName": thread.name,
+                "stringifiedThreadInfo": f'"{thread.name}" Id={thread.ident}\n'
+                + "".join(reversed(traceback.format_stack(frames[thread.ident]))),
+            }
+            for thread in threading.enumerate()
+            if thread.ident in frames
+        ]
+    }
+
+
+def workers(call: Call) -> Json:
+    """``/taskmanagers``."""
+    metrics = call.gateway.metrics.workers()
+    return {
+        "taskmanagers": [
+            _worker(found, metrics.get(found.executor_id, NO_VALUES).flat(), call)
+            for found in call.cluster.workers
+        ]
+    }
+
+
+def worker(call: Call) -> Json:
+    """``/taskmanagers/:taskmanagerid``."""
+    found = call.worker()
+    values = call.gateway.metrics.workers().get(found.executor_id, NO_VALUES).flat()
+    running = _running(call)
+
+    def value(name: str) -> GaugeValue:
+        return values.get(f"Status.{name}", 0)
+
+    return {
+        **_worker(found, values, call),
+        "allocatedSlots": [
+            {
+                "jobId": job_id.hex(),
+                "resource": _resource(1, call),
+                "assignedTasks": sum(one.allocation_id == slot for one in running),
+            }
+            for slot, job_id in found.allocations
+        ],
+        "metrics": {
+            "heapUsed": value("JVM.Memory.Heap.Used"),
+            "heapCommitted": value("JVM.Memory.Heap.Committed"),
+            "heapMax": value("JVM.Memory.Heap.Max"),
+            **dict.fromkeys(("nonHeapUsed", "nonHeapCommitted", "nonHeapMax"), 0),
+            **dict.fromkeys(("directCount", "directUsed", "directMax"), 0),
+            **dict.fromkeys(("mappedCount", "mappedUsed", "mappedMax"), 0),
+            "nettyShuffleMemorySegmentsAvailable": value("Shuffle.Netty.AvailableMemorySegments"),
+            "nettyShuffleMemorySegmentsUsed": value("Shuffle.Netty.UsedMemorySegments"),
+            "nettyShuffleMemorySegmentsTotal": value("Shuffle.Netty.TotalMemorySegments"),
+            "nettyShuffleMemoryAvailable": value("Shuffle.Netty.AvailableMemory"),
+            "nettyShuffleMemoryUsed": value("Shuffle.Netty.UsedMemory"),
+            "nettyShuffleMemoryTotal": value("Shuffle.Netty.TotalMemory"),
+            "garbageCollectors": [],
+        },
+    }
+
+
+def _running(call: Call) -> list[AttemptSnapshot]:
+    return [
+        subtask.current
+        for job in call.cluster.jobs
+        for vertex in job.vertices
+        for subtask in vertex.subtasks
+        if not subtask.current.state.is_terminal
+    ]
+
+
+def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call) -> dict[str, Any]:
+    shuffle = _network_bytes(call)
+    return {
+        "id": found.executor_id,
+        "path": f"tcp://{found.host}:{found.data_port}/{found.executor_id}",
+        "dataPort": found.data_port,
+        "jmxPort": -1,
+        "timeSinceLastHeartbeat": found.last_heard_ms,
+        "slotsNumber": found.slots,
+        "freeSlots": found.free_slots,
+        "assignedTasks": sum(one.executor_id == found.executor_id for one in _running(call)),
+        "totalResource": _resource(found.slots, call),
+        "freeResource": _resource(found.free_slots, call),
+        "hardware": {
+            "cpuCores": values.get("Status.Machine.CpuCores", 0),
+            "physicalMemory": values.get("Status.JVM.Memory.Heap.Max", 0),
+            "freeMemory": values.get("Status.Machine.FreeMemory", 0),
+            "managedMemory": 0,
+        },
+        "memoryConfiguration": {
+            **dict.fromkeys(("frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap"), 0),
+            "networkMemory": shuffle,
+            **dict.fromkeys(("managedMemory", "jvmMetaspace", "jvmOverhead"), 0),
+            "totalFlinkMemory": shuffle,
+            "totalProcessMemory": shuffle,
+        },
+    }
+
+
+def _resource(slots: int, call: Call) -> dict[str, Any]:
+    """What slots stand for; memory in MiB, as in Flink.  Nothing but buffers is set aside."""
+    per_worker = max(1, call.gateway.settings.slots_per_executor or 1)
+    return {
+        "cpuCores": float(slots),
+        "taskHeapMemory": 0,
+        "taskOffHeapMemory": 0,
+        "managedMemory": 0,
+        "networkMemory": _network_bytes(call) * slots // per_worker >> 20,
+        "extendedResources": {},
+    }
+
+
+def _network_bytes(call: Call) -> int:
+    configuration = call.gateway.configuration
+    return network.SEGMENTS.read(configuration) * network.SEGMENT_SIZE.read(configuration)

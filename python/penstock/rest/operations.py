@@ -1,0 +1,217 @@
+"""What changes a job: cancel, stop, savepoints, checkpoints, and the answers asked for later.
+
+A trigger is answered at once with an id; under that id its outcome is kept for `KEEP_S` seconds
+after it is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.job_client import SavepointWish
+from penstock.common.options import checkpointing
+from penstock.errors import WrongArgumentError
+from penstock.jobmaster.cluster_gateway import JobNotRunningError
+from penstock.rest.call import RestError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from penstock.jobmaster.cluster_gateway import ClusterGateway
+    from penstock.jobmaster.snapshots import JobSnapshot
+    from penstock.rest.call import Call, Json
+
+KEEP_S: Final = 300.0
+MAX_OPERATIONS: Final = 1000
+CALL_TIMEOUT_S: Final = 10.0
+_TRIGGER_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass
+class Operation:
+    """Something that was triggered.
+
+    Attributes:
+        kind: ``savepoint`` or ``checkpoint``.
+        job_id: Of which job.
+        outcome: What comes of it.
+        ended_s: When that was first seen to be known, monotonic.
+        was_told: Whether a client has heard of it.
+    """
+
+    kind: str
+    job_id: bytes
+    outcome: Future[Any]
+    ended_s: float | None = None
+    was_told: bool = False
+
+
+@dataclass
+class Operations:
+    """The operations of a cluster; used by the server's thread only."""
+
+    _operations: dict[str, Operation] = field(default_factory=dict)
+
+    async def accumulators(
+        self,
+        gateway: ClusterGateway,
+        job: JobSnapshot,
+        vertex_id: bytes | None = None,
+        subtask: int | None = None,
+    ) -> dict[str, Any]:
+        """The accumulators of a job or a part of it; none of one that has ended.
+
+        Raises:
+            RestError: They cannot be merged.
+        """
+        future = gateway.accumulators(job.id, vertex_id, subtask)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT_S)
+        except JobNotRunningError:
+            return {}
+        except TimeoutError:
+            raise
+        except Exception as error:
+            raise RestError(500, f"the accumulators cannot be merged: {error}") from None
+
+    def trigger(self, kind: str, job_id: bytes, outcome: Future[Any], trigger_id: str) -> None:
+        """Remembers an operation under its id."""
+        self._forget_old()
+        if len(self._operations) >= MAX_OPERATIONS:
+            oldest = next(iter(self._operations))
+            del self._operations[oldest]
+        self._operations[trigger_id] = Operation(kind, job_id, outcome)
+
+    def knows(self, trigger_id: str) -> bool:
+        """Whether there is an operation of that id."""
+        return trigger_id in self._operations
+
+    def status(self, kind: str, job_id: bytes, trigger_id: str) -> Operation:
+        """The operation of an id.
+
+        Raises:
+            RestError: There is none.
+        """
+        self._forget_old()
+        found = self._operations.get(trigger_id)
+        if found is None or found.kind != kind or found.job_id != job_id:
+            raise RestError(
+                404,
+                f"There is no {kind} operation with triggerId={trigger_id[:64]} "
+                f"for job {job_id.hex()}.",
+            )
+        return found
+
+    @property
+    def untold(self) -> bool:
+        """Whether a client may still ask for the outcome of something."""
+        return any(not operation.was_told for operation in self._operations.values())
+
+    def _forget_old(self) -> None:
+        now_s = time.monotonic()
+        for trigger_id, operation in list(self._operations.items()):
+            if not operation.outcome.done():
+                continue
+            if operation.ended_s is None:
+                operation.ended_s = now_s
+            elif now_s - operation.ended_s > KEEP_S:
+                del self._operations[trigger_id]
+
+
+async def cancel(call: Call) -> Json:
+    """``PATCH /jobs/:jobid?mode=cancel``."""
+    call.choice("mode", "cancel")
+    future = call.gateway.cancel(call.job().id)
+    await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT_S)
+    return {}
+
+
+def trigger_savepoint(call: Call) -> Json:
+    """``POST /jobs/:jobid/savepoints``."""
+    cancels = call.field("cancel-job", bool) or False
+    directory = call.field("target-directory", str, "targetDirectory")
+    return _savepoint(call, directory, "cancel" if cancels else "")
+
+
+def stop(call: Call) -> Json:
+    """``POST /jobs/:jobid/stop``."""
+    drains = call.field("drain", bool) or False
+    directory = call.field("targetDirectory", str, "target-directory")
+    return _savepoint(call, directory, "stop", drains=drains)
+
+
+def _savepoint(call: Call, directory: str | None, end: Any, *, drains: bool = False) -> Json:
+    job, trigger_id = call.job(), _trigger_id(call)
+    if call.operations.knows(trigger_id):
+        return {"request-id": trigger_id}
+    if directory is None and checkpointing.SAVEPOINT_FOLDER.read(job.configuration) is None:
+        raise RestError(
+            400,
+            f"Config key [{checkpointing.SAVEPOINT_FOLDER.key}] is not set. "
+            "Property [targetDirectory] must be provided.",
+        )
+    try:
+        written: Any = call.field("formatType", str) or "CANONICAL"
+        wish = SavepointWish(directory, written, end, drains)
+    except WrongArgumentError as error:
+        raise RestError(400, str(error)) from None
+    call.operations.trigger(
+        "savepoint", job.id, call.gateway.take_savepoint(job.id, wish), trigger_id
+    )
+    return {"request-id": trigger_id}
+
+
+def trigger_checkpoint(call: Call) -> Json:
+    """``POST /jobs/:jobid/checkpoints``."""
+    job, trigger_id = call.job(), _trigger_id(call)
+    kind = call.field("checkpointType", str) or "CONFIGURED"
+    if kind not in ("CONFIGURED", "FULL"):
+        raise RestError(400, f"checkpointType is CONFIGURED or FULL, not {kind!r}")
+    if not call.operations.knows(trigger_id):
+        outcome = call.gateway.take_checkpoint(job.id, full=kind == "FULL")
+        call.operations.trigger("checkpoint", job.id, outcome, trigger_id)
+    return {"request-id": trigger_id}
+
+
+def savepoint_status(call: Call) -> Json:
+    """``/jobs/:jobid/savepoints/:triggerid``, also of a stop."""
+    return _status(call, "savepoint", "location")
+
+
+def checkpoint_status(call: Call) -> Json:
+    """``/jobs/:jobid/checkpoints/:triggerid``."""
+    return _status(call, "checkpoint", "checkpointId")
+
+
+def _status(call: Call, kind: str, result: str) -> Json:
+    operation = call.operations.status(kind, call.job().id, call.path["triggerid"])
+    if not operation.outcome.done():
+        return {"status": {"id": "IN_PROGRESS"}, "operation": None}
+    operation.was_told = True
+    error = operation.outcome.exception()
+    answer = (
+        {result: operation.outcome.result()}
+        if error is None
+        else {
+            "failure-cause": {
+                "class": f"{type(error).__module__}.{type(error).__qualname__}",
+                "stack-trace": f"{type(error).__name__}: {error}",
+            }
+        }
+    )
+    return {"status": {"id": "COMPLETED"}, "operation": answer}
+
+
+def _trigger_id(call: Call) -> str:
+    """The client's id, under which it may ask twice and trigger once, or a new one."""
+    given = call.field("triggerId", str)
+    if given is None:
+        return os.urandom(16).hex()
+    if not isinstance(given, str) or _TRIGGER_ID.fullmatch(given) is None:
+        raise RestError(400, f"triggerId is 32 digits in hexadecimal, not {str(given)[:64]!r}")
+    return given

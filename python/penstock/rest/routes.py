@@ -1,0 +1,142 @@
+"""Every path of the interface, with what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.rest import (
+    checkpoint_views,
+    cluster_views,
+    job_views,
+    metric_views,
+    operations,
+)
+from penstock.rest.call import Call, Json
+
+Handler = Callable[[Call], Json | Awaitable[Json]]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One method of one path.
+
+    Attributes:
+        method: Of HTTP.
+        path: Behind ``/v1``; parts in braces vary.
+        handler: Makes the answer.
+        status: Of an answer.
+        query: Parameters that count.
+        body: Fields of the body, and what they are.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    status: int = 200
+    query: tuple[str, ...] = ()
+    body: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes a job."""
+        return self.method != "GET"
+
+
+_JOB: Final = "/jobs/{jobid}"
+_VERTEX: Final = f"{_JOB}/vertices/{{vertexid}}"
+_SUBTASK: Final = f"{_VERTEX}/subtasks/{{subtaskindex}}"
+_ATTEMPT: Final = f"{_SUBTASK}/attempts/{{attempt}}"
+_GET: Final = ("get",)
+_AGGREGATED: Final = ("get", "agg")
+_FORMAT: Final = ("formatType", "string")
+_TRIGGER: Final = ("triggerId", "string")
+
+#: Literal parts come before variable ones that would match them.
+ENDPOINTS: Final = (
+    Endpoint("GET", "/overview", cluster_views.overview),
+    Endpoint("GET", "/config", cluster_views.config),
+    Endpoint("GET", "/jobs", job_views.jobs),
+    Endpoint("GET", "/jobs/overview", job_views.jobs_overview),
+    Endpoint("GET", "/jobs/metrics", metric_views.jobs_metrics, query=(*_AGGREGATED, "jobs")),
+    Endpoint("GET", _JOB, job_views.job),
+    Endpoint("PATCH", _JOB, operations.cancel, 202, query=("mode",)),
+    Endpoint("GET", f"{_JOB}/status", job_views.status),
+    Endpoint("GET", f"{_JOB}/plan", job_views.plan),
+    Endpoint("GET", f"{_JOB}/config", job_views.config),
+    Endpoint("GET", f"{_JOB}/exceptions", job_views.exceptions, query=("maxExceptions",)),
+    Endpoint("GET", f"{_JOB}/accumulators", job_views.accumulators),
+    Endpoint("GET", f"{_JOB}/metrics", metric_views.job_metrics_of, query=_GET),
+    Endpoint("GET", f"{_JOB}/jobmanager/config", job_views.cluster_config),
+    Endpoint("GET", f"{_JOB}/checkpoints", checkpoint_views.checkpoints),
+    Endpoint(
+        "POST",
+        f"{_JOB}/checkpoints",
+        operations.trigger_checkpoint,
+        202,
+        body=(("checkpointType", "string"), _TRIGGER),
+    ),
+    Endpoint("GET", f"{_JOB}/checkpoints/config", checkpoint_views.checkpoint_config),
+    Endpoint("GET", f"{_JOB}/checkpoints/details/{{checkpointid}}", checkpoint_views.checkpoint),
+    Endpoint(
+        "GET",
+        f"{_JOB}/checkpoints/details/{{checkpointid}}/subtasks/{{vertexid}}",
+        checkpoint_views.subtasks_of_checkpoint,
+    ),
+    Endpoint("GET", f"{_JOB}/checkpoints/{{triggerid}}", operations.checkpoint_status),
+    Endpoint(
+        "POST",
+        f"{_JOB}/savepoints",
+        operations.trigger_savepoint,
+        202,
+        body=(
+            ("target-directory", "string"),
+            ("cancel-job", "boolean"),
+            _FORMAT,
+            _TRIGGER,
+        ),
+    ),
+    Endpoint("GET", f"{_JOB}/savepoints/{{triggerid}}", operations.savepoint_status),
+    Endpoint(
+        "POST",
+        f"{_JOB}/stop",
+        operations.stop,
+        202,
+        body=(("targetDirectory", "string"), ("drain", "boolean"), _FORMAT, _TRIGGER),
+    ),
+    Endpoint("GET", _VERTEX, job_views.vertex),
+    Endpoint("GET", f"{_VERTEX}/subtasktimes", job_views.subtask_times),
+    Endpoint("GET", f"{_VERTEX}/taskmanagers", job_views.vertex_workers),
+    Endpoint("GET", f"{_VERTEX}/accumulators", job_views.vertex_accumulators),
+    Endpoint("GET", f"{_VERTEX}/backpressure", metric_views.backpressure),
+    Endpoint("GET", f"{_VERTEX}/watermarks", metric_views.watermarks),
+    Endpoint("GET", f"{_VERTEX}/metrics", metric_views.vertex_metrics, query=_GET),
+    Endpoint("GET", f"{_VERTEX}/jm-operator-metrics", metric_views.coordinator_metrics),
+    Endpoint(
+        "GET",
+        f"{_VERTEX}/subtasks/metrics",
+        metric_views.subtasks_metrics,
+        query=(*_AGGREGATED, "subtasks"),
+    ),
+    Endpoint("GET", f"{_VERTEX}/subtasks/accumulators", job_views.subtask_accumulators),
+    Endpoint("GET", _SUBTASK, job_views.subtask),
+    Endpoint("GET", f"{_SUBTASK}/metrics", metric_views.subtask_metrics, query=_GET),
+    Endpoint("GET", _ATTEMPT, job_views.attempt),
+    Endpoint("GET", f"{_ATTEMPT}/accumulators", job_views.attempt_accumulators),
+    Endpoint("GET", "/taskmanagers", cluster_views.workers),
+    Endpoint(
+        "GET",
+        "/taskmanagers/metrics",
+        metric_views.workers_metrics,
+        query=(*_AGGREGATED, "taskmanagers"),
+    ),
+    Endpoint("GET", "/taskmanagers/{taskmanagerid}", cluster_views.worker),
+    Endpoint(
+        "GET", "/taskmanagers/{taskmanagerid}/metrics", metric_views.worker_metrics, query=_GET
+    ),
+    Endpoint("GET", "/jobmanager/config", cluster_views.driver_config),
+    Endpoint("GET", "/jobmanager/environment", cluster_views.environment),
+    Endpoint("GET", "/jobmanager/metrics", metric_views.driver_metrics, query=_GET),
+    Endpoint("GET", "/jobmanager/thread-dump", cluster_views.thread_dump),
+)

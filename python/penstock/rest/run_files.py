@@ -1,0 +1,140 @@
+"""Where the clusters of this user on this machine listen: a file for each, for the command line.
+
+The files lie in a folder that the user alone can look into, as they hold tokens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+RUN_DIRECTORY_VARIABLE: Final = "PENSTOCK_RUN_DIR"
+_MAX_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True)
+class RunningCluster:
+    """A cluster that listens.
+
+    Attributes:
+        url: Where.
+        token: What to show it; None when it asks for none.
+        pid: Its driver.
+    """
+
+    url: str
+    token: str | None
+    pid: int
+
+
+def run_directory() -> Path:
+    """The folder of the files: of `RUN_DIRECTORY_VARIABLE`, else one of the user's own."""
+    named = os.environ.get(RUN_DIRECTORY_VARIABLE)
+    if named:
+        return Path(named)
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime) / "penstock"
+    return Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
+
+
+class RunFile:
+    """The file of one cluster."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        """Prepares; nothing is written yet.
+
+        Args:
+            url: Where the cluster listens.
+            token: What to show it.
+        """
+        pid = os.getpid()
+        self._content = {
+            "url": url,
+            "token": token,
+            "pid": pid,
+            "process_started_s": psutil.Process(pid).create_time(),
+        }
+        name = f"{pid}-{url.rpartition(':')[2]}-{time.time_ns():x}.json"
+        self._path = run_directory() / name
+
+    def write(self) -> None:
+        """Writes the file; its folder is made if there is none.
+
+        Raises:
+            OSError: The folder is another user's, or open to others, or cannot be made.
+        """
+        _private_folder(self._path.parent)
+        descriptor = os.open(
+            self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
+        )
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(self._content, file)
+
+    def remove(self) -> None:
+        """Removes the file, and its folder when it was the last one."""
+        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # others are there, or it is gone
+            self._path.parent.rmdir()
+
+
+def _private_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise PermissionError(f"{folder} is not a folder of this user")
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def running_clusters() -> list[RunningCluster]:
+    """The clusters of this user that run, oldest first; files of ended ones are removed."""
+    folder = run_directory()
+    try:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return []  # another user may have put it there, to be asked instead
+        paths = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    except OSError:
+        return []
+    running = []
+    for path in paths:
+        content = _read(path)
+        if content is not None and _is_alive(content):
+            running.append(RunningCluster(content["url"], content["token"], content["pid"]))
+        elif content is not None:
+            path.unlink(missing_ok=True)
+    return running
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            content = json.loads(file.read(_MAX_BYTES))
+        if (
+            isinstance(content["url"], str)
+            and isinstance(content["pid"], int)
+            and isinstance(content["process_started_s"], (int, float))
+            and isinstance(content["token"], str | None)
+        ):
+            return dict(content)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # it is being written, or is none of ours
+    return None
+
+
+def _is_alive(content: dict[str, Any]) -> bool:
+    try:
+        started_s = psutil.Process(content["pid"]).create_time()
+    except psutil.Error:
+        return False
+    return bool(abs(started_s - content["process_started_s"]) < 1.0)

@@ -1,0 +1,276 @@
+"""The REST interface answers as Flink's does: paths, fields and types (SEMANTICS H1, H2).
+
+`flink_rest_answers.json` lists what Apache Flink 2.3.0 answered to the same requests about a job
+of a source, a keyed process function and a sink with checkpoints: for each endpoint the fields
+with the types that they had.  Ids as keys are written ``:id``.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from penstock.rest.routes import ENDPOINTS
+from support.rest_client import running_job
+
+ANSWERS = json.loads(Path(__file__).with_name("flink_rest_answers.json").read_text())
+ID = re.compile(r"[0-9a-f]{32}")
+
+#: Fields beyond Flink's.
+BEYOND = {
+    "/jobs/{jobid}/vertices/{vertexid}/backpressure": {"$.subtasks[].attempt-number"},
+}
+
+
+def kind(value):
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)) or value == "NaN":
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, list) else "object"
+
+
+def flatten(value, at="$", found=None):
+    found = {} if found is None else found
+    found.setdefault(at, set()).add(kind(value))
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            flatten(inner, f"{at}.{':id' if ID.fullmatch(key) else key}", found)
+    elif isinstance(value, list):
+        for inner in value:
+            flatten(inner, f"{at}[]", found)
+    return found
+
+
+def differences(expected, answer):
+    """What is there and should not, what is not there and should, what is of another type."""
+    found = flatten(answer)
+    wrong = []
+    for path, kinds in expected.items():
+        parent = path.rpartition("[]" if path.endswith("[]") else ".")[0]
+        if path not in found:
+            # Below an empty list and below what is null nothing can be compared.
+            if "object" in found.get(parent, ()) or parent == "$":
+                wrong.append(f"missing {path}")
+        elif not found[path] <= set(kinds.split("|")):
+            wrong.append(f"{path} is {found[path]}, not {kinds}")
+    unknown = [path for path in found if path not in expected]
+    return wrong + [f"beyond {path}" for path in unknown if not _below_unknown(path, expected)]
+
+
+def _below_unknown(path, expected):
+    """Whether Flink's answer had nothing there: an empty list or object, or null."""
+    while "." in path or "[]" in path:
+        path = path[: max(path.rfind("."), path.rfind("[]"))]
+        if path in expected:
+            inside = [other for other in expected if other.startswith((path + ".", path + "[]"))]
+            return not inside or "null" in expected[path]
+    return False
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("watched")
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(folder / "run"))
+    job, client, job_id = running_job(
+        folder / "stop",
+        **{
+            "execution.checkpointing.interval": "200 ms",
+            "execution.checkpointing.dir": str(folder / "checkpoints"),
+            "execution.checkpointing.savepoint-dir": str(folder / "savepoints"),
+        },
+    )
+    vertices = client.get(f"/jobs/{job_id}")["vertices"]
+    for vertex in vertices:
+        client.until(
+            f"/jobs/{job_id}/vertices/{vertex['id']}/backpressure",
+            lambda found: len(found["subtasks"]) > 0,
+        )
+    checkpoints = client.until(
+        f"/jobs/{job_id}/checkpoints", lambda found: found["counts"]["completed"] > 0
+    )
+    workers = client.until(
+        "/taskmanagers/metrics", lambda found: {"id": "Status.JVM.CPU.Load"} in found
+    )
+    assert workers
+    yield {
+        "client": client,
+        "job": job,
+        "parts": {
+            "jobid": job_id,
+            "vertexid": vertices[1]["id"],
+            "subtaskindex": 0,
+            "attempt": 0,
+            "checkpointid": checkpoints["latest"]["completed"]["id"],
+            "taskmanagerid": client.get("/taskmanagers")["taskmanagers"][0]["id"],
+        },
+    }
+    (folder / "stop").touch()
+    job.get_job_execution_result().result()
+    monkeypatch.undo()
+
+
+READ = [
+    endpoint.path
+    for endpoint in ENDPOINTS
+    if endpoint.method == "GET" and "triggerid" not in endpoint.path
+]
+
+
+@pytest.mark.parametrize("path", READ)
+def test_fields_and_types_of_answers(path, watched):
+    answer = watched["client"].get(path.format(**watched["parts"]))
+    if path in ANSWERS:
+        beyond = {f"beyond {field}" for field in BEYOND.get(path, ())}
+        assert set(differences(ANSWERS[path], answer)) - beyond == set()
+
+
+def test_what_is_asked_of_flink_is_asked_here():
+    paths = {endpoint.path for endpoint in ENDPOINTS}
+    asked = {re.sub(r"^(POST|PATCH) |\?get$", "", path) for path in ANSWERS}
+    assert asked <= paths
+    unasked = {path for path in READ if path not in ANSWERS}
+    assert unasked == {"/jobs/{jobid}/vertices/{vertexid}/jm-operator-metrics"}
+
+
+def test_values_of_metrics(watched):
+    client, parts = watched["client"], watched["parts"]
+    vertex = "/jobs/{jobid}/vertices/{vertexid}".format(**parts)
+    for path, name in (
+        (f"{vertex}/metrics", "0.numRecordsIn,1.busyTimeMsPerSecond"),
+        (f"{vertex}/subtasks/metrics", "numRecordsIn"),
+        (f"/jobs/{parts['jobid']}/metrics", "numberOfCompletedCheckpoints,uptime"),
+    ):
+        template = path.replace(parts["jobid"], "{jobid}").replace(parts["vertexid"], "{vertexid}")
+        answer = client.get(f"{path}?get={name}")
+        assert differences(ANSWERS[f"{template}?get"], answer) == []
+        assert [one["id"] for one in answer] == name.split(",")
+    assert client.get(f"{vertex}/metrics?get=nope") == []
+    chosen = client.get(f"{vertex}/subtasks/metrics?get=numRecordsIn&agg=min,max&subtasks=0-1")
+    assert set(chosen[0]) == {"id", "min", "max"}
+    assert client.get(f"{vertex}/subtasks/metrics?get=numRecordsIn&subtasks=7,9-12") == []
+
+
+def test_figures_of_a_vertex_are_those_of_its_subtasks(watched):
+    client, parts = watched["client"], watched["parts"]
+    found = client.until(
+        "/jobs/{jobid}".format(**parts),
+        lambda job: all(v["metrics"]["read-records"] > 0 for v in job["vertices"][1:]),
+    )
+    source, mapper, _ = found["vertices"]
+    assert source["metrics"]["read-records"] == 0
+    assert source["metrics"]["write-records"] > 0
+    assert source["metrics"]["write-records-complete"]
+    assert mapper["parallelism"] == 2
+    assert mapper["tasks"]["RUNNING"] == 2
+    assert found["status-counts"]["RUNNING"] == 3
+    assert [node["id"] for node in found["plan"]["nodes"]] == [
+        vertex["id"] for vertex in reversed(found["vertices"])
+    ]
+    assert found["plan"]["nodes"][0]["inputs"][0]["ship_strategy"] == "HASH"
+    detail = client.get("/jobs/{jobid}/vertices/{vertexid}".format(**parts))
+    records = [one["metrics"]["read-records"] for one in detail["subtasks"]]
+    spread = detail["aggregated"]["metrics"]["read-records"]
+    assert (spread["min"], spread["max"], spread["sum"]) == (
+        min(records),
+        max(records),
+        sum(records),
+    )
+
+
+def test_triggers_are_answered_with_an_id_and_later_with_the_outcome(watched):
+    client, job = watched["client"], "/jobs/" + watched["parts"]["jobid"]
+    status, trigger = client.ask(f"{job}/checkpoints", "POST", {"checkpointType": "FULL"})
+    assert (status, differences(ANSWERS["POST /jobs/{jobid}/checkpoints"], trigger)) == (202, [])
+    done = client.until(
+        f"{job}/checkpoints/{trigger['request-id']}",
+        lambda found: found["status"]["id"] == "COMPLETED",
+    )
+    assert differences(ANSWERS["/jobs/{jobid}/checkpoints/{triggerid}"], done) == []
+    ids = [one["id"] for one in client.get(f"{job}/checkpoints")["history"]]
+    assert done["operation"]["checkpointId"] in ids
+    own = "0123456789abcdef" * 2
+    for _ in range(2):  # asked twice, done once
+        status, trigger = client.ask(f"{job}/savepoints", "POST", {"triggerId": own})
+        assert (status, trigger) == (202, {"request-id": own})
+    done = client.until(
+        f"{job}/savepoints/{own}", lambda found: found["status"]["id"] == "COMPLETED"
+    )
+    assert differences(ANSWERS["/jobs/{jobid}/savepoints/{triggerid}"], done) == []
+    assert Path(done["operation"]["location"], "_metadata").exists()
+    assert len(list(Path(done["operation"]["location"]).parent.iterdir())) == 1
+    latest = client.get(f"{job}/checkpoints")["latest"]["savepoint"]
+    assert latest["external_path"] == done["operation"]["location"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/nonsense", 404),
+        ("/jobs/xyz", 400),
+        (f"/jobs/{'0' * 32}", 404),
+        ("/jobs/{jobid}/vertices/zz", 400),
+        (f"/jobs/{{jobid}}/vertices/{'0' * 32}", 404),
+        ("/jobs/{jobid}/vertices/{vertexid}/subtasks/99", 404),
+        ("/jobs/{jobid}/vertices/{vertexid}/subtasks/-1", 400),
+        ("/jobs/{jobid}/vertices/{vertexid}/subtasks/0/attempts/7", 404),
+        ("/jobs/{jobid}/checkpoints/details/99999", 404),
+        ("/jobs/{jobid}/checkpoints/details/x", 400),
+        (f"/jobs/{{jobid}}/savepoints/{'0' * 32}", 404),
+        (f"/jobs/{{jobid}}/checkpoints/{'0' * 32}", 404),
+        ("/jobs/{jobid}/vertices/{vertexid}/subtasks/metrics?get=x&agg=mode", 400),
+        ("/jobs/{jobid}/vertices/{vertexid}/subtasks/metrics?subtasks=a", 400),
+        ("/jobs/{jobid}/exceptions?maxExceptions=x", 400),
+        ("/taskmanagers/nobody", 404),
+    ],
+)
+def test_what_cannot_be_answered_is_an_error_in_words(path, status, watched):
+    """The statuses are Flink's."""
+    found = watched["client"].ask(path.format(**watched["parts"]))
+    assert found[0] == status
+    assert list(found[1]) == ["errors"]
+    assert all(isinstance(text, str) and text for text in found[1]["errors"])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("PATCH", "/jobs/{jobid}?mode=foo", None, 400),
+        ("PATCH", f"/jobs/{'0' * 32}", None, 404),
+        ("POST", "/jobs/{jobid}/savepoints", {"cancel-job": "x"}, 400),
+        ("POST", "/jobs/{jobid}/savepoints", {"formatType": "XML"}, 400),
+        ("POST", "/jobs/{jobid}/savepoints", {"triggerId": "short"}, 400),
+        ("POST", "/jobs/{jobid}/savepoints", {"nonsense": 1}, 400),
+        ("POST", "/jobs/{jobid}/stop", {"drain": 1}, 400),
+        ("POST", "/jobs/{jobid}/stop", [], 400),
+        ("POST", "/jobs/{jobid}/stop", b"{", 400),
+        ("POST", "/jobs/{jobid}/checkpoints", {"checkpointType": "INCREMENTAL"}, 400),
+        ("POST", "/overview", {}, 405),
+        ("DELETE", "/jobs/{jobid}", None, 405),
+    ],
+)
+def test_what_is_not_understood_changes_nothing(method, path, body, status, watched):
+    found = watched["client"].ask(path.format(**watched["parts"]), method, body)
+    assert (found[0], list(found[1])) == (status, ["errors"])
+    job = "/jobs/{jobid}".format(**watched["parts"])
+    assert watched["client"].get(f"{job}/status") == {"status": "RUNNING"}
+
+
+def test_paths_without_a_version_and_the_document_of_the_interface(watched):
+    client = watched["client"]
+    assert client.ask("/jobs/overview", prefix="")[0] == 200
+    status, document = client.ask("/openapi.json", prefix="")
+    assert status == 200
+    assert document["openapi"].startswith("3.")
+    documented = {
+        (method.upper(), path) for path, methods in document["paths"].items() for method in methods
+    }
+    assert documented == {(one.method, f"/v1{one.path}") for one in ENDPOINTS}
+    stop = document["paths"]["/v1/jobs/{jobid}/stop"]["post"]
+    assert "drain" in json.dumps(stop["requestBody"])
+    assert client.ask("/metrics", prefix="")[1].startswith(b"# TYPE flink_jobmanager_")

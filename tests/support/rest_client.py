@@ -1,0 +1,115 @@
+"""A client of the REST interface for tests, and a job that runs until it is told to stop."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from penstock.common import Configuration, Types
+from penstock.datastream import SourceFunction, StreamExecutionEnvironment
+from penstock.rest.run_files import RunningCluster, running_clusters
+
+PATIENCE_S = 60.0
+
+
+class UntilMarked(SourceFunction):
+    """Emits numbers until a file is there."""
+
+    def __init__(self, path: Path, pause_s: float = 0.001) -> None:
+        self.path = path
+        self.pause_s = pause_s
+
+    def run(self, ctx: Any) -> None:
+        number = 0
+        while ctx.is_running() and not self.path.exists():
+            ctx.collect(number)
+            number += 1
+            time.sleep(self.pause_s)
+
+
+def environment(**options: str) -> StreamExecutionEnvironment:
+    """A program's environment on the local target with the REST interface on."""
+    defaults = {
+        "execution.target": "local",
+        "rest.bind-port": "0",
+        "metrics.fetcher.update-interval": "100 ms",
+    }
+    configuration = Configuration.from_dict({**defaults, **options})
+    return StreamExecutionEnvironment.get_execution_environment(configuration)
+
+
+class Client:
+    """Asks one cluster."""
+
+    def __init__(self, cluster: RunningCluster) -> None:
+        self.url = cluster.url
+        self.token = cluster.token
+
+    @staticmethod
+    def of_last_cluster() -> "Client":
+        """Of the cluster that was started last."""
+        return Client(running_clusters()[-1])
+
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        prefix: str = "/v1",
+    ) -> tuple[int, Any]:
+        """Status and JSON of an answer."""
+        sent = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
+        data = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            sent["Content-Type"] = "application/json"
+        request = urllib.request.Request(
+            self.url + prefix + path, data, sent | (headers or {}), method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return answer.status, _content(answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, _content(error)
+
+    def get(self, path: str) -> Any:
+        """The JSON of an answer that must be good."""
+        status, found = self.ask(path)
+        assert status == 200, (path, status, found)
+        return found
+
+    def until(self, path: str, holds: Any) -> Any:
+        """Asks until a condition holds of the answer."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            found = self.get(path)
+            if holds(found):
+                return found
+            assert time.monotonic() < deadline_s, (path, found)
+
+
+def _content(answer: Any) -> Any:
+    body = answer.read()
+    if answer.headers.get("Content-Type", "").startswith("application/json"):
+        return json.loads(body)
+    return body
+
+
+def running_job(path: Path, **options: str) -> tuple[Any, Client, str]:
+    """Starts a job of three vertices, of which each subtask runs; its client, and its id."""
+    env = environment(**{"parallelism.default": "2", **options})
+    stream = env.add_source(UntilMarked(path), "Numbers", Types.LONG()).rebalance()
+    stream = stream.map(lambda n: n + 1, Types.LONG()).name("Add one")
+    stream.key_by(lambda n: n % 3, Types.LONG()).reduce(max).name("Largest").print()
+    job = env.execute_async("watched")
+    client = Client.of_last_cluster()
+    job_id = str(job.get_job_id())
+    client.until(
+        f"/jobs/{job_id}",
+        lambda found: all(v["status"] == "RUNNING" for v in found["vertices"]),
+    )
+    return job, client, job_id
