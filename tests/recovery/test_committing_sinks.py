@@ -6,6 +6,7 @@ Method: real processes of the local target; each moment fails once in one job.
 """
 
 import pytest
+from recovery.sink_functions import FileTransactions, FileWriteAhead, write_by_function
 from recovery.sink_programs import (
     POLICIES,
     Fate,
@@ -81,4 +82,20 @@ def test_results_that_may_come_twice_are_shown_at_once(tmp_path):
     options = {"execution.checkpointing.mode": "AT_LEAST_ONCE"}
     assert sorted(collect_lines(2000, Fate(tmp_path / "fates", "raise"), options)) == (
         expected_lines(2000)
+    )
+
+
+@pytest.mark.parametrize("sink_class", [FileTransactions, FileWriteAhead])
+@pytest.mark.parametrize("how", ["raise", "kill"])
+def test_sink_functions_commit_once(tmp_path, how, sink_class):
+    """In one runtime: what they do is the same in both, and runs in the same operator."""
+    moments = ["prepare commit", "before commit", "after commit", "restore committer"]
+    fates(tmp_path / "fates", [*ON_THE_WAY, *moments])
+    out = tmp_path / "out"
+    out.mkdir()
+    write_by_function(sink_class, out, ELEMENTS, Fate(tmp_path / "fates", how))
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    committed = [path.read_text() for path in out.glob("*.committed")]
+    assert sorted(line for text in committed for line in text.splitlines()) == (
+        expected_lines(ELEMENTS)
     )

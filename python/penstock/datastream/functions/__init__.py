@@ -66,11 +66,16 @@ if TYPE_CHECKING:
         SinkFunction,
         SourceFunction,
     )
+    from penstock.datastream.functions.two_phase_commit import TwoPhaseCommitSinkFunction
     from penstock.datastream.functions.window import (
         AllWindowFunction,
         ProcessAllWindowFunction,
         ProcessWindowFunction,
         WindowFunction,
+    )
+    from penstock.datastream.functions.write_ahead import (
+        CheckpointCommitter,
+        GenericWriteAheadSink,
     )
     from penstock.datastream.timerservice import (
         TimerService,
@@ -85,6 +90,7 @@ __all__ = [
     "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
+    "CheckpointCommitter",
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
@@ -97,6 +103,7 @@ __all__ = [
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "GenericWriteAheadSink",
     "JavaFunctionWrapper",
     "JoinFunction",
     "KeySelector",
@@ -122,12 +129,16 @@ __all__ = [
     "StateInitializationContext",
     "StateSnapshotContext",
     "TimerService",
+    "TwoPhaseCommitSinkFunction",
     "WindowFunction",
 ]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
+        "CheckpointCommitter": "write_ahead",
+        "GenericWriteAheadSink": "write_ahead",
+        "TwoPhaseCommitSinkFunction": "two_phase_commit",
         "AsyncFunction": "asynchronous",
         "AsyncFunctionDescriptor": "asynchronous",
         "AsyncRetryPredicate": "asynchronous",

@@ -5,6 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.source_sink import SinkFunction
+from penstock.datastream.functions.two_phase_commit import (
+    CommittingSinkFunction,
+    TwoPhaseCommitSinkFunction,
+)
+from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     DiscardingSink,
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 def create_sink_function(context: OperatorContext) -> StreamOperator:
     """Calls ``invoke(value, context)``, or a plain callable with each element."""
     function = context.descriptor.function
+    if isinstance(function, TwoPhaseCommitSinkFunction):
+        return TransactionSink(context)
     if hasattr(function, "invoke"):
         return InvokingSink(context)
     return FunctionSink(function, function)
@@ -78,6 +85,29 @@ class InvokingSink(FunctionOperator):
 
     def finish(self) -> None:
         """Emits what is still kept."""
-        finish = getattr(self.user_function, "finish", None)
-        if finish is not None:
-            finish()
+        function = self.user_function
+        finish = getattr(function, "finish", None)
+        try:
+            if finish is not None:
+                finish()
+            if isinstance(function, CommittingSinkFunction) and not awaits_final_checkpoint(
+                self.context.environment.configuration
+            ):
+                function.commit_rest()
+        except BaseException as error:
+            self.failed_with = error
+            raise
+
+
+class TransactionSink(InvokingSink):
+    """Gives a TwoPhaseCommitSinkFunction its elements, each with the transaction that is open."""
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        self.sink_context.element_timestamp = timestamp
+        try:
+            transaction = self.user_function.current_transaction()
+            self.function(transaction, value, self.sink_context)
+        except BaseException as error:
+            self.failed_with = error
+            raise

@@ -1,0 +1,189 @@
+"""A sink function whose state is what it has still to send (beyond PyFlink)."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from penstock.common.typeinfo import Types
+from penstock.datastream.functions.two_phase_commit import CommittingSinkFunction
+from penstock.datastream.state import ListStateDescriptor
+from penstock.errors import SinkError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.datastream.functions.checkpointed import (
+        StateInitializationContext,
+        StateSnapshotContext,
+    )
+    from penstock.datastream.functions.runtime_context import RuntimeContext
+    from penstock.datastream.functions.source_sink import SinkFunction
+
+__all__ = ["CheckpointCommitter", "GenericWriteAheadSink"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: The checkpoint of what is sent at the end of an input that no checkpoint follows.
+_END = 2**63 - 1
+
+
+class CheckpointCommitter(ABC):
+    """Remembers, in the outside system, which checkpoints of which subtasks were sent.
+
+    The best place is the one that the elements go to, so that both happen together or not at all.
+
+    Attributes:
+        job_id: What tells jobs apart; set before `create_resource`.
+        operator_id: What tells sinks of a job apart.
+    """
+
+    job_id = ""
+    operator_id = ""
+
+    def set_job_id(self, job_id: str) -> None:
+        """Sets what tells jobs apart; stays the same when a job is started again."""
+        self.job_id = job_id
+
+    def set_operator_id(self, operator_id: str) -> None:
+        """Sets what tells the sinks of a job apart."""
+        self.operator_id = operator_id
+
+    def create_resource(self) -> None:  # noqa: B027 (optional)
+        """Makes what the commits are kept in, unless it is there; every subtask calls it."""
+
+    @abstractmethod
+    def open(self) -> None:
+        """Connects."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Disconnects."""
+
+    @abstractmethod
+    def commit_checkpoint(self, subtask_idx: int, checkpoint_id: int) -> None:
+        """Remembers that a checkpoint of a subtask was sent."""
+
+    @abstractmethod
+    def is_checkpoint_committed(self, subtask_idx: int, checkpoint_id: int) -> bool:
+        """Whether a checkpoint of a subtask was sent."""
+
+
+class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
+    """Keeps elements in its state, and sends them when the checkpoint that holds them is complete.
+
+    For systems without transactions.  What is sent is sent in the order of checkpoints, and again
+    if the job fails between `send_values` and the commit: exact where that sends no element twice.
+    """
+
+    def __init__(self, committer: CheckpointCommitter, job_id: str = "") -> None:
+        """Makes a sink.
+
+        Args:
+            committer: Remembers what was sent.
+            job_id: What tells this job's commits apart; stays the same when it is started again.
+        """
+        committer.set_job_id(job_id)
+        self._committer = committer
+
+    @abstractmethod
+    def send_values(self, values: Sequence[T], checkpoint_id: int, timestamp: int) -> bool:
+        """Sends elements.
+
+        Args:
+            values: In the order in which they came.
+            checkpoint_id: The checkpoint that held them.
+            timestamp: When it was triggered, in ms.
+
+        Returns:
+            Whether they were sent; False, or an exception, has them sent again with the next
+            checkpoint, and fails the job when there is none.
+        """
+
+    def initialize_state(self, context: StateInitializationContext) -> None:
+        """Takes over what a checkpoint held and was not sent."""
+        self._values: list[T] = []
+        self._is_finished = False
+        descriptor = ListStateDescriptor("pending-checkpoints", Types.PICKLED_BYTE_ARRAY())
+        self._state = context.get_operator_state_store().get_list_state(descriptor)
+        # (checkpoint, subtask, timestamp, values)
+        self._pending: list[tuple[int, int, int, list[T]]] = sorted(
+            self._state.get() or (), key=lambda pending: pending[:2]
+        )
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Connects the committer, and drops what was sent before."""
+        self._subtask = runtime_context.get_index_of_this_subtask()
+        committer = self._committer
+        committer.set_operator_id(runtime_context.get_task_name())
+        committer.create_resource()
+        committer.open()
+        self._pending = [
+            pending
+            for pending in self._pending
+            if not committer.is_checkpoint_committed(pending[1], pending[0])
+        ]
+
+    def close(self) -> None:
+        """Disconnects the committer."""
+        self._committer.close()
+
+    def invoke(self, value: T, context: SinkFunction.Context) -> None:  # noqa: ARG002
+        """Keeps an element."""
+        self._values.append(value)
+
+    def snapshot_state(self, context: StateSnapshotContext) -> None:
+        """Notes what is to be sent."""
+        self._hold(context.get_checkpoint_id(), context.get_checkpoint_timestamp())
+        self._state.update(self._pending)
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Sends what the checkpoint and those before it held, in their order.
+
+        Raises:
+            SinkError: The input has ended, and something cannot be sent.
+        """
+        while self._pending and self._pending[0][0] <= checkpoint_id:
+            number, subtask, timestamp, values = self._pending[0]
+            if not self._committer.is_checkpoint_committed(subtask, number):
+                failure: Exception | None = None
+                try:
+                    is_sent = self.send_values(values, number, timestamp)
+                    if is_sent:
+                        self._committer.commit_checkpoint(subtask, number)
+                except Exception as error:
+                    is_sent, failure = False, error
+                if not is_sent:
+                    # Nothing later may be sent before it.
+                    self._not_sent(number, failure)
+                    return
+            del self._pending[0]
+
+    def finish(self) -> None:
+        """No element follows."""
+        self._is_finished = True
+
+    def commit_rest(self) -> None:
+        """Sends all: no checkpoint follows."""
+        self._hold(_END, 0)
+        self.notify_checkpoint_complete(_END)
+
+    def _hold(self, checkpoint_id: int, timestamp: int) -> None:
+        if self._values:
+            self._pending.append((checkpoint_id, self._subtask, timestamp, self._values))
+            self._values = []
+
+    def _not_sent(self, checkpoint_id: int, failure: Exception | None) -> None:
+        name = type(self).__name__
+        if self._is_finished:
+            raise SinkError(
+                f"{name} could not send what checkpoint {checkpoint_id} held, and no other follows"
+            ) from failure
+        logger.warning(
+            "%s could not send what checkpoint %d held; it tries again with the next one",
+            *(name, checkpoint_id),
+            exc_info=failure,
+        )
