@@ -1,4 +1,4 @@
-"""The workloads W1 to W5: penstock native and pure, beside the peers that are installed.
+"""The workloads W1 to W6: penstock native and pure, beside the peers that are installed.
 
     python benchmarks/workloads/all_workloads.py [--workload W2 ...] [--only ENGINE ...]
         [--target local|spark ...] [--scale 0.1] [--repeat 3]
@@ -21,10 +21,19 @@ import harness
 import text
 
 PEERS = harness.ROOT / "benchmarks" / "peers"
+KINDS = tuple(
+    f"W6-{kind}"
+    for kind in (
+        *("dataclass", "slots", "named-tuple", "dict", "times", "row", "row-by-name"),
+        *("method-key", "process", "value-state", "map-state", "timers"),
+    )
+)
 WORKLOADS = ("W1", "W2", "W2-built-in", "W3", "W4", "W5")
 
 TEXT_BYTES = 60_000_000
 NUMBERS = {"W2": 8_000_000, "W2-built-in": 8_000_000, "W3": 16_000_000, "W4": 8_000_000}
+
+RECORDS_OF_A_KIND = 2_000_000
 
 #: Slow engines get this share of the input.
 SHARES = {"pure": 1 / 15, "pyflink": 1 / 60}
@@ -44,6 +53,8 @@ class Engine:
     environment: dict[str, str] = dataclasses.field(default_factory=dict)
     share: float = 1.0
     has_buffer_timeout: bool = False
+    kinds: dict[str, object] | None = None
+    """Parameters of ``record_kinds.py``, if the engine runs W6."""
     workloads: tuple[str, ...] = WORKLOADS
 
 
@@ -61,6 +72,7 @@ def engines(targets: list[str]) -> dict[str, Engine]:
                 {"PENSTOCK_RUNTIME": runtime, "PENSTOCK_EXECUTION_TARGET": target},
                 share=SHARES.get(runtime, 1.0),
                 has_buffer_timeout=True,
+                kinds={"root": "penstock"} if runtime == "native" else None,
                 # The pure runtime cannot keep up with the source's rate.
                 workloads=WORKLOADS if runtime == "native" else WORKLOADS[:-1],
             )
@@ -82,7 +94,12 @@ def engines(targets: list[str]) -> dict[str, Engine]:
         )
     for short, name in [("plain_python", harness.PLAIN), ("columnar", "numpy/pyarrow, one core")]:
         program = str(PEERS / f"{short}.py")
-        found[short] = Engine(name, (sys.executable, program), workloads=WORKLOADS[:-1])
+        found[short] = Engine(
+            name,
+            (sys.executable, program),
+            workloads=WORKLOADS[:-1],
+            kinds={"root": "plain"} if name == harness.PLAIN else None,
+        )
     return found
 
 
@@ -108,6 +125,12 @@ def measure(engine: Engine, workload: str, scale: float, repeat: int) -> list[ha
         words = text.generate(folder, size)
         parameters: dict[str, object] = {"text": str(folder)}
         return [_median(engine, engine.name, workload, words, parameters, repeat)]
+    if workload in KINDS:
+        assert engine.kinds is not None, "asked for by who runs W6"
+        program = (sys.executable, str(PEERS / "record_kinds.py"))
+        engine = dataclasses.replace(engine, command=program, parameters=engine.kinds)
+        count = int(RECORDS_OF_A_KIND * scale)
+        return [_median(engine, engine.name, workload, count, {"n": count}, repeat)]
     count = int(NUMBERS[workload] * engine.share * scale)
     return [_median(engine, engine.name, workload, count, {"n": count}, repeat)]
 
@@ -136,7 +159,7 @@ def _median(
 
 def main(options: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workload", action="append", choices=WORKLOADS)
+    parser.add_argument("--workload", action="append", choices=(*WORKLOADS, *KINDS, "W6"))
     parser.add_argument("--only", action="append", help="engines to run, by their short names")
     parser.add_argument("--target", action="append", choices=["spark", "local"])
     parser.add_argument("--scale", type=float, default=1.0, help="share of the input")
@@ -148,9 +171,13 @@ def main(options: list[str] | None = None) -> None:
         parser.error(f"not here: {sorted(unknown)}; there are {sorted(available)}")
     runs: list[harness.Run] = []
     failures: list[str] = []
-    for workload in arguments.workload or WORKLOADS:
+    chosen = arguments.workload or (*WORKLOADS, "W6")
+    for workload in [w for name in chosen for w in (KINDS if name == "W6" else (name,))]:
         for short, engine in available.items():
-            if workload not in engine.workloads or short not in (arguments.only or available):
+            runs_it = (
+                engine.kinds is not None if workload in KINDS else workload in engine.workloads
+            )
+            if not runs_it or short not in (arguments.only or available):
                 continue
             try:
                 measured = measure(engine, workload, arguments.scale, arguments.repeat)
