@@ -19,6 +19,12 @@ from maturin import (  # noqa: F401  hooks that need no change
     prepare_metadata_for_build_wheel,
 )
 
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    sys.exit(
+        f"penstock cannot be built for the free-threaded {sys.executable}: its threads rely on "
+        "CPython's global interpreter lock; use an ordinary build of the same version"
+    )
+
 ROOT = Path(__file__).resolve().parent.parent
 NATIVE = ROOT / "native"
 PACKAGE = ROOT / "python" / "penstock" / "_native"

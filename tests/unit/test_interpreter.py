@@ -1,0 +1,31 @@
+"""Interpreters without the global interpreter lock are refused in words."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_running_interpreter_without_the_lock():
+    code = "import sys; sys._is_gil_enabled = lambda: False; import penstock"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert "ImportError: penstock needs CPython's global interpreter lock" in ended.stderr
+
+
+def test_a_build_for_one():
+    code = (
+        "import sysconfig\n"
+        "known = sysconfig.get_config_var\n"
+        "sysconfig.get_config_var = lambda n: 1 if n == 'Py_GIL_DISABLED' else known(n)\n"
+        "import sys, types\n"
+        "sys.modules['maturin'] = types.SimpleNamespace(build_sdist=0,\n"
+        "    get_requires_for_build_sdist=0, prepare_metadata_for_build_wheel=0)\n"
+        "import build_backend"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT / "ci"
+    )
+    assert ended.returncode == 1
+    assert "penstock cannot be built for the free-threaded" in ended.stderr
