@@ -10,4 +10,9 @@ static inline void ps_commit(PsCursor *cursor) {
     __atomic_store_n(cursor->dirty, 1, __ATOMIC_RELEASE);
 }
 
+/* Whether a byte that another thread writes is set, for a look between two records. */
+static inline int ps_is_raised(const uint8_t *flag) {
+    return __builtin_expect(__atomic_load_n(flag, __ATOMIC_RELAXED) != 0, 0);
+}
+
 #endif

@@ -61,6 +61,11 @@ typedef struct {
     int32_t (*gate_next)(PsGate *, int64_t timeout_ms, PsBatch *);
     /* As above, but never blocks. */
     int32_t (*gate_try_next)(PsGate *, PsBatch *);
+    /* A byte that is not 0 while gate_next_urgent may have something; other threads write it. */
+    const uint8_t *(*gate_urgent)(PsGate *);
+    /* The next event that overtakes data, or none; never blocks.  The previous batch stays valid,
+     * this one until the next call of this function. */
+    int32_t (*gate_next_urgent)(PsGate *, PsBatch *);
 } CApi;
 
 #endif

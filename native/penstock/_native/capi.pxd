@@ -41,9 +41,12 @@ cdef extern from "capi.h" nogil:
         int32_t (*partition_event)(PsPartition *, const uint8_t *, size_t, int32_t) noexcept nogil
         int32_t (*gate_next)(PsGate *, int64_t, PsBatch *) noexcept nogil
         int32_t (*gate_try_next)(PsGate *, PsBatch *) noexcept nogil
+        const uint8_t *(*gate_urgent)(PsGate *) noexcept nogil
+        int32_t (*gate_next_urgent)(PsGate *, PsBatch *) noexcept nogil
 
 cdef extern from "atomics.h" nogil:
     void ps_commit(PsCursor *cursor)
+    bint ps_is_raised(const uint8_t *flag)
 
 
 cdef const CApi *import_capi() except NULL

@@ -20,11 +20,19 @@ cdef class StreamInputProcessor:
     cdef readonly long long idle_ns
     cdef const CApi *api
     cdef PsGate *handle
+    cdef const uint8_t *urgent
     cdef bint processing
+    # What is left of the buffer that is being processed; of channel -1 when none is.
+    cdef int rest_channel
+    cdef const uint8_t *rest
+    cdef size_t rest_size
 
     cpdef int process_next(self, long long timeout_ms) except -1
+    cpdef bint process_urgent(self) except -1
+    cpdef bytes unconsumed(self, int channel)
 
     cdef int process_data(self, PsBatch *batch) except -1
+    cdef int overtaken(self, int channel, const uint8_t *data, const uint8_t *end) except -1
     cdef int process_element(self, int channel, Codec codec, Input target,
                              const uint8_t *data, size_t size) except -1
     cdef int process_rare(self, int channel, const uint8_t *data, size_t size) except -1

@@ -8,7 +8,7 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport INT64_MIN, int32_t, int64_t
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, timespec
 
-from penstock._native.capi cimport PS_RAISED, import_capi, raise_last_error
+from penstock._native.capi cimport PS_RAISED, import_capi, ps_is_raised, raise_last_error
 from penstock._native.wire cimport ps_load32, ps_load64
 
 from penstock.errors import CorruptStreamError
@@ -67,10 +67,12 @@ cdef class StreamInputProcessor:
         self.api = import_capi()
         self.gate = gate
         self.handle = <PsGate *>PyCapsule_GetPointer(gate._handle, "penstock.gate")
+        self.urgent = self.api.gate_urgent(self.handle)
+        self.rest_channel = -1
         self.handler = handler
 
     cpdef int process_next(self, long long timeout_ms) except -1:
-        """Processes at most one buffer.
+        """Processes at most one buffer, and between its records what overtakes it.
 
         Returns:
             0 when the time was over or the gate was woken, 1 when something was processed, 2 at
@@ -115,6 +117,60 @@ cdef class StreamInputProcessor:
             self.processing = False
         return PROCESSED
 
+    @property
+    def is_urgent(self):
+        """Whether `process_urgent` may have something to do."""
+        return bool(ps_is_raised(self.urgent))
+
+    cpdef bint process_urgent(self) except -1:
+        """Hands on the events that overtake data and have come, and nothing else.
+
+        Returns:
+            Whether there were any.
+
+        Raises:
+            NetworkError: a channel failed.
+            CancelTaskError: the gate was closed.
+        """
+        cdef PsBatch batch
+        cdef bint found = False
+        while ps_is_raised(self.urgent):
+            if self.api.gate_next_urgent(self.handle, &batch) < 0:
+                raise_last_error(self.api)
+            if batch.kind != BATCH_EVENT:
+                break
+            found = True
+            self.bytes_in += batch.records_len
+            self.handler.on_event(
+                batch.channel, (<const char *>batch.records)[:batch.records_len], batch.data_type
+            )
+        return found
+
+    cpdef bytes unconsumed(self, int channel):
+        """Returns what was taken of a channel and not handed on, as it came.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        cdef bytes begun = self.gate.unconsumed(channel)
+        if channel != self.rest_channel:
+            return begun
+        return (<const char *>self.rest)[:self.rest_size] + begun
+
+    cdef int overtaken(self, int channel, const uint8_t *data, const uint8_t *end) except -1:
+        """Hands on what overtakes the rest of a buffer."""
+        self.rest_channel = channel
+        self.rest = data
+        self.rest_size = end - data
+        # What is left is not processed yet.
+        self.bytes_in -= self.rest_size
+        try:
+            self.process_urgent()
+        finally:
+            self.bytes_in += self.rest_size
+            self.rest_channel = -1
+        return 0
+
     cdef int process_data(self, PsBatch *batch) except -1:
         cdef int channel = batch.channel
         cdef Codec codec = <Codec>self.codecs[channel]
@@ -127,6 +183,8 @@ cdef class StreamInputProcessor:
             self.bytes_in += batch.spanning_len + 4
             self.process_element(channel, codec, target, batch.spanning, batch.spanning_len)
         while data < end:
+            if ps_is_raised(self.urgent):
+                self.overtaken(channel, data, end)
             if end - data < 4:
                 raise CorruptStreamError("a record's length is cut off")
             size = ps_load32(data)

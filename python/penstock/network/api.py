@@ -63,6 +63,23 @@ class ResultPartition(Protocol):
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
 
+    def wait_barrier_taken(self, checkpoint_id: int, timeout_ms: int) -> bool:
+        """Wait until the timeoutable barrier of a checkpoint waits for no reader any more.
+
+        False when the time is over.  Any thread may wait.
+        """
+
+    def recover(self, subpartition: int, buffers: Sequence[bytes]) -> None:
+        """Put what was in flight to a reader in front of all that will be written to it.
+
+        ``buffers`` are what `overtake` and `time_out_barrier` returned, in order.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the partition is a blocking one, was written to, or has no such
+                subpartition.
+        """
+
     def flush_all(self) -> None:
         """Make every byte written so far readable."""
 
@@ -141,6 +158,17 @@ class InputGate(Protocol):
             CancelTaskError: the gate was closed.
             CorruptStreamError: the bytes are no task event.
             IllegalStateError: the event is too long, or the partitions were not requested.
+        """
+
+    def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
+        """Put what was in flight in a channel in front of all that it will bring.
+
+        ``buffers`` are what `StreamInputProcessor.unconsumed` and `take_persisted` returned, in
+        order; an EndOfChannelState follows them.  Events that overtake data are read before.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            IllegalStateError: there is no such channel, or the partitions were requested.
         """
 
     def start_persisting(self, checkpoint_id: int) -> None:
@@ -374,7 +402,27 @@ class StreamInputProcessor(Protocol):
         """Nanoseconds for which `process_next` has waited."""
 
     def process_next(self, timeout_ms: int) -> int:
-        """Process one buffer at most: 0 nothing came, 1 processed, 2 the input has ended."""
+        """Process one buffer at most: 0 nothing came, 1 processed, 2 the input has ended.
+
+        Events that overtake data are handed on between the buffer's records.
+        """
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether `process_urgent` may have something to do."""
+
+    def process_urgent(self) -> bool:
+        """Hand on the events that overtake data and have come; whether there were any."""
+
+    def unconsumed(self, channel: int) -> bytes:
+        """Return what was taken of a channel and not handed on, as it came.
+
+        That is the rest of the buffer that is being processed, when an event is handed on between
+        its records, and the begun record.  What `InputGate.take_persisted` returns follows it.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
 
 
 class ChannelSelector(Protocol):

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias, TypeVar
 
 from penstock.errors import CorruptStreamError
@@ -119,6 +119,29 @@ class CheckpointBarrier:
             self.alignment is Alignment.ALIGNED
             and self.aligned_timeout_ms != NO_ALIGNMENT_TIMEOUT_MS
         )
+
+    @property
+    def as_unaligned(self) -> CheckpointBarrier:
+        """The barrier once it overtakes data."""
+        return replace(
+            self, alignment=Alignment.UNALIGNED, aligned_timeout_ms=NO_ALIGNMENT_TIMEOUT_MS
+        )
+
+    @property
+    def as_forced_aligned(self) -> CheckpointBarrier:
+        """The barrier on an edge whose data is never overtaken; itself if it overtakes none."""
+        if self.alignment is Alignment.UNALIGNED or self.is_timeoutable:
+            return replace(self, alignment=Alignment.FORCED_ALIGNED)
+        return self
+
+    @property
+    def as_before_it_was_forced(self) -> CheckpointBarrier:
+        """The barrier behind such an edge, where it may overtake again."""
+        if self.alignment is not Alignment.FORCED_ALIGNED:
+            return self
+        if self.aligned_timeout_ms != NO_ALIGNMENT_TIMEOUT_MS:
+            return replace(self, alignment=Alignment.ALIGNED)
+        return replace(self, alignment=Alignment.UNALIGNED)
 
 
 @dataclass(frozen=True, slots=True)

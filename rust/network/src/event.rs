@@ -1,7 +1,7 @@
 //! Serialized events of SEMANTICS B5, as far as the data plane itself writes or reads them.
 //!
 //! Every event is `i32 BE type id` followed by its fields; the data plane hands events on as
-//! bytes and writes only `EndOfPartition` by itself.
+//! bytes and writes only the ends of partitions and of recovered data by itself.
 
 use crate::error::{Error, Result};
 
@@ -30,6 +30,8 @@ pub const RECOVERY_METADATA: i32 = 10;
 
 /// The bytes of an `EndOfPartition` event.
 pub const END_OF_PARTITION_BYTES: [u8; 4] = END_OF_PARTITION.to_be_bytes();
+/// The bytes of an `EndOfChannelState` event.
+pub const END_OF_CHANNEL_STATE_BYTES: [u8; 4] = END_OF_CHANNEL_STATE.to_be_bytes();
 
 /// Largest event accepted, in bytes: barriers carry at most a savepoint path.
 pub const MAX_EVENT_BYTES: usize = 10 << 20;

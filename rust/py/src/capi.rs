@@ -57,9 +57,11 @@ pub(crate) struct CApi {
     partition_event: unsafe extern "C" fn(*const PartitionHandle, *const u8, usize, i32) -> i32,
     gate_next: unsafe extern "C" fn(*const GateHandle, i64, *mut PsBatch) -> i32,
     gate_try_next: unsafe extern "C" fn(*const GateHandle, *mut PsBatch) -> i32,
+    gate_urgent: unsafe extern "C" fn(*const GateHandle) -> *const u8,
+    gate_next_urgent: unsafe extern "C" fn(*const GateHandle, *mut PsBatch) -> i32,
 }
 
-const _: () = assert!(size_of::<CApi>() == 72);
+const _: () = assert!(size_of::<CApi>() == 88);
 const _: () = assert!(core::mem::offset_of!(CApi, last_error) == 8);
 const _: () = assert!(size_of::<Cursor>() == 32);
 const _: () = assert!(core::mem::offset_of!(Cursor, marker) == 16);
@@ -77,6 +79,8 @@ pub(crate) const TABLE: CApi = CApi {
     partition_event,
     gate_next,
     gate_try_next,
+    gate_urgent,
+    gate_next_urgent,
 };
 
 thread_local! {
@@ -275,6 +279,31 @@ unsafe extern "C" fn gate_try_next(gate: *const GateHandle, batch: *mut PsBatch)
     guard(|| {
         handle.with_reader(|reader| {
             fill(batch, &reader.try_next_batch()?);
+            Ok(0)
+        })
+    })
+}
+
+/// # Safety
+///
+/// `gate` must come from a live capsule, which must outlive what is returned.
+unsafe extern "C" fn gate_urgent(gate: *const GateHandle) -> *const u8 {
+    // SAFETY: the caller keeps the capsule's owner alive.
+    let handle = unsafe { &*gate };
+    handle.gate.urgent_ptr()
+}
+
+/// # Safety
+///
+/// As for [`gate_next`].
+unsafe extern "C" fn gate_next_urgent(gate: *const GateHandle, batch: *mut PsBatch) -> i32 {
+    // SAFETY: the caller keeps the capsule's owner alive.
+    let handle = unsafe { &*gate };
+    // SAFETY: the caller has this batch alone.
+    let batch = unsafe { &mut *batch };
+    guard(|| {
+        handle.with_reader(|reader| {
+            fill(batch, &reader.next_urgent()?);
             Ok(0)
         })
     })

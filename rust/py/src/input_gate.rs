@@ -110,6 +110,13 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
+    /// Puts what was in flight in a channel in front of all that it will bring.
+    fn recover(&self, py: Python<'_>, channel: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
+        let channel = self.channel(py, channel)?;
+        py.detach(|| self.gate.recover(channel, &buffers))
+            .map_err(|error| network_error(py, &error))
+    }
+
     /// Begins to keep copies of the data that belongs to an unaligned checkpoint.
     fn start_persisting(&self, py: Python<'_>, checkpoint_id: i64) -> PyResult<()> {
         py.detach(|| self.gate.start_persisting(checkpoint_id))

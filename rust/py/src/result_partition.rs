@@ -140,6 +140,29 @@ impl ResultPartition {
         contents(py, overtaken)
     }
 
+    /// Waits until the timeoutable barrier of a checkpoint waits for no reader; False when the time
+    /// is over.
+    fn wait_barrier_taken(
+        &self,
+        py: Python<'_>,
+        checkpoint_id: i64,
+        timeout_ms: i64,
+    ) -> PyResult<bool> {
+        let done = interruptibly(py, at_most(timeout_ms), |slice| {
+            let taken = self.partition.wait_barrier_taken(checkpoint_id, slice);
+            taken.then_some(())
+        })?;
+        Ok(done.is_some())
+    }
+
+    /// Puts what was in flight to a reader in front of all that will be written to it.
+    fn recover(&self, py: Python<'_>, subpartition: i64, buffers: Vec<Vec<u8>>) -> PyResult<()> {
+        // None has a number that does not fit.
+        let subpartition = usize::try_from(subpartition).unwrap_or(usize::MAX);
+        py.detach(|| self.partition.recover(subpartition, &buffers))
+            .map_err(|error| network_error(py, &error))
+    }
+
     /// Makes every byte written so far readable.
     fn flush_all(&self, py: Python<'_>) {
         py.detach(|| self.partition.flush_all());

@@ -1,5 +1,6 @@
 """The reading loop of a task, in plain Python: buffers of a gate to elements of operators."""
 
+import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ from penstock.taskexecutor.compiled.operator_loop import Input
 if TYPE_CHECKING:
     from penstock.network.pure.gate.input_gate import InputGate
 
+_LENGTH = struct.Struct(">i")
+
 #: Results of :meth:`StreamInputProcessor.process_next`.
 NOTHING_AVAILABLE = 0
 PROCESSED = 1
@@ -55,6 +58,8 @@ class StreamInputProcessor:
         self.handler = handler
         self.records_in = 0
         self.bytes_in = 0
+        self._rest_channel = -1
+        self._rest: Sequence[bytes | memoryview] = ()
 
     @property
     def idle_ns(self) -> int:
@@ -62,7 +67,7 @@ class StreamInputProcessor:
         return self.gate.idle_ns
 
     def process_next(self, timeout_ms: int) -> int:
-        """Processes at most one buffer.
+        """Processes at most one buffer, and between its records what overtakes it.
 
         Returns:
             0 when the time was over or the gate was woken, 1 when something was processed, 2 at
@@ -76,7 +81,10 @@ class StreamInputProcessor:
         kind, channel, data_type, parts = self.gate.next_records(timeout_ms)
         if kind == DATA:
             codec, target = self.codecs[channel], self.inputs[channel]
-            for payload in parts:
+            gate = self.gate
+            for index, payload in enumerate(parts):
+                if index and gate.is_urgent:
+                    self._overtaken(channel, parts[index:])
                 self._process(payload, channel, codec, target)
             return PROCESSED
         if kind == EVENT:
@@ -85,6 +93,49 @@ class StreamInputProcessor:
             self.handler.on_event(channel, event, int(data_type))
             return PROCESSED
         return END if kind == END_OF_INPUT else NOTHING_AVAILABLE
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether `process_urgent` may have something to do."""
+        return self.gate.is_urgent
+
+    def process_urgent(self) -> bool:
+        """Hands on the events that overtake data and have come, and nothing else.
+
+        Returns:
+            Whether there were any.
+
+        Raises:
+            NetworkError: a channel failed.
+            CancelTaskError: the gate was closed.
+        """
+        found = False
+        while (taken := self.gate.next_urgent()) is not None:
+            channel, data_type, event = taken
+            found = True
+            self.bytes_in += len(event)
+            self.handler.on_event(channel, event, data_type)
+        return found
+
+    def unconsumed(self, channel: int) -> bytes:
+        """Returns what was taken of a channel and not handed on, as it came.
+
+        Raises:
+            IllegalStateError: there is no such channel.
+        """
+        begun = self.gate.unconsumed(channel)
+        if channel != self._rest_channel:
+            return begun
+        framed = [_LENGTH.pack(len(payload)) + payload for payload in self._rest]
+        return b"".join([*framed, begun])
+
+    def _overtaken(self, channel: int, rest: Sequence[bytes | memoryview]) -> None:
+        """Hands on what overtakes the rest of a buffer."""
+        self._rest_channel, self._rest = channel, rest
+        try:
+            self.process_urgent()
+        finally:
+            self._rest_channel, self._rest = -1, ()
 
     def _process(
         self, payload: bytes | memoryview, channel: int, codec: Codec, target: Input

@@ -155,6 +155,41 @@ impl InputGate {
         }
     }
 
+    /// Takes the next event that overtakes data, if there is one; never waits.
+    ///
+    /// # Errors
+    /// As for `next_buffer`.
+    pub fn next_urgent(&self) -> Result<Option<BufferOrEvent>> {
+        match self {
+            Self::Single(gate) => gate.poll_urgent(),
+            Self::Union(gate) => gate.poll_urgent(),
+        }
+    }
+
+    /// Where a byte lies, for as long as the gate does, that is not 0 while `next_urgent` may have
+    /// something: for a reader between two records.  It is written by other threads.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub fn urgent_ptr(&self) -> *const u8 {
+        match self {
+            Self::Single(gate) => gate.urgent_ptr(),
+            Self::Union(gate) => gate.urgent_ptr(),
+        }
+    }
+
+    /// Puts what was in flight in a channel, in order, in front of all that it will bring; an
+    /// `EndOfChannelState` follows it.  For each channel at most once, before the partitions are
+    /// requested.
+    ///
+    /// # Errors
+    /// `IllegalState` without such a channel or afterwards, `CancelTask` when the gate is closed.
+    pub fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
+        match self {
+            Self::Single(gate) => gate.recover(channel, buffers),
+            Self::Union(gate) => gate.recover(channel, buffers),
+        }
+    }
+
     /// Begins to keep copies of the data that belongs to an unaligned checkpoint: what lies in each
     /// channel before the checkpoint's barrier, and what arrives until the barrier does.
     ///

@@ -15,6 +15,14 @@ use crate::partition::{
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak};
 use crate::wire::PartitionId;
 
+/// What a checkpoint wants of the channel; used by its reader alone.
+#[derive(Debug, Default)]
+struct Persisted {
+    persister: ChannelStatePersister,
+    /// What was read before its barrier came.
+    kept: Vec<Vec<u8>>,
+}
+
 /// A local input channel.
 #[derive(Debug)]
 pub(crate) struct LocalInputChannel {
@@ -26,7 +34,7 @@ pub(crate) struct LocalInputChannel {
     /// The view, once the partition is registered.
     view: OnceLock<SubpartitionView>,
     released: AtomicBool,
-    persister: Mutex<ChannelStatePersister>,
+    persister: Mutex<Persisted>,
     /// Whether the persister wants data; so that it is not asked for every buffer.
     persisting: AtomicBool,
     this: Weak<Self>,
@@ -46,7 +54,7 @@ impl LocalInputChannel {
             subpartition,
             view: OnceLock::new(),
             released: AtomicBool::new(false),
-            persister: Mutex::new(ChannelStatePersister::default()),
+            persister: Mutex::default(),
             persisting: AtomicBool::new(false),
             this: Weak::clone(this),
         })
@@ -116,8 +124,11 @@ impl LocalInputChannel {
         if let Some(next) = view.poll()? {
             if next.buffer.data_type().is_event() || self.persisting.load(Ordering::Relaxed) {
                 // The producer keeps what its barrier overtakes: nothing lies in this channel.
-                let mut persister = self.persister.lock();
-                persister.on_arrival(&next.buffer, std::iter::empty());
+                let Persisted { persister, kept } = &mut *self.persister.lock();
+                persister.on_arrival(&next.buffer, || 0);
+                if persister.on_taken(&next.buffer) {
+                    kept.push(next.buffer.to_vec());
+                }
                 self.persisting
                     .store(persister.is_persisting(), Ordering::Relaxed);
             }
@@ -157,8 +168,9 @@ impl LocalInputChannel {
     /// # Errors
     /// `IllegalState` when a later checkpoint's barrier was taken.
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
-        let mut persister = self.persister.lock();
-        let started = persister.start(checkpoint, std::iter::empty());
+        let Persisted { persister, kept } = &mut *self.persister.lock();
+        let started = persister.start(checkpoint, 0);
+        kept.clear();
         self.persisting
             .store(persister.is_persisting(), Ordering::Relaxed);
         started
@@ -166,15 +178,25 @@ impl LocalInputChannel {
 
     /// The checkpoint, and any before it, needs no more.
     pub(crate) fn stop_persisting(&self, checkpoint: i64) {
-        let mut persister = self.persister.lock();
-        persister.stop(checkpoint);
+        let Persisted { persister, kept } = &mut *self.persister.lock();
+        if persister.stop(checkpoint) {
+            kept.clear();
+        }
         self.persisting
             .store(persister.is_persisting(), Ordering::Relaxed);
     }
 
     /// What was kept since the last call, and whether that was all.
     pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
-        self.persister.lock().take()
+        let Persisted { persister, kept } = &mut *self.persister.lock();
+        let (_, complete) = persister.take();
+        (std::mem::take(kept), complete)
+    }
+
+    /// Whether an event that overtakes data comes next.
+    pub(crate) fn has_priority(&self) -> bool {
+        !self.released.load(Ordering::Acquire)
+            && self.view.get().is_some_and(SubpartitionView::has_priority)
     }
 
     /// Buffers between the producer and this reader.

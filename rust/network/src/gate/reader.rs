@@ -49,6 +49,8 @@ pub struct RecordReader {
     deserializers: Vec<RecordDeserializer>,
     /// The buffer behind the last batch.
     current: Option<Buffer>,
+    /// The event that `next_urgent` has given last.
+    urgent: Option<Buffer>,
 }
 
 /// What the last taken buffer amounts to.
@@ -76,6 +78,7 @@ impl RecordReader {
             gate,
             deserializers,
             current: None,
+            urgent: None,
         }
     }
 
@@ -101,6 +104,26 @@ impl RecordReader {
     /// As for `next_batch`.
     pub fn try_next_batch(&mut self) -> Result<Batch<'_>> {
         self.poll(Wait::Never)
+    }
+
+    /// Takes the next event that overtakes data, if there is one; the last batch stays valid.
+    ///
+    /// # Errors
+    /// As for `next_batch`.
+    pub fn next_urgent(&mut self) -> Result<Batch<'_>> {
+        self.urgent = None;
+        let Some(BufferOrEvent {
+            channel, buffer, ..
+        }) = self.gate.next_urgent()?
+        else {
+            return Ok(Batch::Nothing);
+        };
+        let buffer = self.urgent.insert(buffer);
+        Ok(Batch::Event {
+            channel,
+            data_type: buffer.data_type(),
+            bytes: buffer.as_slice(),
+        })
     }
 
     /// Returns the last batch's buffer.
@@ -163,7 +186,10 @@ impl RecordReader {
             let deserializer = &mut self.deserializers[channel];
             let data_type = buffer.data_type();
             if !data_type.is_buffer() {
-                if !data_type.has_priority() && deserializer.has_pending() {
+                // Recovered data may end inside of a record, which what follows it ends.
+                let may_split =
+                    data_type.has_priority() || data_type == DataType::RecoveryCompletion;
+                if !may_split && deserializer.has_pending() {
                     return Err(Error::CorruptStream(format!(
                         "broken serialization: an event of type {} on channel {channel} follows \
                          part of a record",

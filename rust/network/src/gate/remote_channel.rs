@@ -41,10 +41,19 @@ impl State {
         self.credits.announcement_due(!self.queue.is_empty())
     }
 
+    fn queued_data(&self) -> usize {
+        count_data(&self.queue)
+    }
+
     fn push_priority(&mut self, buffer: Buffer) {
         self.queue.insert(self.priority, buffer);
         self.priority += 1;
     }
+}
+
+fn count_data(queue: &VecDeque<Buffer>) -> usize {
+    let data = queue.iter().filter(|buffer| buffer.data_type().is_buffer());
+    data.count()
 }
 
 /// A remote input channel.
@@ -60,6 +69,8 @@ pub(crate) struct RemoteInputChannel {
     floating_pool: Arc<LocalBufferPool>,
     transport: Arc<Transport>,
     state: Mutex<State>,
+    /// What was read of a checkpoint's data; used by the reader alone.
+    kept: Mutex<Vec<Vec<u8>>>,
     requested: AtomicBool,
     /// Token of the connection; written by the I/O thread alone.
     pub(crate) connection: AtomicUsize,
@@ -111,6 +122,7 @@ impl RemoteInputChannel {
                 ended: false,
                 released: false,
             }),
+            kept: Mutex::default(),
             requested: AtomicBool::new(false),
             connection: AtomicUsize::new(NO_CONNECTION),
             link: OnceLock::new(),
@@ -147,8 +159,12 @@ impl RemoteInputChannel {
             return Ok(None);
         };
         state.priority = state.priority.saturating_sub(1);
-        state.persister.on_taken(&buffer);
+        let belongs = state.persister.on_taken(&buffer);
         let more = !state.queue.is_empty();
+        drop(state);
+        if belongs {
+            self.kept.lock().push(buffer.to_vec());
+        }
         Ok(Some(Polled { buffer, more }))
     }
 
@@ -177,20 +193,39 @@ impl RemoteInputChannel {
     /// # Errors
     /// `IllegalState` when a later checkpoint's barrier has arrived.
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
-        let State {
-            persister, queue, ..
-        } = &mut *self.state.lock();
-        persister.start(checkpoint, queue.iter())
+        let mut state = self.state.lock();
+        let queued = state.queued_data();
+        state.persister.start(checkpoint, queued)?;
+        drop(state);
+        self.kept.lock().clear();
+        Ok(())
     }
 
     /// The checkpoint, and any before it, needs no more.
     pub(crate) fn stop_persisting(&self, checkpoint: i64) {
-        self.state.lock().persister.stop(checkpoint);
+        if self.state.lock().persister.stop(checkpoint) {
+            self.kept.lock().clear();
+        }
     }
 
     /// What was kept since the last call, and whether that was all.
     pub(crate) fn take_persisted(&self) -> (Vec<Vec<u8>>, bool) {
-        self.state.lock().persister.take()
+        let mut state = self.state.lock();
+        let (range, complete) = state.persister.take();
+        let data = state
+            .queue
+            .iter()
+            .filter(|buffer| buffer.data_type().is_buffer());
+        let waiting: Vec<Buffer> = data.skip(range.start).take(range.len()).cloned().collect();
+        drop(state);
+        let mut kept = std::mem::take(&mut *self.kept.lock());
+        kept.extend(waiting.iter().map(|buffer| buffer.to_vec()));
+        (kept, complete)
+    }
+
+    /// Whether an event that overtakes data comes next.
+    pub(crate) fn has_priority(&self) -> bool {
+        self.state.lock().priority > 0
     }
 
     /// Lets the announced barrier of a checkpoint overtake the data before it; false when it is not
@@ -323,7 +358,7 @@ impl RemoteInputChannel {
             let State {
                 persister, queue, ..
             } = &mut *state;
-            persister.on_arrival(&buffer, queue.iter());
+            persister.on_arrival(&buffer, || count_data(queue));
             if data_type.requires_announcement() {
                 let announcement = Buffer::from_bytes(
                     event::announcement(sequence_number, &buffer),

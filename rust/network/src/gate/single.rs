@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 
-use penstock_memory::{DataType, LocalBufferPool};
+use penstock_memory::{Buffer, DataType, LocalBufferPool};
 
 use super::debloating::Debloating;
 use super::input_gate::{BufferOrEvent, Next, Wait};
@@ -18,8 +18,9 @@ use super::remote_channel::RemoteInputChannel;
 use super::union::UnionInputGate;
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
+use crate::event::END_OF_CHANNEL_STATE_BYTES;
 use crate::partition::check_task_event;
-use crate::sync::{Arc, Mutex, Weak};
+use crate::sync::{Arc, AtomicU8, Mutex, Ordering, Weak};
 use crate::transport::{Transport, Waiting};
 
 /// A channel of either kind.
@@ -60,6 +61,20 @@ impl InputChannel {
         }
     }
 
+    fn has_priority(&self) -> bool {
+        match self {
+            Self::Local(channel) => channel.has_priority(),
+            Self::Remote(channel) => channel.has_priority(),
+        }
+    }
+
+    fn poll(&self) -> Result<Option<Polled>> {
+        match self {
+            Self::Local(channel) => channel.poll(),
+            Self::Remote(channel) => channel.poll(),
+        }
+    }
+
     fn prioritize_barrier(&self, checkpoint: i64) -> bool {
         match self {
             // What the producer has sent is taken from its own queue, where it times out.
@@ -79,7 +94,7 @@ impl InputChannel {
 /// What a channel gives when polled.
 #[derive(Debug)]
 pub(crate) struct Polled {
-    pub(crate) buffer: penstock_memory::Buffer,
+    pub(crate) buffer: Buffer,
     /// Whether the channel has more right now.
     pub(crate) more: bool,
 }
@@ -97,6 +112,19 @@ struct State {
     closed: bool,
     requested: bool,
     error: Option<Error>,
+    /// What was in flight at the checkpoint that the task starts from, and the end of it, channel
+    /// by channel; read before what the channels bring, except for what overtakes data.
+    recovered: VecDeque<(usize, Buffer)>,
+    /// What of that a checkpoint has wanted and not taken, by channel.
+    kept: Vec<Vec<Buffer>>,
+}
+
+/// What there is to read next.
+enum Ready {
+    /// Something of a channel.
+    Channel(usize),
+    /// Something that was recovered, of a channel.
+    Recovered(usize, Buffer),
 }
 
 /// The gate of one input.
@@ -109,6 +137,8 @@ pub struct SingleInputGate {
     environment: Arc<EnvironmentCore>,
     /// Set when the producers' buffers are to be debloated.
     debloating: Option<Debloating>,
+    /// 1 while a channel with something that overtakes data is queued.
+    urgent: AtomicU8,
     parent: OnceLock<(Weak<UnionInputGate>, usize)>,
 }
 
@@ -132,12 +162,15 @@ impl SingleInputGate {
                 closed: false,
                 requested: false,
                 error: None,
+                recovered: VecDeque::new(),
+                kept: vec![Vec::new(); count],
             }),
             waiting: Arc::new(waiting),
             channels,
             floating,
             environment,
             debloating,
+            urgent: AtomicU8::new(0),
             parent: OnceLock::new(),
         }
     }
@@ -193,49 +226,142 @@ impl SingleInputGate {
         Ok(())
     }
 
+    /// Puts what was in flight in a channel in front of all that it will bring, and the end of it
+    /// behind.
+    ///
+    /// # Errors
+    /// `IllegalState` without such a channel or when the partitions were requested, `CancelTask`
+    /// when the gate is closed.
+    pub(crate) fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
+        if channel >= self.channels.len() {
+            return Err(self.no_such(channel));
+        }
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(closed());
+        }
+        if state.requested {
+            return Err(Error::IllegalState(
+                "in-flight data is recovered before the partitions are requested".into(),
+            ));
+        }
+        for bytes in buffers {
+            let buffer = Buffer::from_bytes(bytes.clone(), DataType::DataBuffer);
+            state.recovered.push_back((channel, buffer));
+        }
+        let end = Buffer::from_bytes(END_OF_CHANNEL_STATE_BYTES, DataType::RecoveryCompletion);
+        state.recovered.push_back((channel, end));
+        drop(state);
+        self.announce();
+        Ok(())
+    }
+
     pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
         loop {
-            let channel = match self.next_channel(wait)? {
-                Ok(channel) => channel,
+            let channel = match self.next_ready(wait)? {
+                Ok(Ready::Channel(channel)) => channel,
+                Ok(Ready::Recovered(channel, buffer)) => {
+                    return Ok(Next::Buffer(BufferOrEvent {
+                        channel,
+                        buffer,
+                        more_available: self.has_news(),
+                    }));
+                }
                 Err(none) => {
                     self.on_empty();
                     return Ok(if self.is_finished() { Next::End } else { none });
                 }
             };
-            let polled = match &self.channels[channel] {
-                InputChannel::Local(local) => local.poll(),
-                InputChannel::Remote(remote) => remote.poll(),
-            };
-            let polled = match polled {
-                Ok(Some(polled)) => polled,
-                Ok(None) => continue,
-                Err(error) => {
-                    self.on_error(error.clone());
-                    return Err(error);
-                }
-            };
-            let more_available = if polled.buffer.data_type() == DataType::EndOfPartition {
-                self.end_channel(channel)?
-            } else if polled.more {
-                self.notify(channel, false);
-                true
-            } else {
-                !self.state.lock().queue.is_empty()
-            };
-            let buffer = polled.buffer;
-            if let Some(debloating) = &self.debloating {
-                debloating.on_buffer(buffer.size());
+            if let Some(next) = self.poll_channel(channel)? {
+                return Ok(Next::Buffer(next));
             }
-            return Ok(Next::Buffer(BufferOrEvent {
-                channel,
-                buffer,
-                more_available,
-            }));
         }
     }
 
-    /// Waits for a channel that has something and takes it from the queue; else why there is none.
-    fn next_channel(&self, wait: Wait) -> Result<std::result::Result<usize, Next>> {
+    /// Takes what overtakes data, if there is any; never waits.
+    pub(crate) fn poll_urgent(&self) -> Result<Option<BufferOrEvent>> {
+        while self.is_urgent() {
+            let mut state = self.state.lock();
+            if state.closed {
+                return Err(closed());
+            }
+            if let Some(error) = &state.error {
+                return Err(error.clone());
+            }
+            if state.priority == 0 {
+                return Ok(None);
+            }
+            let Some(channel) = self.pop_channel(&mut state) else {
+                return Ok(None);
+            };
+            drop(state);
+            if self.channels[channel].has_priority() {
+                if let Some(next) = self.poll_channel(channel)? {
+                    return Ok(Some(next));
+                }
+            } else {
+                // It was read already, in the channel's ordinary turn, which is due again.
+                self.notify(channel, false);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a channel with something that overtakes data is queued.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.urgent.load(Ordering::Acquire) != 0
+    }
+
+    /// Where `is_urgent` is read by who cannot afford a call.
+    #[cfg(not(loom))]
+    pub(crate) fn urgent_ptr(&self) -> *const u8 {
+        self.urgent.as_ptr()
+    }
+
+    /// Takes the first channel of the queue.
+    fn pop_channel(&self, state: &mut State) -> Option<usize> {
+        let channel = state.queue.pop_front()? as usize;
+        state.priority = state.priority.saturating_sub(1);
+        state.queued[channel] = false;
+        self.urgent
+            .store(u8::from(state.priority > 0), Ordering::Release);
+        Some(channel)
+    }
+
+    /// Takes what a channel has, and queues it again when it has more.
+    fn poll_channel(&self, index: usize) -> Result<Option<BufferOrEvent>> {
+        let channel = &self.channels[index];
+        let polled = match channel.poll() {
+            Ok(Some(polled)) => polled,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                self.on_error(error.clone());
+                return Err(error);
+            }
+        };
+        let data_type = polled.buffer.data_type();
+        let more_available = if data_type == DataType::EndOfPartition {
+            self.end_channel(index)?
+        } else if polled.more {
+            self.notify(index, data_type.has_priority() && channel.has_priority());
+            true
+        } else {
+            self.has_news()
+        };
+        let buffer = polled.buffer;
+        if let Some(debloating) = &self.debloating {
+            debloating.on_buffer(buffer.size());
+        }
+        Ok(Some(BufferOrEvent {
+            channel: index,
+            buffer,
+            more_available,
+        }))
+    }
+
+    /// Waits for something to read and takes it or its channel from the queue; else why there is
+    /// nothing.
+    fn next_ready(&self, wait: Wait) -> Result<std::result::Result<Ready, Next>> {
         let mut state = self.state.lock();
         let mut waited = false;
         loop {
@@ -249,10 +375,13 @@ impl SingleInputGate {
                 state.woken = false;
                 return Ok(Err(Next::Woken));
             }
-            if let Some(channel) = state.queue.pop_front() {
-                state.priority = state.priority.saturating_sub(1);
-                state.queued[channel as usize] = false;
-                return Ok(Ok(channel as usize));
+            if state.priority == 0
+                && let Some((channel, buffer)) = state.recovered.pop_front()
+            {
+                return Ok(Ok(Ready::Recovered(channel, buffer)));
+            }
+            if let Some(channel) = self.pop_channel(&mut state) {
+                return Ok(Ok(Ready::Channel(channel)));
             }
             if state.left == 0 {
                 return Ok(Err(Next::End));
@@ -288,6 +417,18 @@ impl SingleInputGate {
     }
 
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
+        // Every barrier is behind what was recovered, in whichever channel.
+        let mut state = self.state.lock();
+        state.kept.iter_mut().for_each(Vec::clear);
+        let State {
+            recovered, kept, ..
+        } = &mut *state;
+        for (channel, buffer) in recovered {
+            if buffer.data_type().is_buffer() {
+                kept[*channel].push(buffer.clone());
+            }
+        }
+        drop(state);
         self.channels
             .iter()
             .try_for_each(|channel| channel.start_persisting(checkpoint))
@@ -297,13 +438,18 @@ impl SingleInputGate {
         for channel in &self.channels {
             channel.stop_persisting(checkpoint);
         }
+        self.state.lock().kept.iter_mut().for_each(Vec::clear);
     }
 
     pub(crate) fn take_persisted(&self, channel: usize) -> Result<(Vec<Vec<u8>>, bool)> {
-        match self.channels.get(channel) {
-            Some(channel) => Ok(channel.take_persisted()),
-            None => Err(self.no_such(channel)),
-        }
+        let Some(input) = self.channels.get(channel) else {
+            return Err(self.no_such(channel));
+        };
+        let recovered = std::mem::take(&mut self.state.lock().kept[channel]);
+        let (live, complete) = input.take_persisted();
+        let mut kept: Vec<_> = recovered.iter().map(|buffer| buffer.to_vec()).collect();
+        kept.extend(live);
+        Ok((kept, complete))
     }
 
     pub(crate) fn prioritize_barrier(&self, channel: usize, checkpoint: i64) -> Result<bool> {
@@ -344,7 +490,7 @@ impl SingleInputGate {
 
     /// Queues a channel that has something and wakes whoever waits for it.
     pub(crate) fn notify(&self, channel: usize, priority: bool) {
-        if self.enqueue(channel, priority) {
+        if self.enqueue(channel, priority) || (priority && self.is_joined()) {
             self.announce();
         }
     }
@@ -371,12 +517,14 @@ impl SingleInputGate {
             }
             state.queue.remove(at);
         }
+        // A reader that waits has nothing recovered either.
         let was_empty = state.queue.is_empty();
         state.queued[channel] = true;
         if priority {
             let at = state.priority;
             state.queue.insert(at, channel as u32);
             state.priority += 1;
+            self.urgent.store(1, Ordering::Release);
         } else {
             state.queue.push_back(channel as u32);
         }
@@ -399,14 +547,17 @@ impl SingleInputGate {
         if let Some((union, index)) = self.parent.get()
             && let Some(union) = union.upgrade()
         {
-            union.notify(*index);
+            union.notify(*index, self.is_urgent());
         }
     }
 
     /// Whether a poll would not come back empty-handed, as far as known.
     pub(crate) fn has_news(&self) -> bool {
         let state = self.state.lock();
-        !state.queue.is_empty() || state.error.is_some() || state.closed
+        !state.queue.is_empty()
+            || !state.recovered.is_empty()
+            || state.error.is_some()
+            || state.closed
     }
 
     pub(crate) fn wakeup(&self) {
@@ -470,6 +621,8 @@ impl SingleInputGate {
             return;
         }
         state.queue.clear();
+        state.recovered.clear();
+        state.kept.iter_mut().for_each(Vec::clear);
         drop(state);
         for channel in 0..self.channels.len() {
             self.release_channel(channel);

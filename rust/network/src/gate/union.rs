@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-use super::input_gate::{Next, Wait};
+use super::input_gate::{BufferOrEvent, Next, Wait};
 use super::single::{SingleInputGate, closed};
 use crate::error::{Error, Result};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, AtomicU8, Mutex, Ordering};
 use crate::transport::Waiting;
 
 #[derive(Debug)]
@@ -23,6 +23,8 @@ struct State {
 pub struct UnionInputGate {
     state: Mutex<State>,
     waiting: Arc<Waiting>,
+    /// 1 when a gate may have something that overtakes data.
+    urgent: AtomicU8,
     gates: Vec<Arc<SingleInputGate>>,
     /// Index of each gate's first channel.
     offsets: Vec<usize>,
@@ -59,6 +61,7 @@ impl UnionInputGate {
                 closed: false,
             }),
             waiting: Arc::new(waiting),
+            urgent: AtomicU8::new(0),
             gates,
             offsets,
             num_channels,
@@ -66,7 +69,7 @@ impl UnionInputGate {
         for (index, gate) in union.gates.iter().enumerate() {
             gate.join(Arc::downgrade(&union), index)?;
             if gate.has_news() {
-                union.notify(index);
+                union.notify(index, gate.is_urgent());
             }
         }
         Ok(union)
@@ -88,25 +91,64 @@ impl UnionInputGate {
     }
 
     /// Queues a gate that has something.
-    pub(crate) fn notify(&self, gate: usize) {
+    pub(crate) fn notify(&self, gate: usize, urgent: bool) {
         let mut state = self.state.lock();
         if !std::mem::replace(&mut state.queued[gate], true) {
             state.queue.push_back(gate);
+        }
+        if urgent {
+            self.urgent.store(1, Ordering::Release);
         }
         drop(state);
         self.waiting.notify_all();
     }
 
+    /// Where it is read, by who cannot afford a call, whether something may overtake data.
+    #[cfg(not(loom))]
+    pub(crate) fn urgent_ptr(&self) -> *const u8 {
+        self.urgent.as_ptr()
+    }
+
+    /// Takes what overtakes data, of whichever gate, if there is any; never waits.
+    pub(crate) fn poll_urgent(&self) -> Result<Option<BufferOrEvent>> {
+        // Swapped before the gates are looked at: what comes meanwhile raises it again.
+        if self.urgent.load(Ordering::Acquire) == 0 || self.urgent.swap(0, Ordering::AcqRel) == 0 {
+            return Ok(None);
+        }
+        for (index, gate) in self.gates.iter().enumerate() {
+            if let Some(mut next) = gate.poll_urgent()? {
+                // Other gates, or this one, may have more.
+                self.urgent.store(1, Ordering::Release);
+                next.channel += self.offsets[index];
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts what was in flight in a channel in front of all that it will bring.
+    pub(crate) fn recover(&self, channel: usize, buffers: &[Vec<u8>]) -> Result<()> {
+        let (gate, channel) = self.gate_of(channel);
+        gate.recover(channel, buffers)
+    }
+
     pub(crate) fn poll(&self, wait: Wait) -> Result<Next> {
         loop {
             let index = match self.next_gate(wait)? {
-                Ok(index) => index,
+                Ok(index) => {
+                    if let Some(urgent) = self.poll_urgent()? {
+                        // The gate whose turn it was comes next.
+                        self.notify(index, false);
+                        return Ok(Next::Buffer(urgent));
+                    }
+                    index
+                }
                 Err(none) => return Ok(if self.is_finished() { Next::End } else { none }),
             };
             let gate = &self.gates[index];
             let next = gate.poll(Wait::Never);
             if gate.has_news() {
-                self.notify(index);
+                self.notify(index, gate.is_urgent());
             }
             if let Next::Buffer(mut buffer) = next? {
                 buffer.channel += self.offsets[index];

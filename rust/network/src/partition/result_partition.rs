@@ -253,6 +253,43 @@ impl ResultPartition {
         self.overtake_each(|subpartition, wakeups| {
             subpartition.time_out_barrier(checkpoint, consumer.copy(), wakeups)
         })
+        .inspect(|_| self.shared.on_barrier_taken())
+    }
+
+    /// Waits until the timeoutable barrier of a checkpoint waits for no reader any more; false when
+    /// the timeout passed before.
+    #[must_use]
+    pub fn wait_barrier_taken(&self, checkpoint: i64, timeout: Duration) -> bool {
+        self.shared.wait_barrier_taken(checkpoint, timeout)
+    }
+
+    /// Puts what was in flight to a reader in front of all that will be written to it.
+    ///
+    /// The bytes lie outside of the pool's segments until they are read: a partition that had to
+    /// wait for its reader here could wait for one that waits for it.
+    ///
+    /// # Errors
+    /// `IllegalState` for a blocking partition, one that was written to, or a subpartition that
+    /// does not exist; `CancelTask` once failed or released.
+    pub fn recover(&self, subpartition: usize, buffers: &[Vec<u8>]) -> Result<()> {
+        let _writer = self.enter(Some(subpartition))?;
+        let Subpartition::Pipelined(pipelined) = &self.shared.subpartitions[subpartition] else {
+            return Err(Error::IllegalState(
+                "a blocking partition has nothing in flight".into(),
+            ));
+        };
+        if pipelined.totals().0 > 0 {
+            return Err(Error::IllegalState(format!(
+                "in-flight data is recovered before subpartition {subpartition} is written to"
+            )));
+        }
+        let segment_bytes = self.environment.config().segment_bytes;
+        for piece in buffers.iter().flat_map(|bytes| bytes.chunks(segment_bytes)) {
+            let buffer = Buffer::from_bytes(piece, DataType::DataBuffer);
+            pipelined.add(BufferConsumer::finished(buffer));
+        }
+        pipelined.flush();
+        Ok(())
     }
 
     /// Lets something overtake in every subpartition; the contents of what is overtaken.

@@ -117,6 +117,9 @@ pub(crate) struct PartitionShared {
     /// Which subpartitions have been consumed or released.
     consumed: Mutex<Consumed>,
     all_consumed: Condvar,
+    /// Held by who looks for timeoutable barriers and by who tells that one has left.
+    barriers: Mutex<()>,
+    barrier_taken: Condvar,
 }
 
 #[derive(Debug)]
@@ -153,6 +156,8 @@ impl PartitionShared {
                 left: num_subpartitions,
             }),
             all_consumed: Condvar::new(),
+            barriers: Mutex::new(()),
+            barrier_taken: Condvar::new(),
         }
     }
 
@@ -281,6 +286,33 @@ impl PartitionShared {
         consumed.left = 0;
         drop(consumed);
         self.all_consumed.notify_all();
+        self.on_barrier_taken();
+    }
+
+    /// A timeoutable barrier is no longer in its queue.
+    pub(crate) fn on_barrier_taken(&self) {
+        // Whoever has looked and not found it gone waits by now.
+        drop(self.barriers.lock());
+        self.barrier_taken.notify_all();
+    }
+
+    /// Waits until the timeoutable barrier of a checkpoint waits for no reader; false when
+    /// `timeout` passed before.
+    pub(crate) fn wait_barrier_taken(&self, checkpoint: i64, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        let mut guard = self.barriers.lock();
+        let holds = |subpartition: &Subpartition| match subpartition {
+            Subpartition::Pipelined(pipelined) => pipelined.holds_barrier(checkpoint),
+            Subpartition::Blocking(_) => false,
+        };
+        while self.subpartitions.iter().any(holds) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            guard = self.barrier_taken.wait_timeout(guard, left);
+        }
+        true
     }
 
     /// The reader of `subpartition` has taken everything it ever will.
@@ -288,6 +320,7 @@ impl PartitionShared {
         // What lies in a file can be read again.
         if let Subpartition::Pipelined(pipelined) = &self.subpartitions[subpartition] {
             pipelined.release(Released::Released);
+            self.on_barrier_taken();
         }
         let mut consumed = self.consumed.lock();
         if !std::mem::replace(&mut consumed.done[subpartition], true) {

@@ -212,11 +212,7 @@ impl PipelinedSubpartition {
     ) -> Vec<Buffer> {
         debug_assert!(consumer.data_type().has_priority());
         let mut state = self.state.lock();
-        let is_barrier = |waiting: &BufferConsumer| {
-            waiting.data_type().requires_announcement()
-                && barrier_id(&waiting.copy().build()) == Some(checkpoint)
-        };
-        let Some(at) = state.buffers.iter().position(is_barrier) else {
+        let Some(at) = state.barrier(checkpoint) else {
             return Vec::new();
         };
         let overtaken = unread_data(state.buffers.iter().take(at));
@@ -228,6 +224,17 @@ impl PipelinedSubpartition {
         drop(barrier);
         notify.deliver_later(wakeups);
         overtaken
+    }
+
+    /// Whether the timeoutable barrier of a checkpoint waits for its reader.
+    pub(crate) fn holds_barrier(&self, checkpoint: i64) -> bool {
+        self.state.lock().barrier(checkpoint).is_some()
+    }
+
+    /// Whether an element with priority comes next.
+    pub(crate) fn has_priority(&self) -> bool {
+        let state = self.state.lock();
+        state.priority > 0 && !state.blocked
     }
 
     /// Takes the next slice, or nothing when there is none.
@@ -418,6 +425,14 @@ fn unread_data<'a>(waiting: impl Iterator<Item = &'a BufferConsumer>) -> Vec<Buf
 }
 
 impl State {
+    /// Where the timeoutable barrier of a checkpoint waits.
+    fn barrier(&self, checkpoint: i64) -> Option<usize> {
+        self.buffers.iter().position(|waiting| {
+            waiting.data_type().requires_announcement()
+                && barrier_id(&waiting.copy().build()) == Some(checkpoint)
+        })
+    }
+
     /// Puts an element in its place; the size wanted of the next one, and whom to tell.
     fn add(&mut self, consumer: BufferConsumer, finish: bool) -> (usize, Notify) {
         self.total_buffers += 1;

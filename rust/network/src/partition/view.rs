@@ -69,7 +69,15 @@ impl SubpartitionView {
     /// `Io` when a file cannot be read, `IllegalState` when the queue is in disorder.
     pub(crate) fn poll(&self) -> Result<Option<BufferAndBacklog>> {
         match self.subpartition() {
-            Subpartition::Pipelined(pipelined) => pipelined.poll(),
+            Subpartition::Pipelined(pipelined) => {
+                let next = pipelined.poll()?;
+                if let Some(next) = &next
+                    && next.buffer.data_type().requires_announcement()
+                {
+                    self.partition.on_barrier_taken();
+                }
+                Ok(next)
+            }
             Subpartition::Blocking(blocking) => blocking.poll(&mut self.position.lock()),
         }
     }
@@ -92,6 +100,14 @@ impl SubpartitionView {
             Subpartition::Blocking(blocking) => {
                 blocking.is_available(&self.position.lock(), has_credit)
             }
+        }
+    }
+
+    /// Whether an event that overtakes data comes next.
+    pub(crate) fn has_priority(&self) -> bool {
+        match self.subpartition() {
+            Subpartition::Pipelined(pipelined) => pipelined.has_priority(),
+            Subpartition::Blocking(_) => false,
         }
     }
 

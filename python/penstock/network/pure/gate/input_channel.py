@@ -42,6 +42,7 @@ class InputChannel:
         self._error: Exception | None = None
         self._lock = threading.Lock()
         self._persister = ChannelStatePersister()
+        self._kept: list[bytes] = []
         self._requested = False
         self._released = False
 
@@ -76,19 +77,34 @@ class InputChannel:
     # -- unaligned checkpoints ------------------------------------------------------------
 
     def start_persisting(self, checkpoint_id: int) -> None:
-        """Keep copies of the data that belongs to a checkpoint."""
+        """Keep copies of the data that belongs to a checkpoint; reader only."""
         with self._lock:
             self._persister.start(checkpoint_id, self._waiting())
+        self._kept = []
 
     def stop_persisting(self, checkpoint_id: int) -> None:
-        """The checkpoint, and any before it, needs no more."""
+        """The checkpoint, and any before it, needs no more; reader only."""
         with self._lock:
-            self._persister.stop(checkpoint_id)
+            ends = self._persister.stop(checkpoint_id)
+        if ends:
+            self._kept = []
 
     def take_persisted(self) -> tuple[list[bytes], bool]:
-        """Return what was kept since the last call, and whether that was all."""
+        """Return what was kept since the last call, and whether that was all; reader only."""
         with self._lock:
-            return self._persister.take()
+            of_interest, is_complete = self._persister.take()
+            data = [buffer for buffer in self._waiting() if buffer.data_type.is_buffer]
+            waiting = [buffer.retain() for buffer in data[of_interest.start : of_interest.stop]]
+        kept, self._kept = self._kept, []
+        for buffer in waiting:
+            kept.append(bytes(buffer.view()))
+            buffer.recycle()
+        return kept, is_complete
+
+    @property
+    def has_priority(self) -> bool:
+        """Whether an event that overtakes data comes next."""
+        raise NotImplementedError
 
     def prioritize_barrier(self, checkpoint_id: int) -> bool:
         """Let an announced barrier overtake the data before it; False when it is not here.

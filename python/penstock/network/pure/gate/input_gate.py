@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CancelTaskError, CorruptStreamError, IllegalStateError
 from penstock.network.data_type import DataType
+from penstock.network.events import EndOfChannelState, serialize_event
 from penstock.network.pure.framing.deserializer import SPILL_THRESHOLD_BYTES, RecordDeserializer
+from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer, event_buffer
+from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.partition.task_events import check_task_event
 
 if TYPE_CHECKING:
@@ -88,11 +91,30 @@ class InputGate:
         deserializer = self._deserializers[channel]
         if data_type.is_buffer:
             return DATA, channel, data_type, deserializer.records_of(memoryview(data))
-        if deserializer.has_pending_bytes and not data_type.has_priority:
+        # Recovered data may end inside of a record, which what follows it ends.
+        may_split = data_type.has_priority or data_type is DataType.RECOVERY_COMPLETION
+        if deserializer.has_pending_bytes and not may_split:
             raise CorruptStreamError(
                 f"{data_type.name} on channel {channel} inside a record: broken serialization"
             )
         return EVENT, channel, data_type, [data]
+
+    def next_urgent(self) -> tuple[int, int, bytes] | None:
+        """Return channel, data type and bytes of the next event that overtakes data, or None.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            NetworkError: a channel has failed.
+        """
+        if not self.is_urgent:
+            return None
+        with self._lock:
+            self._check_open()
+        taken = self._poll_urgent()
+        if taken is None:
+            return None
+        channel, buffer = taken
+        return channel, int(buffer.data_type), _contents(buffer)
 
     def _take(self, timeout_ms: int) -> tuple[int, AnyBuffer] | None:
         """Wait for a buffer that some channel has."""
@@ -180,6 +202,24 @@ class InputGate:
         Raises:
             IllegalStateError: there is no such channel.
         """
+        raise NotImplementedError
+
+    def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
+        """Put what was in flight in a channel in front of all that it will bring.
+
+        Raises:
+            CancelTaskError: the gate was closed.
+            IllegalStateError: there is no such channel, or the partitions were requested.
+        """
+        raise NotImplementedError
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether `_poll_urgent` may have something."""
+        raise NotImplementedError
+
+    def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
+        """Take the next event that overtakes data; never waits."""
         raise NotImplementedError
 
     def _is_ready(self) -> bool:
@@ -273,6 +313,10 @@ class SingleInputGate(InputGate):
         self._ended = [False] * num_channels
         self._num_ended = 0
         self._requested = False
+        self._recovered: deque[tuple[int, AnyBuffer]] = deque()
+        """What was in flight at the checkpoint that the task starts from, by channel."""
+        self._kept: list[list[bytes]] = [[] for _ in range(num_channels)]
+        """What of that a checkpoint has wanted and not taken."""
 
     def request_partitions(self) -> None:
         """Ask all producers.
@@ -306,19 +350,68 @@ class SingleInputGate(InputGate):
             self._lock.notify()
         self._notify_ready()
 
+    def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
+        """Put what was in flight in a channel in front of all that it will bring."""
+        self._channel(channel)
+        with self._lock:
+            if self._closed:
+                raise CancelTaskError("the input gate has been closed")
+            if self._requested:
+                raise IllegalStateError(
+                    "in-flight data is recovered before the partitions are requested"
+                )
+            for data in buffers:
+                segment = MemorySegment(bytearray(data))
+                buffer = Buffer(segment, FREEING_RECYCLER, DataType.DATA_BUFFER, len(data))
+                self._recovered.append((channel, buffer))
+            end = serialize_event(EndOfChannelState())
+            self._recovered.append((channel, event_buffer(end, DataType.RECOVERY_COMPLETION)))
+            self._lock.notify()
+        self._notify_ready()
+
     def _is_ready(self) -> bool:
-        return bool(self._ready)
+        return bool(self._ready or self._recovered)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a channel with something that overtakes data is queued."""
+        return self._num_priority > 0
+
+    def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
+        while self.is_urgent:
+            with self._lock:
+                if not self._num_priority:
+                    return None
+                index = self._pop_channel()
+            if self.channels[index].has_priority:
+                taken = self._poll_channel(index)
+                if taken is not None:
+                    return taken
+            else:
+                # It was read already, in the channel's ordinary turn, which is due again.
+                self.notify_channel_non_empty(index)
+        return None
+
+    def _pop_channel(self) -> int:
+        """Take the first channel of the queue; under the lock."""
+        index = self._ready.popleft()
+        self._is_queued[index] = False
+        if self._num_priority:
+            self._num_priority -= 1
+        return index
 
     def _poll(self) -> tuple[int, AnyBuffer] | None:
         with self._lock:
+            if self._recovered and not self._num_priority:
+                return self._recovered.popleft()
             if not self._ready:
                 return None
-            index = self._ready.popleft()
-            self._is_queued[index] = False
-            if self._num_priority:
-                self._num_priority -= 1
-            if self._ended[index]:
-                return None
+            index = self._pop_channel()
+        return self._poll_channel(index)
+
+    def _poll_channel(self, index: int) -> tuple[int, AnyBuffer] | None:
+        if self._ended[index]:
+            return None
         channel = self.channels[index]
         try:
             result = channel.next_buffer()
@@ -329,7 +422,8 @@ class SingleInputGate(InputGate):
             return None
         buffer = result.buffer
         if result.more_available:
-            self.notify_channel_non_empty(index)
+            urgent = buffer.data_type.has_priority and channel.has_priority
+            self.notify_channel_non_empty(index, priority=urgent)
         if buffer.data_type is DataType.END_OF_PARTITION:
             self._end_channel(channel, buffer, more=result.more_available)
         if self._debloating is not None:
@@ -349,6 +443,11 @@ class SingleInputGate(InputGate):
 
     def start_persisting(self, checkpoint_id: int) -> None:
         """Begin to keep copies in every channel."""
+        # Every barrier is behind what was recovered, in whichever channel.
+        self._kept = [[] for _ in range(self.num_channels)]
+        for index, buffer in self._recovered:
+            if buffer.data_type.is_buffer:
+                self._kept[index].append(bytes(buffer.view()))
         for channel in self.channels:
             channel.start_persisting(checkpoint_id)
 
@@ -356,10 +455,13 @@ class SingleInputGate(InputGate):
         """End keeping in every channel."""
         for channel in self.channels:
             channel.stop_persisting(checkpoint_id)
+        self._kept = [[] for _ in range(self.num_channels)]
 
     def take_persisted(self, channel: int) -> tuple[list[bytes], bool]:
         """Return what a channel has kept."""
-        return self._channel(channel).take_persisted()
+        live, is_complete = self._channel(channel).take_persisted()
+        recovered, self._kept[channel] = self._kept[channel], []
+        return recovered + live, is_complete
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Let a barrier overtake in a channel."""

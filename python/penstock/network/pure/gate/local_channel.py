@@ -98,6 +98,9 @@ class LocalInputChannel(InputChannel):
             return None
         with self._lock:
             self._persister.on_arrival(result.buffer, ())
+            belongs = self._persister.on_taken(result.buffer)
+        if belongs:
+            self._kept.append(bytes(result.buffer.view()))
         return ChannelBuffer(result.buffer, result.next_data_type is not DataType.NONE)
 
     def _raise_released(self, view: AnySubpartitionView) -> None:
@@ -124,6 +127,13 @@ class LocalInputChannel(InputChannel):
     def _waiting(self) -> Iterable[AnyBuffer]:
         """Nothing: the producer keeps what its barrier overtakes."""
         return ()
+
+    @property
+    def has_priority(self) -> bool:
+        """Whether an event that overtakes data comes next."""
+        with self._lock:
+            view = None if self._released else self._view
+        return view is not None and view.has_priority
 
     @property
     def buffers_in_use(self) -> int:

@@ -3,12 +3,15 @@
 That is the data between the state of the task and the checkpoint's barrier: a barrier overtakes
 data, so some of it may lie in front of the barrier's place when persisting starts; without a
 barrier yet, what arrives until it comes belongs to the checkpoint too.
+
+Buffers are counted here, not kept: what belongs to the checkpoint stays in the channel until its
+reader takes it, who then copies it.  So nothing is held longer, and no more of it, than without a
+checkpoint.
 """
 
 from __future__ import annotations
 
 import struct
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError
@@ -24,13 +27,14 @@ _BARRIER_HEAD = struct.Struct(">iq")
 
 
 class ChannelStatePersister:
-    """Keeps copies for one channel, under the channel's lock."""
+    """Counts for one channel, under the channel's lock."""
 
     def __init__(self) -> None:
         self._seen: int | None = None
         self._before_barrier = 0
         self._expected: int | None = None
-        self._persisted: list[bytes] = []
+        self._copied = 0
+        self._waiting = 0
 
     def start(self, checkpoint_id: int, queued: Iterable[AnyBuffer]) -> None:
         """Begin with a checkpoint; ``queued`` is what lies in the channel.
@@ -40,42 +44,58 @@ class ChannelStatePersister:
         """
         if self._seen is not None and self._seen > checkpoint_id:
             raise IllegalStateError(f"checkpoint {checkpoint_id} is subsumed by {self._seen}")
-        data = (bytes(buffer.view()) for buffer in queued if buffer.data_type.is_buffer)
+        self._copied = 0
+        self._waiting = _count_data(queued)
         if self._seen == checkpoint_id:
             self._expected = None
-            self._persisted = list(islice(data, self._before_barrier))
+            self._waiting = min(self._waiting, self._before_barrier)
         else:
             self._expected = checkpoint_id
-            self._persisted = list(data)
 
-    def stop(self, checkpoint_id: int) -> None:
-        """End with a checkpoint and all before it; what was not taken is dropped."""
-        if self._expected is None or self._expected <= checkpoint_id:
+    def stop(self, checkpoint_id: int) -> bool:
+        """End with a checkpoint and all before it; True when that was the present one."""
+        ends = self._expected is None or self._expected <= checkpoint_id
+        if ends:
             self._expected = None
-            self._persisted = []
+            self._copied = self._waiting = 0
+        return ends
 
-    def take(self) -> tuple[list[bytes], bool]:
-        """Return what was persisted since the last call, and whether that was all."""
-        persisted, self._persisted = self._persisted, []
-        return persisted, self._expected is None
+    def take(self) -> tuple[range, bool]:
+        """Which of the data buffers in the channel to copy now, and whether nothing is to come."""
+        start = self._copied
+        self._copied += self._waiting
+        self._waiting = 0
+        return range(start, self._copied), self._expected is None
 
     def on_arrival(self, buffer: AnyBuffer, queued: Iterable[AnyBuffer]) -> None:
         """Something arrives while ``queued`` lies in the channel."""
         if buffer.data_type.is_buffer:
-            if self._expected is not None:
-                self._persisted.append(bytes(buffer.view()))
+            self._waiting += self._expected is not None
         elif buffer.data_type is DataType.END_OF_PARTITION:
             self._expected = None
         elif (checkpoint_id := barrier_id(buffer)) is not None:
             self._seen = checkpoint_id
-            self._before_barrier = sum(waiting.data_type.is_buffer for waiting in queued)
+            self._before_barrier = _count_data(queued)
             if self._expected is not None and self._expected <= checkpoint_id:
                 self._expected = None
 
-    def on_taken(self, buffer: AnyBuffer) -> None:
-        """Something leaves the channel for its reader."""
-        if self._before_barrier and buffer.data_type.is_buffer:
+    def on_taken(self, buffer: AnyBuffer) -> bool:
+        """Something leaves the channel for its reader; True when the reader is to copy it."""
+        if not buffer.data_type.is_buffer:
+            return False
+        if self._before_barrier:
             self._before_barrier -= 1
+        if self._copied:
+            self._copied -= 1
+            return False
+        if self._waiting:
+            self._waiting -= 1
+            return True
+        return False
+
+
+def _count_data(buffers: Iterable[AnyBuffer]) -> int:
+    return sum(buffer.data_type.is_buffer for buffer in buffers)
 
 
 def barrier_id(event: AnyBuffer) -> int | None:

@@ -67,8 +67,11 @@ class RemoteInputChannel(InputChannel):
             buffer = self._received.popleft()
             if self._num_priority:
                 self._num_priority -= 1
-            self._persister.on_taken(buffer)
-            return ChannelBuffer(buffer, bool(self._received))
+            belongs = self._persister.on_taken(buffer)
+            more = bool(self._received)
+        if belongs:
+            self._kept.append(bytes(buffer.view()))
+        return ChannelBuffer(buffer, more)
 
     def resume_consumption(self) -> None:
         """Tell the producer to continue."""
@@ -99,6 +102,11 @@ class RemoteInputChannel(InputChannel):
     def _waiting(self) -> Iterable[AnyBuffer]:
         """What was received and not taken."""
         return self._received
+
+    @property
+    def has_priority(self) -> bool:
+        """Whether an event that overtakes data comes next."""
+        return self._num_priority > 0
 
     @property
     def buffers_in_use(self) -> int:

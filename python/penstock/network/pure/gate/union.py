@@ -60,10 +60,30 @@ class UnionInputGate(InputGate):
             self._lock.notify()
         self._notify_ready()
 
+    def recover(self, channel: int, buffers: Sequence[bytes]) -> None:
+        """Put what was in flight in a channel of a gate in front of all that it will bring."""
+        gate, channel = self._gate_of(channel)
+        gate.recover(channel, buffers)
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a gate has something that overtakes data."""
+        return any(gate.is_urgent for gate in self._gates)
+
+    def _poll_urgent(self) -> tuple[int, AnyBuffer] | None:
+        for offset, gate in zip(self._offsets, self._gates, strict=True):
+            taken = gate._poll_urgent()
+            if taken is not None:
+                return offset + taken[0], taken[1]
+        return None
+
     def _is_ready(self) -> bool:
         return bool(self._ready)
 
     def _poll(self) -> tuple[int, AnyBuffer] | None:
+        urgent = self._poll_urgent()
+        if urgent is not None:
+            return urgent
         with self._lock:
             if not self._ready:
                 return None

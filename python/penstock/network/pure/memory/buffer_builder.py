@@ -11,11 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.errors import IllegalStateError
-from penstock.network.pure.memory.buffer import Buffer, BufferRecycler, BufferSlice, event_buffer
+from penstock.network.pure.memory.buffer import (
+    FREEING_RECYCLER,
+    Buffer,
+    BufferRecycler,
+    BufferSlice,
+    event_buffer,
+)
+from penstock.network.pure.memory.segment import MemorySegment
 
 if TYPE_CHECKING:
     from penstock.network.data_type import DataType
-    from penstock.network.pure.memory.segment import MemorySegment
 
 FINISHED_EMPTY = -(2**31)
 
@@ -168,8 +174,17 @@ class BufferConsumer:
     @classmethod
     def of_event(cls, event: bytes, data_type: DataType) -> BufferConsumer:
         """Make the finished consumer of an event."""
-        buffer = event_buffer(event, data_type)
-        consumer = cls(buffer, PositionMarker(-len(event) or FINISHED_EMPTY), 0)
+        return cls._finished(event_buffer(event, data_type))
+
+    @classmethod
+    def of_bytes(cls, data: bytes, data_type: DataType) -> BufferConsumer:
+        """Make the finished consumer of data outside of any pool."""
+        segment = MemorySegment(bytearray(data))
+        return cls._finished(Buffer(segment, FREEING_RECYCLER, data_type, len(data)))
+
+    @classmethod
+    def _finished(cls, buffer: Buffer) -> BufferConsumer:
+        consumer = cls(buffer, PositionMarker(-buffer.size or FINISHED_EMPTY), 0)
         consumer._cached_marker = consumer._marker.value
         return consumer
 

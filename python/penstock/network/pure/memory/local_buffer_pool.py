@@ -87,6 +87,11 @@ class LocalBufferPool:
     # -- state ----------------------------------------------------------------------------
 
     @property
+    def segment_size(self) -> int:
+        """Bytes of each segment."""
+        return self._network_pool.segment_size
+
+    @property
     def num_buffers(self) -> int:
         """The present target size."""
         return self._pool_size

@@ -31,7 +31,7 @@ from penstock.network.pure.partition.wait_clock import WaitClock
 from penstock.network.pure.wire.messages import MAX_EVENT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
     from penstock.network.pure.partition.flusher import OutputFlusher
@@ -91,6 +91,7 @@ class ResultPartition:
         self._released = False
         self._failure_cause: str | None = None
         self._state = threading.Condition()
+        self._barriers = threading.Condition()
         self._write_lock = threading.RLock()
         self._unconsumed = set(range(num_subpartitions))
         self.task_events = TaskEventQueue()
@@ -202,9 +203,51 @@ class ResultPartition:
             IllegalStateError: the event has no priority, or the partition is a blocking one.
         """
         kind = _priority_type(data_type, event)
-        return self._overtake_each(
+        overtaken = self._overtake_each(
             event, kind, lambda each, barrier: each.time_out_barrier(checkpoint_id, barrier)
         )
+        self.on_barrier_taken()
+        return overtaken
+
+    def wait_barrier_taken(self, checkpoint_id: int, timeout_ms: int) -> bool:
+        """Wait until the timeoutable barrier of a checkpoint waits for no reader any more."""
+
+        def is_gone() -> bool:
+            return not any(
+                isinstance(each, PipelinedSubpartition) and each.holds_barrier(checkpoint_id)
+                for each in self.subpartitions
+            )
+
+        with self._barriers:
+            return self._barriers.wait_for(is_gone, timeout_ms / 1000)
+
+    def on_barrier_taken(self) -> None:
+        """A timeoutable barrier is no longer in its queue."""
+        with self._barriers:
+            self._barriers.notify_all()
+
+    def recover(self, subpartition: int, buffers: Sequence[bytes]) -> None:
+        """Put what was in flight to a reader in front of all that will be written to it.
+
+        The bytes lie outside of the pool's segments until they are read: a partition that had to
+        wait for its reader here could wait for one that waits for it.
+
+        Raises:
+            CancelTaskError: the partition was failed or released.
+            IllegalStateError: the partition is a blocking one, was written to, or has no such
+                subpartition.
+        """
+        with self._write_lock:
+            self._check_writable()
+            if not 0 <= subpartition < self.num_subpartitions:
+                raise IllegalStateError(
+                    f"subpartition {subpartition} of a partition with {self.num_subpartitions}"
+                )
+            target = self.subpartitions[subpartition]
+            if isinstance(target, BlockingSubpartition):
+                raise IllegalStateError("a blocking partition has nothing in flight")
+            size = self.pool.segment_size
+            target.recover([b[at : at + size] for b in buffers for at in range(0, len(b), size)])
 
     def _overtake_each(
         self,
@@ -291,6 +334,7 @@ class ResultPartition:
             self._finish_all_builders()
         for subpartition in self.subpartitions:
             subpartition.release()
+        self.on_barrier_taken()
         if self._file is not None:
             self._file.release()
 
@@ -301,6 +345,7 @@ class ResultPartition:
             self._state.notify_all()
             all_consumed = not self._unconsumed
         self.subpartitions[index].release()
+        self.on_barrier_taken()
         if all_consumed:
             self.release()
 

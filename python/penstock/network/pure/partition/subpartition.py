@@ -93,6 +93,25 @@ class PipelinedSubpartition(Subpartition):
             view.notify_priority_event(sequence_number)
         return overtaken
 
+    def recover(self, buffers: list[bytes]) -> None:
+        """Queue what was in flight to the reader, in front of all that will be written.
+
+        Raises:
+            IllegalStateError: something was written.
+        """
+        if self.total_buffers:
+            raise IllegalStateError(
+                f"in-flight data is recovered before subpartition {self.index} is written to"
+            )
+        for data in buffers:
+            self.add(BufferConsumer.of_bytes(data, DataType.DATA_BUFFER))
+        self.flush()
+
+    def holds_barrier(self, checkpoint_id: int) -> bool:
+        """Whether the timeoutable barrier of a checkpoint waits for its reader."""
+        with self._lock:
+            return any(_is_barrier(each, checkpoint_id) for each in self._buffers)
+
     def _add(
         self,
         consumer: BufferConsumer,
@@ -270,10 +289,19 @@ class PipelinedSubpartition(Subpartition):
 
     # -- state ----------------------------------------------------------------------------
 
+    def on_barrier_taken(self) -> None:
+        """A timeoutable barrier is no longer in the queue."""
+        self._parent.on_barrier_taken()
+
     @property
     def buffers_in_backlog(self) -> int:
         """Data buffers queued, the unfinished one included."""
         return self._backlog
+
+    @property
+    def has_priority(self) -> bool:
+        """Whether an element with priority comes next."""
+        return self._num_priority > 0 and not self._blocked
 
     @property
     def num_queued(self) -> int:
@@ -347,7 +375,10 @@ class PipelinedSubpartitionView(SubpartitionView[PipelinedSubpartition]):
 
     def get_next_buffer(self) -> BufferAndBacklog | None:
         """Take the next slice, or None."""
-        return self._subpartition.poll()
+        taken = self._subpartition.poll()
+        if taken is not None and taken.buffer.data_type.requires_announcement:
+            self._subpartition.on_barrier_taken()
+        return taken
 
     def notify_priority_event(self, sequence_number: int) -> None:
         """Pass on to the reader."""

@@ -60,6 +60,11 @@ class Subpartition:
         raise NotImplementedError
 
     @property
+    def has_priority(self) -> bool:
+        """Whether an event that overtakes data comes next."""
+        return False
+
+    @property
     def is_released(self) -> bool:
         """Whether ``release`` was called."""
         return self._released
@@ -89,6 +94,11 @@ class SubpartitionView(Generic[S]):
     def num_queued(self) -> int:
         """Elements that wait in memory."""
         return self._subpartition.num_queued
+
+    @property
+    def has_priority(self) -> bool:
+        """Whether an event that overtakes data comes next."""
+        return self._subpartition.has_priority
 
     @property
     def is_released(self) -> bool:
