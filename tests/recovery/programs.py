@@ -6,6 +6,7 @@ attempts.  The last count of each key says whether anything was lost or counted 
 
 import os
 import signal
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -55,8 +56,24 @@ class Misfortune(MapFunction, CheckpointListener):
         raise RuntimeError("misfortune")
 
 
-def counts(elements, folder, failures, how, options):
-    """The last count of each key, and how often the job failed."""
+class Work(MapFunction):
+    """Takes its time, so that its input is backpressured."""
+
+    def __init__(self, pause_s):
+        self.pause_s = pause_s
+        self.due = 0.0
+
+    def map(self, value):
+        # A few at a time: a short sleep takes much longer than it was asked to.
+        self.due += self.pause_s
+        if self.due >= 0.002:
+            time.sleep(self.due)
+            self.due = 0.0
+        return value
+
+
+def environment(options):
+    """One that takes checkpoints all the time and restarts at once."""
     configuration = Configuration()
     for key, value in {
         "execution.checkpointing.interval": "10 ms",
@@ -68,6 +85,41 @@ def counts(elements, folder, failures, how, options):
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(2)
+    return env
+
+
+def passed_on(elements, folder, failures, how, options, *, pause_s, padding=0):
+    """How many elements of each key came through two exchanges, and how often the job failed.
+
+    The last function is slow, so that data waits in both exchanges; what is lost or comes twice in
+    either of them shows in the counts.  ``padding`` lets records span buffers.
+    """
+    env = environment(options)
+    text = "x" * padding
+    triple = Types.TUPLE([Types.LONG(), Types.LONG(), Types.STRING()])
+    stream = (
+        env.from_source(
+            NumberSequenceSource(0, elements - 1), WatermarkStrategy.no_watermarks(), "numbers"
+        )
+        .map(lambda number: (number % KEYS, 1, text), triple)
+        .key_by(lambda triple: triple[0], Types.LONG())
+        .map(Misfortune(str(folder), failures, how), triple)
+        .rebalance()
+        .map(Work(pause_s), triple)
+        .map(lambda triple: triple[:2], PAIR)
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+    )
+    last = Counter()
+    with stream.execute_and_collect("passed on") as results:
+        for key, count in results:
+            last[key] = max(last[key], count)
+    return last, len(os.listdir(folder))
+
+
+def counts(elements, folder, failures, how, options):
+    """The last count of each key, and how often the job failed."""
+    env = environment(options)
     stream = (
         env.from_source(
             NumberSequenceSource(0, elements - 1), WatermarkStrategy.no_watermarks(), "numbers"

@@ -5,7 +5,8 @@ was killed, wherever the checkpoints are.  Method: real processes of the local t
 """
 
 import pytest
-from recovery.programs import KEYS, counts
+from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
+from recovery.programs import KEYS, counts, passed_on
 
 ELEMENTS = 150_000
 
@@ -45,3 +46,45 @@ def test_tasks_end_with_a_last_checkpoint(tmp_path):
     last, failed = counts(1000, tmp_path, 0, "raise", {"execution.checkpointing.interval": "1 h"})
     assert failed == 0
     assert last == dict.fromkeys(range(KEYS), 100)
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+@pytest.mark.parametrize(
+    ("timeout", "how", "padding"),
+    [("0 ms", "kill", 0), ("0 ms", "raise", 900), ("5 ms", "kill", 900)],
+)
+def test_what_was_in_flight_comes_once(tmp_path, monkeypatch, runtime, timeout, how, padding):
+    """F-11, F-12: unaligned, and aligned that becomes unaligned, under backpressure.
+
+    The segments are short, so that records span them and many are in flight.
+    """
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    failures = tmp_path / "failures"
+    failures.mkdir()
+    options = {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.aligned-checkpoint-timeout": timeout,
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "taskmanager.memory.segment-size": "512",
+        "execution.target": "local",
+    }
+    completed = []
+    monkeypatch.setattr(
+        CheckpointStatistics, "completed", recording(CheckpointStatistics.completed, completed)
+    )
+    elements = 20_000
+    last, failed = passed_on(elements, failures, 3, how, options, pause_s=0.0001, padding=padding)
+    assert failed > 0, "the job ended before its first failure"
+    assert last == dict.fromkeys(range(KEYS), elements // KEYS)
+    assert sum(completed) > 0, "no checkpoint found anything in flight"
+    assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
+
+
+def recording(method, persisted_bytes):
+    """The method of the statistics, noting how much each checkpoint has persisted."""
+
+    def completed(self, pending, checkpoint, wall_ms):
+        method(self, pending, checkpoint, wall_ms)
+        persisted_bytes.append(self.latest["completed"].total("persisted_bytes"))
+
+    return completed

@@ -37,6 +37,7 @@ APPEND = ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX, CURSOR, BYTES, SIZE)
 FLUSH = ctypes.CFUNCTYPE(INDEX, HANDLE, INDEX)
 EVENT = ctypes.CFUNCTYPE(INDEX, HANDLE, BYTES, SIZE, INDEX)
 GATE_NEXT = ctypes.CFUNCTYPE(INDEX, HANDLE, ctypes.c_int64, BATCH)
+GATE_URGENT = ctypes.CFUNCTYPE(BYTES, HANDLE)
 GATE_TRY_NEXT = ctypes.CFUNCTYPE(INDEX, HANDLE, BATCH)
 
 
@@ -54,4 +55,6 @@ class Table(ctypes.Structure):
         ("partition_event", EVENT),
         ("gate_next", GATE_NEXT),
         ("gate_try_next", GATE_TRY_NEXT),
+        ("gate_urgent", GATE_URGENT),
+        ("gate_next_urgent", GATE_TRY_NEXT),
     ]

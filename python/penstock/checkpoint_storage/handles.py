@@ -115,6 +115,7 @@ class ChannelStateHandle(msgspec.Struct, frozen=True):
     Attributes:
         index: Of the gate of the task, or of its partition.
         channel: The channel of the gate, or the subpartition.
+        of: How many channels the gate had, or subpartitions the partition.
         offsets: Where each buffer begins in the stream: i32 length and bytes, in order.
         size: Bytes of all of them.
         stream: The stream, which may hold other channels and subtasks as well.
@@ -122,6 +123,7 @@ class ChannelStateHandle(msgspec.Struct, frozen=True):
 
     index: int
     channel: int
+    of: int
     offsets: tuple[int, ...]
     size: int
     stream: StreamHandle

@@ -154,6 +154,7 @@ def _write_subtask(writer: _Writer, state: OperatorSubtaskState) -> None:
         for channel in channels:
             writer.i32(channel.index)
             writer.i32(channel.channel)
+            writer.i32(channel.of)
             writer.i64(channel.size)
             writer.offsets(channel.offsets)
             writer.stream(channel.stream)
@@ -242,9 +243,9 @@ def _read_raw_keyed(reader: _Reader) -> KeyGroupsHandle:
 
 
 def _read_channel(reader: _Reader) -> ChannelStateHandle:
-    index, channel, size = reader.i32(), reader.i32(), reader.i64()
+    index, channel, of, size = reader.i32(), reader.i32(), reader.i32(), reader.i64()
     offsets = reader.offsets()
-    return ChannelStateHandle(index, channel, offsets, size, reader.some_stream())
+    return ChannelStateHandle(index, channel, of, offsets, size, reader.some_stream())
 
 
 class _Writer:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
-from penstock.common.options import pipeline, state_recovery, user_code
+from penstock.common.options import checkpointing, pipeline, state_recovery, user_code
 from penstock.datastream.checkpoint_config import CheckpointConfig
 from penstock.datastream.execution_mode import RuntimeExecutionMode
 from penstock.dependencies.declarations import (
@@ -220,6 +220,12 @@ class JobBuilder:
             batch=batch,
             configuration=configuration.to_dict(),
             checkpoint_interval_ms=None if interval_ms <= 0 or batch else interval_ms,
+            checks_unaligned=(
+                interval_ms > 0
+                and not batch
+                and checkpointing.is_unaligned(configuration.to_dict())
+                and not checkpointing.FORCE_UNALIGNED.read(configuration)
+            ),
         )
         return StreamGraphGenerator(self._operators, settings).generate(), configuration
 

@@ -31,6 +31,8 @@ class GraphSettings:
             every edge that is not forward.
         configuration: The job's configuration as it reaches the workers.
         checkpoint_interval_ms: Distance of checkpoints; None turns them off.
+        checks_unaligned: Whether checkpoints may overtake data, but only where that is known to be
+            safe.
     """
 
     job_name: str = DEFAULT_JOB_NAME
@@ -44,3 +46,4 @@ class GraphSettings:
     blocking_shuffles: bool = False
     configuration: Mapping[str, str] = field(default_factory=dict)
     checkpoint_interval_ms: int | None = None
+    checks_unaligned: bool = False

@@ -16,6 +16,7 @@ from penstock.graph.iteration_groups import Iteration, iteration_groups
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import ExchangeMode
 from penstock.graph.stream_graph import IllegalGraphStateError, StreamGraph, StreamNode
+from penstock.graph.unaligned_checkpoints import refuse_where_unsafe, settle_edges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,6 +70,9 @@ class StreamGraphGenerator:
         for transformation in self._roots:
             self._transform(transformation)
         self._group_iterations()
+        settle_edges(self._graph)
+        if self._settings.checks_unaligned:
+            refuse_where_unsafe(self._graph)
         return self._graph
 
     def _transform(self, transformation: t.Transformation) -> tuple[int, ...]:

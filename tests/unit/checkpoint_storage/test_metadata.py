@@ -43,7 +43,7 @@ states = st.dictionaries(
     max_size=3,
 )
 operator_states = st.builds(OperatorStateHandle, states, streams)
-channels = st.builds(ChannelStateHandle, i32, i32, offsets, i64, streams)
+channels = st.builds(ChannelStateHandle, i32, i32, i32, offsets, i64, streams)
 
 
 def some(strategy):

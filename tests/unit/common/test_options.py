@@ -174,6 +174,17 @@ def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
         ({"pipeline.jars": "file:///a.jar"}, "no Java classes"),
         (
             {
+                "execution.checkpointing.unaligned": "true",
+                "execution.checkpointing.max-concurrent-checkpoints": "2",
+            },
+            "max-concurrent-checkpoints is 2, but with .*unaligned.enabled one",
+        ),
+        (
+            {"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "5"},
+            "a file of its own",
+        ),
+        (
+            {
                 "taskmanager.network.memory.buffer-debloat.enabled": "true",
                 "taskmanager.memory.segment-size": "128",
             },
@@ -228,6 +239,20 @@ def test_what_checkpoints_do_not_do_yet_is_said_once(no_cluster, caplog):
         "execution.checkpointing.incremental, execution.checkpointing.snapshot-compression",
         "changes of state are not written continuously; without effect: "
         "state.backend.changelog.enabled",
+    ]
+
+
+def test_unaligned_checkpoints_are_exactly_once(no_cluster, caplog):
+    """As in Flink: with AT_LEAST_ONCE the setting is ignored, and said to be."""
+    options = {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.mode": "AT_LEAST_ONCE",
+        "execution.checkpointing.max-concurrent-checkpoints": "2",
+        "execution.checkpointing.unaligned.enabled": "true",
+    }
+    assert warnings_of(caplog, options) == [
+        "barriers overtake data only with execution.checkpointing.mode EXACTLY_ONCE; "
+        "without effect: execution.checkpointing.unaligned.enabled"
     ]
 
 

@@ -207,6 +207,27 @@ def test_pointwise_and_unaligned(partitioner, pointwise, unaligned):
     assert edge.supports_unaligned_checkpoints is unaligned
 
 
+def test_inputs_of_an_operator_agree_on_unaligned_checkpoints():
+    """One that cannot be overtaken keeps the others from it, as in Flink; other operators not."""
+    program = Program(parallelism=2)
+    shuffled = program.partition(program.source(), p.SHUFFLE)
+    spread = program.partition(program.source(), p.BROADCAST)
+    both = program.co_map(shuffled, spread)
+    one = program.map(shuffled)
+    graph = program.stream_graph()
+    assert [e.supports_unaligned_checkpoints for e in graph.nodes[both.id].in_edges] == [False] * 2
+    assert edge_into(graph, one).supports_unaligned_checkpoints
+
+
+def test_unaligned_checkpoints_and_a_custom_partitioner():
+    """Refused as in Flink, unless it is forced: then nothing is checked."""
+    program = Program(parallelism=2)
+    program.map(program.partition(program.source(), p.custom(identity)))
+    program.stream_graph()
+    with pytest.raises(InvalidProgramError, match=r"partition_custom .*unaligned\.forced"):
+        program.stream_graph(checks_unaligned=True)
+
+
 def test_partitioner_specs_are_checked():
     with pytest.raises(ValueError):
         p.PartitionerSpec("NOWHERE")

@@ -22,6 +22,10 @@ _SINKS_NEVER_COMMIT: Final = (
     "none, or at the end of their input, which has none"
 )
 
+_OVERTAKING_IS_EXACTLY_ONCE: Final = (
+    f"barriers overtake data only with {checkpointing.MODE.key} EXACTLY_ONCE"
+)
+
 SPARK_PREFIX: Final = "spark."
 """What the keys begin with that are Spark's."""
 
@@ -48,6 +52,7 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_debloating(configuration)
     _check_checkpoint_storage(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
+    _check_unaligned(configuration)
 
 
 def warn_of_idle_options(
@@ -68,6 +73,11 @@ def warn_of_idle_options(
     for key in sorted(configuration):
         if key in options and options[key].awaits and _deviates(options[key], configuration[key]):
             awaiting.setdefault(options[key].awaits, []).append(key)
+    if (
+        checkpointing.UNALIGNED.read(configuration)
+        and checkpointing.MODE.read(configuration) != "EXACTLY_ONCE"
+    ):
+        awaiting.setdefault(_OVERTAKING_IS_EXACTLY_ONCE, []).append(checkpointing.UNALIGNED.key)
     for why, keys in awaiting.items():
         logger.warning("%s; without effect: %s", why, ", ".join(keys))
     reporters = metrics.REPORTERS.read(configuration)
@@ -87,6 +97,18 @@ def warn_of_idle_options(
 
 def _deviates(option: Option[Any], text: str) -> bool:
     return bool(option.parse(text) != option.default)
+
+
+def _check_unaligned(configuration: Mapping[str, str]) -> None:
+    if not checkpointing.is_unaligned(configuration):
+        return
+    concurrent = checkpointing.MAX_CONCURRENT.read(configuration)
+    if concurrent > 1:
+        raise ConfigurationError(
+            f"{checkpointing.MAX_CONCURRENT.key} is {concurrent}, but with "
+            f"{checkpointing.UNALIGNED.key} one checkpoint is under way at a time: leave one of "
+            "the two out"
+        )
 
 
 def _check_heartbeats(configuration: Mapping[str, str]) -> None:

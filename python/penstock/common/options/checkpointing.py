@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
@@ -15,7 +15,9 @@ from penstock.common.options.value_types import (
     ValueType,
 )
 
-_ALIGNED: Final = "barriers wait for the data before them"
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 _WHOLE: Final = "every checkpoint holds all state, uncompressed"
 
 
@@ -73,14 +75,12 @@ UNALIGNED: Final[Option[bool]] = _checkpointing(
     False,
     "whether checkpoints overtake data that waits in buffers",
     "execution.checkpointing.unaligned",
-    awaits=_ALIGNED,
 )
 FORCE_UNALIGNED: Final[Option[bool]] = _checkpointing(
     "unaligned.forced",
     BooleanType(),
     False,
     "allow unaligned checkpoints where they are not known to be safe",
-    awaits=_ALIGNED,
 )
 ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
     "aligned-checkpoint-timeout",
@@ -88,7 +88,6 @@ ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
     0,
     "after how long of waiting a checkpoint overtakes data; 0 for at once",
     "execution.checkpointing.alignment-timeout",
-    awaits=_ALIGNED,
 )
 STORAGE: Final[Option[str]] = _checkpointing(
     "storage",
@@ -149,3 +148,8 @@ SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
     "state.savepoints.dir",
     "savepoints.state.backend.fs.dir",
 )
+
+
+def is_unaligned(configuration: Mapping[str, str]) -> bool:
+    """Whether barriers may overtake data; with AT_LEAST_ONCE they never do."""
+    return UNALIGNED.read(configuration) and MODE.read(configuration) == "EXACTLY_ONCE"

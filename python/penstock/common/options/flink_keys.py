@@ -22,6 +22,9 @@ _FAMILIES: Final = (
 _NO_JAVA: Final = "penstock runs no Java classes: ship Python modules with add_python_file"
 
 REFUSED: Final = {
+    "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": (
+        "each subtask writes what was in flight to a file of its own; leave the option out"
+    ),
     "pipeline.jars": _NO_JAVA,
     "pipeline.classpaths": _NO_JAVA,
 }

@@ -64,6 +64,8 @@ class CheckpointSettings:
             max_concurrent=checkpointing.MAX_CONCURRENT.read(configuration),
             tolerable_failures=checkpointing.TOLERABLE_FAILURES.read(configuration),
             is_exactly_once=checkpointing.MODE.read(configuration) == "EXACTLY_ONCE",
+            is_unaligned=checkpointing.is_unaligned(configuration),
+            aligned_timeout_ms=checkpointing.ALIGNED_TIMEOUT.read(configuration),
             num_retained=checkpointing.NUM_RETAINED.read(configuration),
             retention=Retention[checkpointing.RETENTION.read(configuration)],
             after_tasks_finish=checkpointing.AFTER_TASKS_FINISH.read(configuration),

@@ -16,6 +16,7 @@ from penstock.common.options.state_recovery import IGNORE_UNCLAIMED
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_range
 from penstock.jobmaster.checkpointing.finished_operators import check_finished_operators
+from penstock.jobmaster.checkpointing.in_flight_assignment import check_in_flight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,7 @@ def assign_states(
     check_finished_operators(job, {id_: _state_of(known[id_], operators) for id_ in known})
     assigned: dict[tuple[bytes, int], TaskStateSnapshot] = {}
     for vertex in job.vertices.values():
-        _assign_vertex(vertex, operators, assigned)
+        _assign_vertex(job, vertex, operators, assigned)
     return assigned
 
 
@@ -90,6 +91,7 @@ def _state_of(
 
 
 def _assign_vertex(
+    job: JobGraph,
     vertex: JobVertex,
     operators: Mapping[bytes, OperatorState],
     assigned: dict[tuple[bytes, int], TaskStateSnapshot],
@@ -101,6 +103,7 @@ def _assign_vertex(
         if state is None:
             continue
         _check_parallelism(vertex, identity, state)
+        check_in_flight(job, vertex, state)
         ended = _finished_subtasks(state, vertex.parallelism)
         finished = ended if finished is None else finished & ended
         # Also those who get nothing are told that the operator starts from a checkpoint: a source
@@ -143,13 +146,6 @@ def _redistribute(state: OperatorState, vertex: JobVertex) -> list[OperatorSubta
     raw_operator = _operator_states(
         [s.raw_operator for s in old], parallelism, state.finished_subtasks
     )
-    has_channels = any(s.input_channels or s.result_subpartitions for s in old)
-    if has_channels and parallelism != state.parallelism:
-        raise InvalidProgramError(
-            f"{state.name!r} had data in flight in the checkpoint and ran with parallelism "
-            f"{state.parallelism}, not {parallelism}: restore it with that parallelism, or from "
-            "an aligned checkpoint or a savepoint"
-        )
     parts = []
     for subtask in range(parallelism):
         same = old[subtask] if parallelism == state.parallelism else OperatorSubtaskState()

@@ -7,11 +7,11 @@ barrier has stopped by itself, and goes on when it is told to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
-from penstock.network.events import NO_ALIGNMENT_TIMEOUT_MS, Alignment
+from penstock.network.events import Alignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +24,14 @@ class AlignmentFigures:
     """How the barriers of one checkpoint came.
 
     Attributes:
-        alignment_ms: From the first to the last one, or to the snapshot.
+        alignment_ms: From the first to the last one, or until now.
         start_delay_ms: From the trigger at the driver to the first one.
+        processed_bytes: Input processed from the first to the last one.
     """
 
     alignment_ms: float = 0.0
     start_delay_ms: float = 0.0
+    processed_bytes: int = 0
 
 
 class CheckpointableInput(Protocol):
@@ -45,6 +47,10 @@ class CheckpointableInput(Protocol):
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Lets an announced barrier overtake the data before it."""
 
+    @property
+    def processed_bytes(self) -> int:
+        """Bytes that were processed until now."""
+
 
 class CheckpointTarget(Protocol):
     """The task."""
@@ -52,7 +58,7 @@ class CheckpointTarget(Protocol):
     def take_snapshot(self, barrier: CheckpointBarrier, figures: AlignmentFigures) -> None:
         """Everything before the barrier has been processed, or is to be kept as in flight."""
 
-    def barriers_complete(self, checkpoint_id: int) -> None:
+    def barriers_complete(self, checkpoint_id: int, figures: AlignmentFigures) -> None:
         """All barriers of an unaligned checkpoint have come: nothing more belongs to it."""
 
     def abort_snapshot(self, checkpoint_id: int, reason: Reason) -> None:
@@ -114,6 +120,7 @@ class SingleCheckpointBarrierHandler:
         self._is_triggered = False
         self._has_timed_out = False
         self._first_ms = 0
+        self._first_bytes = 0
 
     @property
     def is_pending(self) -> bool:
@@ -129,8 +136,7 @@ class SingleCheckpointBarrierHandler:
         self._begin_unless_pending(barrier)
         if barrier.needs_alignment:
             self._blocked.add(channel)
-        if not self._arrived:
-            self._first_ms = self._wall_ms()
+        self._note_first()
         self._arrived.add(channel)
         if barrier.alignment is Alignment.UNALIGNED or self._has_timed_out:
             self._overtake(barrier)
@@ -172,11 +178,18 @@ class SingleCheckpointBarrierHandler:
         if self._is_obsolete(barrier.checkpoint_id):
             return
         self._begin_unless_pending(barrier)
-        self._first_ms = self._first_ms or self._wall_ms()
+        self._note_first()
         self._arrived |= self._open
+        if barrier.alignment is Alignment.UNALIGNED:
+            self._overtake(barrier)
         self._complete_if_all_came(barrier)
 
     # ---- inside ----------------------------------------------------------------------------
+
+    def _note_first(self) -> None:
+        if not self._arrived:
+            self._first_ms = self._wall_ms()
+            self._first_bytes = self._channels.processed_bytes
 
     def _is_obsolete(self, checkpoint_id: int) -> bool:
         return checkpoint_id < self._current_id or (
@@ -211,12 +224,7 @@ class SingleCheckpointBarrierHandler:
         """Takes the snapshot now, unless it was: what is in the channels belongs to it."""
         if not self._is_triggered:
             self._is_triggered = True
-            unaligned = replace(
-                barrier,
-                alignment=Alignment.UNALIGNED,
-                aligned_timeout_ms=NO_ALIGNMENT_TIMEOUT_MS,
-            )
-            self._target.take_snapshot(unaligned, self._figures(barrier))
+            self._target.take_snapshot(barrier.as_unaligned, self._figures(barrier))
             for channel in self._announced - self._arrived:
                 self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
         self._release()
@@ -227,7 +235,7 @@ class SingleCheckpointBarrierHandler:
             return
         self._last_done_id = self._current_id
         if self._is_triggered:
-            self._target.barriers_complete(self._current_id)
+            self._target.barriers_complete(self._current_id, self._figures(barrier))
         else:
             self._target.take_snapshot(barrier, self._figures(barrier))
         self._release()
@@ -243,6 +251,7 @@ class SingleCheckpointBarrierHandler:
         return AlignmentFigures(
             alignment_ms=max(0, self._wall_ms() - self._first_ms),
             start_delay_ms=max(0, self._first_ms - barrier.timestamp_ms),
+            processed_bytes=self._channels.processed_bytes - self._first_bytes,
         )
 
     def _release(self) -> None:

@@ -28,6 +28,7 @@ class _Tracked:
     barrier: CheckpointBarrier | None
     awaited: set[int]
     first_ms: int = 0
+    first_bytes: int = 0
     is_aborted: bool = False
 
     @property
@@ -117,7 +118,13 @@ class CheckpointBarrierTracker:
         return next((t for t in self._pending if t.checkpoint_id == checkpoint_id), None)
 
     def _track(self, checkpoint_id: int, barrier: CheckpointBarrier | None) -> _Tracked:
-        tracked = _Tracked(checkpoint_id, barrier, set(self._open), self._wall_ms())
+        tracked = _Tracked(
+            checkpoint_id,
+            barrier,
+            set(self._open),
+            self._wall_ms(),
+            self._channels.processed_bytes,
+        )
         self._latest_id = checkpoint_id
         self._pending.append(tracked)
         if len(self._pending) > MAX_TRACKED:
@@ -135,5 +142,6 @@ class CheckpointBarrierTracker:
             figures = AlignmentFigures(
                 max(0, self._wall_ms() - tracked.first_ms),
                 max(0, tracked.first_ms - tracked.barrier.timestamp_ms),
+                self._channels.processed_bytes - tracked.first_bytes,
             )
             self._target.take_snapshot(tracked.barrier, figures)

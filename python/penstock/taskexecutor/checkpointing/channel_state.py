@@ -1,22 +1,42 @@
-"""What is in flight at a task's inputs when an unaligned checkpoint passes (SEMANTICS F6)."""
+"""What is in flight at a task when an unaligned checkpoint passes (SEMANTICS F6)."""
 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
+from penstock.checkpoint_storage.handles import ByteStreamHandle, ChannelStateHandle
 from penstock.errors import IllegalStateError
+from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
 
 if TYPE_CHECKING:
-    from penstock.network import InputGate
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.checkpoint_storage.handles import OperatorSubtaskState, TaskStateSnapshot
+    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.network import InputGate, ResultPartition
+
+#: Buffers of every channel of a gate, or of every subpartition of a partition.
+Buffers = list[list[bytes]]
+
+_INPUT: Final = "input_channels"
+_OUTPUT: Final = "result_subpartitions"
 
 
 class ChannelStateCapture:
     """Keeps the data of all gates' channels that belongs to one checkpoint at a time."""
 
-    def __init__(self, gates: list[InputGate]) -> None:
-        """Captures from ``gates``, whose channels are numbered one after the other."""
+    def __init__(self, gates: Sequence[InputGate], unconsumed: Callable[[int], bytes]) -> None:
+        """Captures from gates.
+
+        Args:
+            gates: The task's gates.
+            unconsumed: What the task has taken of a channel and not processed; the channels of all
+                gates are numbered one after the other.
+        """
         self._gates = gates
+        self._unconsumed = unconsumed
         self._begun: list[bytes] | None = None
         self._checkpoint_id = -1
 
@@ -27,9 +47,8 @@ class ChannelStateCapture:
             IllegalStateError: A later checkpoint's barrier has arrived.
         """
         self._checkpoint_id = checkpoint_id
-        self._begun = [
-            gate.unconsumed(channel) for gate in self._gates for channel in range(gate.num_channels)
-        ]
+        num_channels = sum(gate.num_channels for gate in self._gates)
+        self._begun = [self._unconsumed(channel) for channel in range(num_channels)]
         for gate in self._gates:
             gate.start_persisting(checkpoint_id)
 
@@ -38,16 +57,18 @@ class ChannelStateCapture:
         """Whether there is no channel that could bring anything."""
         return not self._gates
 
-    def take(self) -> list[list[bytes]]:
-        """What was kept, by channel: in order, and as it came."""
+    def take(self) -> list[Buffers]:
+        """What was kept, by gate and channel: in order, and as it came."""
         if self._begun is None:
             return []
-        kept: list[list[bytes]] = []
-        for gate in self._gates:
-            for channel in range(gate.num_channels):
-                buffers, _ = gate.take_persisted(channel)
-                kept.append([self._begun[len(kept)], *buffers])
-        return kept
+        begun = iter(self._begun)
+        return [
+            [
+                [next(begun), *gate.take_persisted(channel)[0]]
+                for channel in range(gate.num_channels)
+            ]
+            for gate in self._gates
+        ]
 
     def stop(self, checkpoint_id: int) -> None:
         """Ends for a checkpoint and those before it; nothing is kept any more."""
@@ -56,3 +77,126 @@ class ChannelStateCapture:
             for gate in self._gates:
                 with suppress(IllegalStateError):
                     gate.stop_persisting(checkpoint_id)
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """What was in flight at one task.
+
+    Attributes:
+        inputs: By gate.
+        outputs: By the index of the partition.
+    """
+
+    inputs: Sequence[Buffers]
+    outputs: dict[int, Buffers]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        every = (*self.inputs, *self.outputs.values())
+        return sum(len(b) for channels in every for buffers in channels for b in buffers)
+
+
+def write_in_flight(
+    in_flight: InFlight,
+    open_stream: Callable[[], StateOutputStream],
+    head_id: bytes,
+    tail_ids: Sequence[bytes],
+) -> dict[bytes, dict[str, tuple[ChannelStateHandle, ...]]]:
+    """Writes all of it into one stream.
+
+    Args:
+        in_flight: What to write.
+        open_stream: Opens the stream; not called when there is nothing.
+        head_id: The operator that input belongs to.
+        tail_ids: The operators that output belongs to, by partition.
+
+    Returns:
+        Handles by operator and by the field of its state that they belong to.
+
+    Raises:
+        OSError: The stream cannot be written.
+    """
+    if not in_flight.size:
+        return {}
+    stream = open_stream()
+    pieces: list[tuple[bytes, str, int, int, int, tuple[int, ...], int]] = []
+
+    def write(owner: bytes, field: str, index: int, channels: Buffers) -> None:
+        for channel, buffers in enumerate(channels):
+            offsets = []
+            for buffer in filter(None, buffers):
+                offsets.append(stream.position)
+                stream.write(len(buffer).to_bytes(4, "big"))
+                stream.write(buffer)
+            if offsets:
+                size = sum(map(len, buffers))
+                pieces.append((owner, field, index, channel, len(channels), tuple(offsets), size))
+
+    try:
+        for gate, channels in enumerate(in_flight.inputs):
+            write(head_id, _INPUT, gate, channels)
+        for partition, channels in sorted(in_flight.outputs.items()):
+            write(tail_ids[partition], _OUTPUT, partition, channels)
+        handle = stream.handle()
+    finally:
+        stream.close()
+    assert handle is not None, "something was written"
+    written: dict[bytes, dict[str, tuple[ChannelStateHandle, ...]]] = {}
+    for owner, field, index, channel, of, offsets, size in pieces:
+        fields = written.setdefault(owner, {})
+        piece = ChannelStateHandle(index, channel, of, offsets, size, handle)
+        fields[field] = (*fields.get(field, ()), _own_bytes(piece))
+    return written
+
+
+def _own_bytes(handle: ChannelStateHandle) -> ChannelStateHandle:
+    """Without the bytes of other channels, if it carries any."""
+    stream = handle.stream
+    if not isinstance(stream, ByteStreamHandle):
+        return handle
+    first = handle.offsets[0]
+    end = first + handle.size + 4 * len(handle.offsets)
+    return ChannelStateHandle(
+        handle.index,
+        handle.channel,
+        handle.of,
+        tuple(offset - first for offset in handle.offsets),
+        handle.size,
+        ByteStreamHandle(f"{stream.name}@{first}", stream.data[first:end]),
+    )
+
+
+class InFlightRecovery:
+    """Puts what was in flight back where it was."""
+
+    def __init__(self, restored: TaskStateSnapshot) -> None:
+        """Recovers from what a task starts from."""
+        self._states = restored.operators.values()
+        self._reader = OperatorSnapshotReader(range(0))
+
+    def recover_outputs(self, partitions: Sequence[ResultPartition]) -> None:
+        """Puts output in front of all that will be written.
+
+        Raises:
+            CheckpointStorageError: A stream cannot be read.
+            CorruptCheckpointError: It is not what was written.
+        """
+        for piece in self._pieces(lambda state: state.result_subpartitions):
+            partitions[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
+
+    def recover_inputs(self, gates: Sequence[InputGate]) -> None:
+        """Puts input in front of all that the producers will send.
+
+        Raises:
+            CheckpointStorageError: A stream cannot be read.
+            CorruptCheckpointError: It is not what was written.
+        """
+        for piece in self._pieces(lambda state: state.input_channels):
+            gates[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
+
+    def _pieces(
+        self, of: Callable[[OperatorSubtaskState], Iterable[ChannelStateHandle]]
+    ) -> Iterable[ChannelStateHandle]:
+        return (piece for state in self._states for piece in of(state))

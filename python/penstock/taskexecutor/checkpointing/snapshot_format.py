@@ -20,7 +20,7 @@ from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.checkpoint_storage.handles import StreamHandle
+    from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
@@ -200,6 +200,19 @@ class OperatorSnapshotReader:
             raw_keyed,
             tuple(raw_operator),
         )
+
+    def read_buffers(self, handle: ChannelStateHandle) -> list[bytes]:
+        """The buffers of a channel or subpartition, in order.
+
+        Raises:
+            CheckpointStorageError: The stream cannot be read.
+            CorruptCheckpointError: It is not what was written.
+        """
+        buffers = []
+        for offset in handle.offsets:
+            block = self._block(handle.stream, offset)
+            buffers.append(block.take(block.u32()))
+        return buffers
 
     def _read_keyed(self, handle: KeyGroupsHandle, keyed: KeyedStates, timers: KeyedStates) -> None:
         start = self._block(handle.stream, 0)

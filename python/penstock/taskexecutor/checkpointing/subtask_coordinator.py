@@ -8,15 +8,18 @@ import time
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from penstock.checkpoint_storage.disposal import discard_task_state
 from penstock.checkpoint_storage.handles import (
-    ChannelStateHandle,
     CheckpointMetrics,
     OperatorSubtaskState,
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.errors import IllegalStateError
 from penstock.network.events import (
     Alignment,
     CancelCheckpointMarker,
@@ -25,17 +28,22 @@ from penstock.network.events import (
     serialize_event,
 )
 from penstock.rpc.messages import AcknowledgeCheckpoint, DeclineCheckpoint
-from penstock.taskexecutor.checkpointing.channel_state import ChannelStateCapture
+from penstock.taskexecutor.checkpointing.channel_state import (
+    ChannelStateCapture,
+    InFlight,
+    write_in_flight,
+)
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.network.events import CheckpointBarrier
     from penstock.rpc.messages import Message
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
+    from penstock.taskexecutor.checkpointing.channel_state import Buffers
     from penstock.taskexecutor.state.snapshot import RunningSnapshot
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -46,9 +54,38 @@ logger = logging.getLogger(__name__)
 _REMEMBERED_ABORTS: Final = 128
 
 
+#: Longest wait for a barrier to leave before it is looked whether anybody still wants to know.
+_WAIT_MS: Final = 100
+
+
+@dataclass(frozen=True)
+class OutputEdge:
+    """What a task's checkpoints know of one of its partitions.
+
+    Attributes:
+        operator_id: The operator that in-flight output belongs to.
+        supports_unaligned: Whether barriers may overtake its data.
+    """
+
+    operator_id: bytes
+    supports_unaligned: bool
+
+
 @dataclass
 class _Snapshot:
-    """One checkpoint between its synchronous part and its report."""
+    """One checkpoint between its synchronous part and its report.
+
+    Attributes:
+        barrier: As it is sent on where it may overtake data.
+        figures: How the barriers came.
+        started_ns: When the synchronous part began.
+        operators: What the operators gave.
+        sync_ms: How long that took.
+        inputs: What was in flight by gate, once it is complete; None until then.
+        outputs: What was in flight by partition, where it was overtaken.
+        timeoutable: Partitions whose barrier overtakes after a time, if it has not left by then.
+        is_discarded: Nobody waits for it any more.
+    """
 
     barrier: CheckpointBarrier
     figures: AlignmentFigures
@@ -56,8 +93,9 @@ class _Snapshot:
     operators: Mapping[bytes, RunningSnapshot] = field(default_factory=dict)
     slices: SlicedSnapshot | None = None
     sync_ms: float = 0.0
-    outputs: list[list[list[bytes]]] = field(default_factory=list)
-    inputs: list[list[bytes]] | None = None
+    inputs: list[Buffers] | None = None
+    outputs: dict[int, Buffers] = field(default_factory=dict)
+    timeoutable: list[int] = field(default_factory=list)
     is_discarded: threading.Event = field(default_factory=threading.Event)
 
 
@@ -77,7 +115,8 @@ class SubtaskCheckpointCoordinator:
         execute: Callable[[Callable[[], object]], None],
         *,
         head_id: bytes,
-        tail_ids: list[bytes],
+        outputs: Sequence[OutputEdge],
+        unconsumed: Callable[[int], bytes],
         is_finished: bool,
     ) -> None:
         """Prepares.
@@ -89,7 +128,8 @@ class SubtaskCheckpointCoordinator:
             report: Sends a message to the JobMaster, from any thread.
             execute: Has the task's thread call something between two elements.
             head_id: The operator that in-flight input belongs to.
-            tail_ids: The operators that in-flight output belongs to, by partition.
+            outputs: What the partitions are, by their indices.
+            unconsumed: What the task has taken of a channel and not processed.
             is_finished: Whether the task was restored as one that had come to its end.
         """
         self._chain = chain
@@ -97,9 +137,9 @@ class SubtaskCheckpointCoordinator:
         self._open_stream = open_stream
         self._report = report
         self._head_id = head_id
-        self._tail_ids = tail_ids
+        self._outputs = outputs
         self._is_finished = is_finished
-        self._capture = ChannelStateCapture([gate for _, gate in environment.gates])
+        self._capture = ChannelStateCapture([gate for _, gate in environment.gates], unconsumed)
         self._last_id = -1
         self._last_complete_id = -1
         self._synchronous_id = -1
@@ -140,10 +180,11 @@ class SubtaskCheckpointCoordinator:
             return
         if barrier.kind in (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE):
             self._synchronous_id = checkpoint_id
-        snapshot = _Snapshot(barrier, figures, time.monotonic_ns())
-        unaligned = barrier.alignment is Alignment.UNALIGNED
-        if unaligned:
-            self._capture.start(checkpoint_id)
+        # Inputs were aligned where they had to be; where outputs need not, they are overtaken.
+        snapshot = _Snapshot(barrier.as_before_it_was_forced, figures, time.monotonic_ns())
+        captures = barrier.alignment is Alignment.UNALIGNED
+        if captures and not self._start_capture(checkpoint_id):
+            return
         if not self._is_finished:
             self._chain.prepare_snapshot_pre_barrier(checkpoint_id)
         self._send_barrier(snapshot)
@@ -151,15 +192,16 @@ class SubtaskCheckpointCoordinator:
             snapshot.operators = self._chain.snapshot_state(checkpoint_id, barrier.timestamp_ms)
         snapshot.sync_ms = (time.monotonic_ns() - snapshot.started_ns) / 1e6
         self._under_way[checkpoint_id] = snapshot
-        if not unaligned:
+        if not captures:
             self._serialise(snapshot)
         elif self._capture.is_complete:
-            self.barriers_complete(checkpoint_id)
+            self.barriers_complete(checkpoint_id, figures)
 
-    def barriers_complete(self, checkpoint_id: int) -> None:
+    def barriers_complete(self, checkpoint_id: int, figures: AlignmentFigures) -> None:
         """All barriers of an unaligned checkpoint have come."""
         snapshot = self._under_way.get(checkpoint_id)
         if snapshot is not None and snapshot.inputs is None:
+            snapshot.figures = figures
             snapshot.inputs = self._capture.take()
             self._capture.stop(checkpoint_id)
             self._serialise(snapshot)
@@ -212,15 +254,31 @@ class SubtaskCheckpointCoordinator:
 
     # ---- inside ----------------------------------------------------------------------------
 
+    def _start_capture(self, checkpoint_id: int) -> bool:
+        """Keeps what is in flight from now on; False when a later checkpoint is about to come."""
+        try:
+            self._capture.start(checkpoint_id)
+        except IllegalStateError as error:
+            self._capture.stop(checkpoint_id)
+            self._cancel_downstream(checkpoint_id)
+            self.decline(checkpoint_id, Reason.DECLINED_SUBSUMED, str(error))
+            return False
+        return True
+
     def _send_barrier(self, snapshot: _Snapshot) -> None:
-        barrier = snapshot.barrier
-        if barrier.alignment is not Alignment.UNALIGNED:
-            self._chain.broadcast_event(barrier)
-            self._chain.flush()
-            return
-        data = serialize_event(barrier)
-        data_type = int(data_type_of(barrier, priority=True))
-        snapshot.outputs = [writer.overtake(data, data_type) for writer in self._chain.writers]
+        """Sends the barrier to each partition in the way that its edge allows."""
+        for index, output in enumerate(self._outputs):
+            partition = self._environment.partitions[index]
+            barrier = snapshot.barrier
+            if not output.supports_unaligned:
+                barrier = barrier.as_forced_aligned
+            if barrier.alignment is Alignment.UNALIGNED:
+                snapshot.outputs[index] = partition.overtake(*_overtaking(barrier))
+                continue
+            if barrier.is_timeoutable:
+                snapshot.timeoutable.append(index)
+            partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
+            partition.flush_all()
 
     def _cancel_downstream(self, checkpoint_id: int) -> None:
         self._chain.broadcast_event(CancelCheckpointMarker(checkpoint_id))
@@ -280,6 +338,11 @@ class SubtaskCheckpointCoordinator:
                 for operator_id, operator in snapshot.operators.items()
                 if not (handles := writer.write(operator.finished())).is_empty
             }
+            self._await_barriers(snapshot)
+            if snapshot.is_discarded.is_set():
+                # What would be reported now is not all of it.
+                discard_task_state(TaskStateSnapshot(operators))
+                return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
             self._fail(snapshot, error)
@@ -292,10 +355,11 @@ class SubtaskCheckpointCoordinator:
             async_ms=(time.monotonic_ns() - started_ns) / 1e6,
             alignment_ms=snapshot.figures.alignment_ms,
             start_delay_ms=snapshot.figures.start_delay_ms,
+            processed_bytes=snapshot.figures.processed_bytes,
             persisted_bytes=persisted_bytes,
             checkpointed_bytes=full_bytes,
             full_bytes=full_bytes,
-            is_unaligned=snapshot.barrier.alignment is Alignment.UNALIGNED,
+            is_unaligned=snapshot.inputs is not None or bool(snapshot.outputs),
         )
         state = TaskStateSnapshot(operators, self._is_finished)
         # One that was given up meanwhile is reported all the same: whoever gave it up deletes it.
@@ -308,6 +372,24 @@ class SubtaskCheckpointCoordinator:
                 state if operators or self._is_finished else None,
             )
         )
+
+    def _await_barriers(self, snapshot: _Snapshot) -> None:
+        """Waits until the aligned barriers have left, or their time is over: then they overtake."""
+        barrier = snapshot.barrier
+        checkpoint_id = barrier.checkpoint_id
+        deadline_ms = barrier.timestamp_ms + barrier.aligned_timeout_ms
+        for index in snapshot.timeoutable:
+            partition = self._environment.partitions[index]
+            has_left = False
+            while not has_left and not snapshot.is_discarded.is_set():
+                left_ms = deadline_ms - time.time_ns() // 1_000_000
+                if left_ms <= 0:
+                    event, data_type = _overtaking(barrier.as_unaligned)
+                    overtaken = partition.time_out_barrier(checkpoint_id, event, data_type)
+                    if any(overtaken):
+                        snapshot.outputs[index] = overtaken
+                    break
+                has_left = partition.wait_barrier_taken(checkpoint_id, min(left_ms, _WAIT_MS))
 
     def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
         checkpoint_id = snapshot.barrier.checkpoint_id
@@ -323,52 +405,18 @@ class SubtaskCheckpointCoordinator:
         operators: dict[bytes, OperatorSubtaskState],
         open_stream: Callable[[], StateOutputStream],
     ) -> int:
-        """Writes what was in flight into one stream, and names it in the operators' states."""
-        persisted_bytes = 0
-        channels = snapshot.inputs or []
-        outputs = [
-            (partition, subpartition, buffers)
-            for partition, subpartitions in enumerate(snapshot.outputs)
-            for subpartition, buffers in enumerate(subpartitions)
-            if any(buffers)
-        ]
-        if not any(any(buffers) for buffers in channels) and not outputs:
-            return 0
-        stream = open_stream()
-        pieces: list[tuple[bytes, str, int, int, tuple[int, ...], int]] = []
-
-        def write(owner: bytes, kind: str, index: int, channel: int, buffers: list[bytes]) -> None:
-            offsets = []
-            size = 0
-            for buffer in buffers:
-                if buffer:
-                    offsets.append(stream.position)
-                    stream.write(len(buffer).to_bytes(4, "big") + buffer)
-                    size += len(buffer)
-            if offsets:
-                pieces.append((owner, kind, index, channel, tuple(offsets), size))
-
-        for channel, buffers in enumerate(channels):
-            write(self._head_id, "input_channels", 0, channel, buffers)
-        for partition, subpartition, buffers in outputs:
-            owner = self._tail_ids[partition]
-            write(owner, "result_subpartitions", partition, subpartition, buffers)
-        handle = stream.handle()
-        stream.close()
-        assert handle is not None, "something was written"
-        parts: dict[bytes, dict[str, list[Any]]] = {}
-        for owner, kind, index, channel, offsets, size in pieces:
-            piece = ChannelStateHandle(index, channel, offsets, size, handle)
-            parts.setdefault(owner, {}).setdefault(kind, []).append(piece)
-            persisted_bytes += size
-        for owner, kinds in parts.items():
-            old = operators.get(owner, OperatorSubtaskState())
-            operators[owner] = OperatorSubtaskState(
-                old.managed_keyed,
-                old.raw_keyed,
-                old.managed_operator,
-                old.raw_operator,
-                tuple(kinds.get("input_channels", ())),
-                tuple(kinds.get("result_subpartitions", ())),
+        """Writes what was in flight, and names it in the operators' states; its size in bytes."""
+        in_flight = InFlight(snapshot.inputs or [], snapshot.outputs)
+        tail_ids = [output.operator_id for output in self._outputs]
+        for owner, fields in write_in_flight(
+            in_flight, open_stream, self._head_id, tail_ids
+        ).items():
+            operators[owner] = msgspec.structs.replace(
+                operators.get(owner, OperatorSubtaskState()), **fields
             )
-        return persisted_bytes
+        return in_flight.size
+
+
+def _overtaking(barrier: CheckpointBarrier) -> tuple[bytes, int]:
+    """A barrier as it overtakes data: its bytes and its data type."""
+    return serialize_event(barrier), int(data_type_of(barrier, priority=True))

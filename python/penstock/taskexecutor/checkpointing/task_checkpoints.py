@@ -29,19 +29,20 @@ from penstock.taskexecutor.checkpointing.barrier_handler import (
 )
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
 from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
-from penstock.taskexecutor.checkpointing.subtask_coordinator import SubtaskCheckpointCoordinator
+from penstock.taskexecutor.checkpointing.subtask_coordinator import (
+    OutputEdge,
+    SubtaskCheckpointCoordinator,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.graph.job_graph import ChainConfig
     from penstock.rpc.messages import ForCheckpoints
-    from penstock.taskexecutor.checkpointing.barrier_handler import (
-        BarrierHandler,
-        CheckpointableInput,
-    )
+    from penstock.taskexecutor.checkpointing.barrier_handler import BarrierHandler
     from penstock.taskexecutor.task.operator_chain import OperatorChain
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
+    from penstock.taskexecutor.task.task_input import TaskInput
 
 _STOP_MODES: Final = {
     SnapshotKind.SAVEPOINT_TERMINATE: StopMode.DRAIN,
@@ -62,7 +63,7 @@ class TaskCheckpoints:
         config: ChainConfig,
         chain: OperatorChain,
         environment: TaskEnvironment,
-        channels: CheckpointableInput | None,
+        channels: TaskInput | None,
         register_timer: Callable[[int, Callable[[], None]], None],
         execute: Callable[[Callable[[], object]], None],
     ) -> None:
@@ -79,11 +80,11 @@ class TaskCheckpoints:
         self._environment = environment
         restored = environment.restored
         configuration = environment.configuration
-        outputs = [
-            (leaving.partition, operator.id)
+        outputs = {
+            leaving.partition: OutputEdge(operator.id, leaving.supports_unaligned_checkpoints)
             for operator in config.operators
             for leaving in operator.network_outputs
-        ]
+        }
         self._coordinator = SubtaskCheckpointCoordinator(
             chain,
             environment,
@@ -91,7 +92,8 @@ class TaskCheckpoints:
             environment.report_checkpoint,
             execute,
             head_id=config.operators[0].id,
-            tail_ids=[operator_id for _, operator_id in sorted(outputs)],
+            outputs=[outputs[index] for index in range(len(environment.partitions))],
+            unconsumed=_nothing if channels is None else channels.unconsumed,
             is_finished=restored is not None and restored.state.is_finished,
         )
         self.handler: BarrierHandler | None = None
@@ -188,6 +190,11 @@ class TaskCheckpoints:
             job_id = self._environment.job_id
             location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
         return StateOutputStream(file_system_of(location), location, threshold)
+
+
+def _nothing(channel: int) -> bytes:
+    del channel
+    return b""
 
 
 def _wall_ms() -> int:

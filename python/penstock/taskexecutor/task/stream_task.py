@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.options import checkpointing
 from penstock.common.options.network import DEBLOAT_PERIOD
 from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.errors import CancelTaskError
 from penstock.network.events import EndOfData, StopMode
 from penstock.serialization.former_layouts import former_fields_taken
+from penstock.taskexecutor.checkpointing.channel_state import InFlightRecovery
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
 from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
 from penstock.taskexecutor.compiled import (
@@ -54,6 +56,9 @@ _IDLE_WAIT_MS = 1000
 #: Longest wait for a free output buffer before mails and timers are looked after again.
 _OUTPUT_WAIT_MS = 10
 
+#: The same where barriers overtake data: they do not wait for a buffer either.
+_UNALIGNED_OUTPUT_WAIT_MS = 2
+
 #: Elements per step of a source, between two looks at mails, timers and outputs.
 _SOURCE_STEP = 1024
 
@@ -81,6 +86,11 @@ class StreamTask:
             Configuration.from_dict(dict(environment.configuration))
         )
         self._is_batch = RUNTIME_MODE.read(environment.configuration) == "BATCH"
+        self._output_wait_ms = (
+            _UNALIGNED_OUTPUT_WAIT_MS
+            if checkpointing.is_unaligned(environment.configuration)
+            else _OUTPUT_WAIT_MS
+        )
         self._cancelled = threading.Event()
         self._waking = threading.Lock()
         self._input: TaskInput | None = None
@@ -120,15 +130,22 @@ class StreamTask:
                 self._chain_config,
                 chain,
                 self._environment,
-                None if self._input is None else self._input.channels,
+                self._input,
                 self._register_timer,
                 self.mailbox.execute,
             )
+            restored = self._environment.restored
+            in_flight = None if restored is None else InFlightRecovery(restored.state)
+            if in_flight is not None:
+                # Before the operators are opened: some emit then.
+                in_flight.recover_outputs(self._environment.partitions)
             if not self._is_finished:
                 with former_fields_taken():
                     chain.open(self._restored_snapshots(chain))
             if self._input is not None:
                 self._input.checkpoints = self._checkpoints
+                if in_flight is not None:
+                    in_flight.recover_inputs([gate for _, gate in self._environment.gates])
                 self._input.request_partitions()
                 self._debloat_later(self._input)
         except BaseException as error:
@@ -284,6 +301,7 @@ class StreamTask:
                 mailbox.run_pending()
             timers.fire_due()
             if not self._outputs_available():
+                task_input.process_urgent()
                 continue
             if not task_input.process_next(timers.wait_ms(_IDLE_WAIT_MS)):
                 return
@@ -351,7 +369,7 @@ class StreamTask:
         """Whether every partition has a buffer; waits a little for the first that has none."""
         for partition in self._environment.partitions:
             if not partition.is_available():
-                timeout_ms = self.processing_time.wait_ms(_OUTPUT_WAIT_MS)
+                timeout_ms = self.processing_time.wait_ms(self._output_wait_ms)
                 return self._times.soft_back_pressured(
                     partial(partition.wait_available, timeout_ms)
                 )

@@ -9,6 +9,7 @@ from penstock.errors import CorruptStreamError
 from penstock.network.events import (
     CancelCheckpointMarker,
     CheckpointBarrier,
+    EndOfChannelState,
     EndOfData,
     EndOfPartition,
     EventAnnouncement,
@@ -22,7 +23,6 @@ from penstock.taskexecutor.time.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig
-    from penstock.taskexecutor.checkpointing.barrier_handler import CheckpointableInput
     from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
     from penstock.taskexecutor.compiled import Input
     from penstock.taskexecutor.task.operator_chain import OperatorChain
@@ -95,10 +95,31 @@ class TaskInput:
         )
         self._processor = network.StreamInputProcessor(self._gate, codecs, inputs, self)
 
+    # As barriers see it ---------------------------------------------------------------------
+
     @property
-    def channels(self) -> CheckpointableInput:
-        """The channels as barriers see them."""
-        return self._gate
+    def num_channels(self) -> int:
+        """The channels of all gates, numbered one after the other."""
+        return self._gate.num_channels
+
+    @property
+    def processed_bytes(self) -> int:
+        """Bytes that were processed until now."""
+        return self._processor.bytes_in
+
+    def resume_consumption(self, channel: int) -> None:
+        """Lets a channel go on that has delivered an aligned barrier."""
+        self._gate.resume_consumption(channel)
+
+    def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
+        """Lets an announced barrier overtake the data before it; False when it is not here."""
+        return self._gate.prioritize_barrier(channel, checkpoint_id)
+
+    def unconsumed(self, channel: int) -> bytes:
+        """What was taken of a channel and not processed."""
+        return self._processor.unconsumed(channel)
+
+    # As the task sees it --------------------------------------------------------------------
 
     @property
     def has_ended(self) -> bool:
@@ -155,6 +176,10 @@ class TaskInput:
             msg = f"channels {missing} ended before their end of data"
             raise CorruptStreamError(msg)
         return True
+
+    def process_urgent(self) -> None:
+        """Processes what overtakes data, and no data: the outputs have no room."""
+        self._processor.process_urgent()
 
     def read_to_end(self, timeout_ms: int) -> bool:
         """After the end of data: takes one more buffer; whether every channel has ended."""
@@ -219,6 +244,9 @@ class TaskInput:
             event, (CheckpointBarrier, CancelCheckpointMarker, EventAnnouncement, EndOfPartition)
         ):
             self._handle_barrier(channel, event)
+        elif isinstance(event, EndOfChannelState):
+            # What was in flight has been read; from here on the channel brings what is new.
+            return
         elif isinstance(event, TaskEvent) and is_superstep_marker(event):
             self._supersteps.add(channel, event)
             self._end_supersteps()

@@ -4,6 +4,7 @@ import pytest
 from penstock.checkpoint_storage.checkpoint_metadata import OperatorState
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
+    ChannelStateHandle,
     KeyGroupsHandle,
     OperatorStateHandle,
     OperatorSubtaskState,
@@ -225,3 +226,36 @@ def test_a_chain_has_finished_as_a_whole():
     job.vertex.operators = (identity, added)
     with pytest.raises(InvalidProgramError, match=r"'Added' had not: .* disable_chaining"):
         job.assigned(*states)
+
+
+def in_flight(index=0, of=2):
+    """One channel of an input, or one receiver of an output, with something in it."""
+    return (ChannelStateHandle(index, 0, of, (0,), 5, stream("buffers")),)
+
+
+def test_data_in_flight_goes_where_it_was():
+    job = Job()
+    first = OperatorSubtaskState(
+        input_channels=in_flight(of=1), result_subpartitions=in_flight(of=2)
+    )
+    assigned = job.assigned(job.state(first, OperatorSubtaskState()))
+    assert assigned[0].operators[job.id] == first
+    assert assigned[1].operators[job.id] == OperatorSubtaskState()
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "state", "says"),
+    [
+        (3, {"input_channels": in_flight(of=1)}, "with 2 subtasks, not 3"),
+        (2, {"input_channels": in_flight(of=5)}, "with 5 channels of an input, not 1"),
+        (2, {"input_channels": in_flight(1, of=1)}, "with 1 channels of an input, not 0"),
+        (2, {"result_subpartitions": in_flight(of=4)}, "with 4 receivers of an output, not 2"),
+        (2, {"result_subpartitions": in_flight(1)}, "with 2 receivers of an output, not 0"),
+    ],
+)
+def test_data_in_flight_needs_the_channels_that_it_had(parallelism, state, says):
+    """Also when a neighbour's parallelism has changed and the operator's has not."""
+    job = Job(parallelism)
+    state = OperatorSubtaskState(**state)
+    with pytest.raises(InvalidProgramError, match=f"{says}.* savepoint"):
+        job.assigned(job.state(state, OperatorSubtaskState()))

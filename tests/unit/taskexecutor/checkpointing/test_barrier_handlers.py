@@ -19,6 +19,7 @@ class Channels:
         self.num_channels = count
         self.stopped = set()
         self.prioritized = []
+        self.processed_bytes = 0
 
     def resume_consumption(self, channel):
         assert channel in self.stopped, f"channel {channel} was not stopped"
@@ -37,6 +38,7 @@ class Scenario:
         self.log = []
         self.reasons = {}
         self.snapshots = []
+        self.completions = []
         self.timers = []
         self.now = 1000
         make = CheckpointBarrierTracker if tracked else SingleCheckpointBarrierHandler
@@ -49,8 +51,9 @@ class Scenario:
         self.log.append(barrier.checkpoint_id)
         self.snapshots.append((barrier, figures))
 
-    def barriers_complete(self, checkpoint_id):
+    def barriers_complete(self, checkpoint_id, figures):
         self.log.append(("complete", checkpoint_id))
+        self.completions.append(figures)
 
     def abort_snapshot(self, checkpoint_id, reason):
         self.log.append(-checkpoint_id)

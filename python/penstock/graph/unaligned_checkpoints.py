@@ -1,0 +1,49 @@
+"""Where checkpoints must not overtake data, as far as a job's shape tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.common.options.checkpointing import FORCE_UNALIGNED
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.graph.stream_graph import StreamGraph
+
+
+def settle_edges(graph: StreamGraph) -> None:
+    """Has the inputs of an operator agree: data overtaken in one would keep all others waiting."""
+    for node in graph.nodes.values():
+        supported = all(edge.supports_unaligned_checkpoints for edge in node.in_edges)
+        for edge in node.in_edges:
+            edge.supports_unaligned_checkpoints = supported
+
+
+def refuse_where_unsafe(graph: StreamGraph) -> None:
+    """Looks for what unaligned checkpoints are not known to be safe with.
+
+    Raises:
+        InvalidProgramError: The job has such a part; names it and what can be done.
+    """
+    for node in graph.nodes.values():
+        if node.descriptor.kind == "iteration_head":
+            raise _refusal(
+                "iterative jobs: what goes round in an iteration is no part of them",
+                node.location,
+            )
+        for edge in node.out_edges:
+            if edge.partitioner.kind == "CUSTOM":
+                raise _refusal(
+                    f"the partitioner of partition_custom behind {node.name!r}, which cannot say "
+                    "where stored data belongs after rescaling",
+                    node.location,
+                )
+
+
+def _refusal(what: str, location: str | None) -> InvalidProgramError:
+    error = InvalidProgramError(
+        f"unaligned checkpoints are not supported for {what}; {FORCE_UNALIGNED.key} takes them all "
+        "the same"
+    )
+    error.location = location
+    return error
