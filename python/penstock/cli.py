@@ -4,13 +4,16 @@
 after putting the options into the process's default configuration: the environment variables
 ``PENSTOCK_EXECUTION_TARGET`` and ``PENSTOCK_CONFIGURATION`` (a JSON object of option → value),
 which :meth:`StreamExecutionEnvironment.get_execution_environment` reads.
+The other commands are in :mod:`penstock.command_line`, with the exit codes of all.
 """
 
+import importlib
 import json
 import os
 import runpy
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -23,10 +26,34 @@ from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED,
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
 from penstock.datastream.process_configuration import options_of_variable
 from penstock.errors import ConfigurationError
-from penstock.savepoint_command import savepoint
+
+_COMMANDS: Final = {
+    "cancel": "penstock.command_line.job_commands:cancel",
+    "checkpoint": "penstock.command_line.job_commands:checkpoint",
+    "config": "penstock.command_line.machine_commands:config",
+    "doctor": "penstock.command_line.machine_commands:doctor",
+    "list": "penstock.command_line.job_commands:list_jobs",
+    "metrics": "penstock.command_line.job_commands:metrics",
+    "savepoint": "penstock.savepoint_command:savepoint",
+    "status": "penstock.command_line.job_commands:status",
+    "stop": "penstock.command_line.job_commands:stop",
+}
+"""Where commands are; each is imported when it is asked for, as a job's start waits for imports."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *_COMMANDS})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _COMMANDS:
+            module, _, name = _COMMANDS[cmd_name].partition(":")
+            command: click.Command = getattr(importlib.import_module(module), name)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
     """Stateful stream processing with PyFlink's API, on Spark executors."""
@@ -129,9 +156,6 @@ def run(
     else:
         sys.path.insert(0, str(Path(program).resolve().parent))
         runpy.run_path(program, run_name="__main__")
-
-
-main.add_command(savepoint)
 
 
 if __name__ == "__main__":

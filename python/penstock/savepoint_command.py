@@ -1,4 +1,7 @@
-"""``penstock savepoint``: looks at savepoints and retained checkpoints, and deletes them."""
+"""``penstock savepoint``: takes savepoints, looks at them and retained checkpoints, deletes them.
+
+``penstock savepoint JOB [DIRECTORY]`` is Flink's form of ``penstock savepoint trigger``.
+"""
 
 import datetime
 from collections.abc import Iterable, Iterator
@@ -10,12 +13,25 @@ from penstock.checkpoint_storage.disposal import discard_checkpoint_state, strea
 from penstock.checkpoint_storage.file_systems import absolute
 from penstock.checkpoint_storage.handles import FileHandle, StreamHandle
 from penstock.checkpoint_storage.storage import discard_location, load_metadata
+from penstock.command_line.job_commands import trigger
 from penstock.errors import CheckpointStorageError, ConfigurationError
 
 
-@click.group()
+class _Savepoint(click.Group):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        is_own = not args or args[0] in self.commands or args[0] in ctx.help_option_names
+        return super().parse_args(ctx, args if is_own else ["trigger", *args])
+
+
+@click.group(cls=_Savepoint)
 def savepoint() -> None:
-    """Look at savepoints and retained checkpoints, and delete them."""
+    """Take savepoints of running jobs; look at savepoints and checkpoints, and delete them.
+
+    "penstock savepoint JOB [DIRECTORY]" takes one, as "penstock savepoint trigger" does.
+    """
+
+
+savepoint.add_command(trigger, "trigger")
 
 
 @savepoint.command()

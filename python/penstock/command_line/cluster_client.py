@@ -1,0 +1,215 @@
+"""ClusterClient: the command line's side of the REST interface."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import click
+
+from penstock.rest.run_files import RunningCluster, running_clusters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOKEN_VARIABLE: Final = "PENSTOCK_REST_TOKEN"
+TIMEOUT_S: Final = 30.0
+POLL_S: Final = 0.1
+MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
+EXIT_UNREACHABLE: Final = 3
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class UnreachableError(click.ClickException):
+    """No cluster answers."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class ClusterClient:
+    """Asks one cluster.
+
+    Attributes:
+        url: Where it listens.
+    """
+
+    def __init__(self, url: str, token: str | None) -> None:
+        """Connects to nothing yet.
+
+        Args:
+            url: Where it listens.
+            token: What to show it.
+        """
+        self.url = url.rstrip("/")
+        self._token = token
+        # Its own opener: a proxy of the environment is not for a port on this machine, and a
+        # redirection would take the token elsewhere.
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
+
+    def ask(self, path: str, method: str = "GET", body: Mapping[str, Any] | None = None) -> Any:
+        """The JSON of the answer.
+
+        Raises:
+            ClickException: The cluster says no.
+            UnreachableError: It does not answer.
+        """
+        headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/v1{path}", data, headers, method=method)
+        try:
+            with self._opener.open(request, timeout=TIMEOUT_S) as answer:
+                return json.loads(answer.read(MAX_ANSWER_BYTES))
+        except urllib.error.HTTPError as error:
+            with error:
+                raise click.ClickException(_refusal(error)) from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise UnreachableError(f"{self.url} does not answer: {reason}") from None
+
+    def outcome(self, path: str, trigger_id: str) -> Mapping[str, Any]:
+        """Waits for what comes of something that was triggered.
+
+        Raises:
+            ClickException: It failed; says why.
+        """
+        while True:
+            found = self.ask(f"{path}/{trigger_id}")
+            if found["status"]["id"] == "COMPLETED":
+                operation: Mapping[str, Any] = found["operation"]
+                if "failure-cause" in operation:
+                    raise click.ClickException(str(operation["failure-cause"]["stack-trace"]))
+                return operation
+            time.sleep(POLL_S)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        """Refuses."""
+
+
+def _refusal(error: urllib.error.HTTPError) -> str:
+    try:
+        errors = json.loads(error.read(MAX_ANSWER_BYTES))["errors"]
+        text = "; ".join(map(str, errors))
+    except (ValueError, KeyError, TypeError):
+        text = f"HTTP status {error.code}"
+    if error.code == 401:
+        text += f" (give --token, or set {TOKEN_VARIABLE})"
+    return text
+
+
+def clients(jobmanager: str | None, token: str | None) -> list[ClusterClient]:
+    """The clusters that are meant: the one that is named, or all of this user on this machine.
+
+    Raises:
+        UnreachableError: There is none.
+        UsageError: The address is none.
+    """
+    token = token or os.environ.get(TOKEN_VARIABLE) or None
+    known = running_clusters()
+    if jobmanager is not None:
+        url = _url(jobmanager)
+        if token is None:
+            token = next((one.token for one in known if _same(one, url)), None)
+        return [ClusterClient(url, token)]
+    if not known:
+        raise UnreachableError(
+            "no cluster of this user listens on this machine: start the job with "
+            "-D rest.port=0, or name its address with -m"
+        )
+    return [ClusterClient(one.url, one.token or token) for one in known]
+
+
+def _url(address: str) -> str:
+    url = address if "://" in address else f"http://{address}"
+    parts = urllib.parse.urlsplit(url)
+    try:
+        is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete or parts.query or parts.fragment:
+        raise click.UsageError(f"-m takes host:port or a URL, not {address!r}")
+    return url.rstrip("/")
+
+
+def _same(cluster: RunningCluster, url: str) -> bool:
+    return cluster.url.replace("127.0.0.1", "localhost") == url.replace("127.0.0.1", "localhost")
+
+
+def find_job(found: list[ClusterClient], job_id: str) -> tuple[ClusterClient, dict[str, Any]]:
+    """The job of an id or of the beginning of one, and its cluster.
+
+    Raises:
+        ClickException: There is none, or several.
+    """
+    matches = [
+        (client, job)
+        for client, jobs in all_jobs(found)
+        for job in jobs
+        if job["jid"].startswith(job_id.lower())
+    ]
+    if len(matches) == 1:
+        return matches[0]
+    many = "there is no job" if not matches else f"there are {len(matches)} jobs"
+    raise click.ClickException(f"{many} whose id begins with {job_id!r}")
+
+
+def all_jobs(found: list[ClusterClient]) -> list[tuple[ClusterClient, list[dict[str, Any]]]]:
+    """The jobs of clusters; one that ends meanwhile counts as gone if there are others.
+
+    Raises:
+        UnreachableError: None of them answers.
+    """
+    answers: list[tuple[ClusterClient, list[dict[str, Any]]]] = []
+    failure: UnreachableError | None = None
+    for client in found:
+        try:
+            answers.append((client, client.ask("/jobs/overview")["jobs"]))
+        except UnreachableError as error:
+            failure = error
+    if not answers and failure is not None:
+        raise failure
+    return answers
+
+
+def cluster_options(command: F) -> F:
+    """The options that say which cluster is asked, and how the answer is printed."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option(
+            "--token",
+            metavar="TOKEN",
+            help=f"What to show the cluster; else {TOKEN_VARIABLE}, or its file on this machine.",
+        ),
+        click.option(
+            "-m",
+            "--jobmanager",
+            metavar="HOST:PORT",
+            help="The cluster; else those of this user on this machine.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def print_json(value: Any) -> None:
+    """Prints JSON for other programs."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def fail(message: str) -> NoReturn:
+    """Ends the command.
+
+    Raises:
+        ClickException: Always.
+    """
+    raise click.ClickException(message)

@@ -1,0 +1,308 @@
+"""Commands about running jobs: Flink's verbs and option names, and a few more."""
+
+from __future__ import annotations
+
+import datetime
+import urllib.parse
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.command_line.cluster_client import (
+    all_jobs,
+    clients,
+    cluster_options,
+    find_job,
+    print_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_SCHEDULED = ("INITIALIZING", "CREATED")
+_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")
+_FORMAT = click.option(
+    "-type",
+    "--type",
+    "written",
+    type=click.Choice(["canonical", "native"], case_sensitive=False),
+    default="canonical",
+    help="How the savepoint is written.",
+)
+
+
+@click.command("list")
+@click.option("-a", "--all", "every", is_flag=True, help="Ended jobs, too.")
+@click.option("-r", "--running", is_flag=True, help="Running jobs only.")
+@click.option("-s", "--scheduled", is_flag=True, help="Scheduled jobs only.")
+@cluster_options
+def list_jobs(
+    every: bool,
+    running: bool,
+    scheduled: bool,
+    jobmanager: str | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """List running and scheduled jobs."""
+    found = [
+        {**job, "url": client.url}
+        for client, jobs in all_jobs(clients(jobmanager, token))
+        for job in jobs
+    ]
+    kinds = {
+        "Running/Restarting": [j for j in found if j["state"] not in (*_SCHEDULED, *_ENDED)],
+        "Scheduled": [j for j in found if j["state"] in _SCHEDULED],
+        "Terminated": [j for j in found if j["state"] in _ENDED],
+    }
+    if not every:
+        del kinds["Terminated"]
+        if running != scheduled:
+            del kinds["Scheduled" if running else "Running/Restarting"]
+    if as_json:
+        print_json([job for jobs in kinds.values() for job in jobs])
+        return
+    for kind, jobs in kinds.items():
+        click.echo(f"------------------ {kind} Jobs -------------------")
+        for job in jobs:
+            click.echo(
+                f"{_when(job['start-time'])} : {job['jid']} : {job['name']} ({job['state']})"
+            )
+        if not jobs:
+            click.echo(f"No {kind.lower()} jobs.")
+
+
+@click.command()
+@click.argument("job")
+@cluster_options
+def status(job: str, jobmanager: str | None, token: str | None, as_json: bool) -> None:
+    """Show the state of JOB: its vertices, its last checkpoint and its last failure."""
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}"
+    detail = client.ask(path)
+    checkpoints = client.ask(f"{path}/checkpoints")
+    failures = client.ask(f"{path}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"]
+    if as_json:
+        print_json({"job": detail, "checkpoints": checkpoints, "exceptions": failures})
+        return
+    click.echo(f"{detail['name']} ({detail['jid']}): {detail['state']}")
+    click.echo(f"started {_when(detail['start-time'])}, for {detail['duration'] / 1000:.1f} s")
+    click.echo(
+        _table(
+            ("vertex", "parallelism", "state", "records in", "records out"),
+            [
+                (
+                    vertex["name"],
+                    vertex["parallelism"],
+                    vertex["status"],
+                    vertex["metrics"]["read-records"],
+                    vertex["metrics"]["write-records"],
+                )
+                for vertex in detail["vertices"]
+            ],
+        )
+    )
+    counts, last = checkpoints["counts"], checkpoints["latest"]["completed"]
+    if counts["total"]:
+        click.echo(f"checkpoints: {counts['completed']} completed, {counts['failed']} failed")
+    if last is not None:
+        click.echo(
+            f"last checkpoint: {last['id']} at {_when(last['trigger_timestamp'])}, "
+            f"{last['state_size']} bytes in {last['end_to_end_duration']} ms, "
+            f"{last['external_path']}"
+        )
+    for failure in failures:
+        first = failure["stacktrace"].strip().splitlines()[-1]
+        where = f" in {failure['taskName']}" if failure["taskName"] else ""
+        click.echo(f"last failure: {_when(failure['timestamp'])}{where}: {first}")
+
+
+@click.command()
+@click.argument("job")
+@click.option(
+    "-s",
+    "--withSavepoint",
+    "savepoint",
+    is_flag=False,
+    flag_value="",
+    metavar="[DIRECTORY]",
+    help="Take a savepoint before; in Flink's command line, too, stop is better.",
+)
+@cluster_options
+def cancel(
+    job: str, savepoint: str | None, jobmanager: str | None, token: str | None, as_json: bool
+) -> None:
+    """Cancel JOB."""
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}"
+    if savepoint is None:
+        client.ask(f"{path}?mode=cancel", "PATCH")
+        _tell(as_json, {"job": found["jid"]}, f"Cancelled job {found['jid']}.")
+        return
+    body = {"cancel-job": True, **({"target-directory": savepoint} if savepoint else {})}
+    trigger = client.ask(f"{path}/savepoints", "POST", body)["request-id"]
+    location = client.outcome(f"{path}/savepoints", trigger)["location"]
+    text = f"Cancelled job {found['jid']}. Savepoint stored in {location}."
+    _tell(as_json, {"job": found["jid"], "savepoint": location}, text)
+
+
+@click.command()
+@click.argument("job")
+@click.option("-d", "--drain", is_flag=True, help="Bring event time to its end before.")
+@click.option("-p", "--savepointPath", "directory", metavar="DIRECTORY", help="Where it goes.")
+@_FORMAT
+@cluster_options
+def stop(
+    job: str,
+    drain: bool,
+    directory: str | None,
+    written: str,
+    jobmanager: str | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Stop JOB with a savepoint, from which another can go on."""
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}"
+    body: dict[str, Any] = {"drain": drain, "formatType": written.upper()}
+    if directory is not None:
+        body["targetDirectory"] = directory
+    trigger = client.ask(f"{path}/stop", "POST", body)["request-id"]
+    location = client.outcome(f"{path}/savepoints", trigger)["location"]
+    _tell(
+        as_json,
+        {"job": found["jid"], "savepoint": location},
+        f"Savepoint completed. Path: {location}",
+    )
+
+
+@click.command()
+@click.argument("job", required=False)
+@click.argument("directory", required=False)
+@click.option("-d", "--dispose", metavar="PATH", help="Delete that savepoint instead.")
+@_FORMAT
+@cluster_options
+def trigger(
+    job: str | None,
+    directory: str | None,
+    dispose: str | None,
+    written: str,
+    jobmanager: str | None,
+    token: str | None,
+    as_json: bool,
+) -> None:
+    """Take a savepoint of JOB, in DIRECTORY or where its options say; the job goes on."""
+    if dispose is not None:
+        if job is not None:
+            raise click.UsageError("-d deletes a savepoint: it takes no job")
+        from penstock.savepoint_command import dispose as delete
+
+        click.get_current_context().invoke(delete, path=dispose)
+        return
+    if job is None:
+        raise click.UsageError("Missing argument 'JOB'.")
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}/savepoints"
+    body: dict[str, Any] = {"formatType": written.upper()}
+    if directory is not None:
+        body["target-directory"] = directory
+    request = client.ask(path, "POST", body)["request-id"]
+    location = client.outcome(path, request)["location"]
+    _tell(
+        as_json,
+        {"job": found["jid"], "savepoint": location},
+        f"Savepoint completed. Path: {location}",
+    )
+
+
+@click.command()
+@click.argument("job")
+@click.option("-full", "--full", is_flag=True, help="With all state, where others hold changes.")
+@cluster_options
+def checkpoint(
+    job: str, full: bool, jobmanager: str | None, token: str | None, as_json: bool
+) -> None:
+    """Take a checkpoint of JOB now."""
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}/checkpoints"
+    body = {"checkpointType": "FULL" if full else "CONFIGURED"}
+    request = client.ask(path, "POST", body)["request-id"]
+    number = client.outcome(path, request)["checkpointId"]
+    _tell(
+        as_json,
+        {"job": found["jid"], "checkpoint": number},
+        f"Checkpoint completed. Checkpoint ID: {number}",
+    )
+
+
+_RATES = ("numRecordsInPerSecond", "numRecordsOutPerSecond", "numBytesInPerSecond")
+_SHARES = ("busyTimeMsPerSecond", "backPressuredTimeMsPerSecond", "idleTimeMsPerSecond")
+
+
+@click.command()
+@click.argument("job")
+@click.argument("names", nargs=-1)
+@cluster_options
+def metrics(
+    job: str, names: tuple[str, ...], jobmanager: str | None, token: str | None, as_json: bool
+) -> None:
+    """Show what the vertices of JOB do per second, or the metrics of NAMES of every subtask."""
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}"
+    vertices = client.ask(path)["vertices"]
+    if names:
+        wanted = urllib.parse.quote(",".join(names))
+        values = [
+            {"vertex": vertex["name"], "subtask": index, **one}
+            for vertex in vertices
+            for index in range(vertex["parallelism"])
+            for one in client.ask(
+                f"{path}/vertices/{vertex['id']}/subtasks/{index}/metrics?get={wanted}"
+            )
+        ]
+        columns = ("vertex", "subtask", "id", "value")
+        _tell(as_json, values, _table(columns, [[v[c] for c in columns] for v in values]))
+        return
+    rows = []
+    for vertex in vertices:
+        found_here = client.ask(
+            f"{path}/vertices/{vertex['id']}/subtasks/metrics?get={','.join(_RATES + _SHARES)}"
+            "&agg=sum,max"
+        )
+        by_name = {one["id"]: one for one in found_here}
+        row = {"vertex": vertex["name"], "parallelism": vertex["parallelism"]}
+        row |= {name: _rounded(by_name.get(name), "sum") for name in _RATES}
+        row |= {name: _rounded(by_name.get(name), "max") for name in _SHARES}
+        rows.append(row)
+    titles = {
+        "vertex": "vertex",
+        "parallelism": "parallelism",
+        **dict(zip(_RATES, ("records/s in", "records/s out", "bytes/s in"), strict=True)),
+        **dict(zip(_SHARES, ("busy ms/s", "back pressured ms/s", "idle ms/s"), strict=True)),
+    }
+    table = _table(tuple(titles.values()), [[row[name] for name in titles] for row in rows])
+    _tell(as_json, rows, table + "\nRates are those of all subtasks, times those of the most.")
+
+
+def _rounded(found: Mapping[str, Any] | None, kind: str) -> float | None:
+    return None if found is None else round(found[kind], 1)
+
+
+def _tell(as_json: bool, value: Any, text: str) -> None:
+    if as_json:
+        print_json(value)
+    else:
+        click.echo(text)
+
+
+def _when(wall_ms: int) -> str:
+    return datetime.datetime.fromtimestamp(wall_ms / 1000).strftime("%d.%m.%Y %H:%M:%S")
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [list(titles), *([("-" if c is None else str(c)) for c in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )

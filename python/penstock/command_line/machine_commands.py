@@ -1,0 +1,208 @@
+"""Commands about this installation and machine: its options, and whether it can run jobs."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from penstock import __version__
+
+JAVA_TIMEOUT_S: Final = 30
+LEAST_PYTHON: Final = (3, 11)
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def config(words: tuple[str, ...], as_json: bool) -> None:
+    """List the options whose key or meaning has all WORDS: value, default and meaning."""
+    from penstock.common.options.registry import SECTIONS, options_of
+
+    found = [
+        {
+            "section": title,
+            "key": option.key,
+            "alternate_keys": list(option.alternate_keys),
+            "value": option.value_type.name,
+            "default": option.default_text,
+            "meaning": option.meaning,
+            "without_effect": option.awaits,
+        }
+        for title, module in SECTIONS
+        for option in options_of(module)
+    ]
+    chosen = [
+        one for one in found if all(word.lower() in json.dumps(one).lower() for word in words)
+    ]
+    if as_json:
+        click.echo(json.dumps(chosen, indent=2))
+        return
+    if not chosen:
+        raise click.ClickException(f"no option has to do with {' '.join(words)!r}")
+    for one in chosen:
+        click.echo(str(one["key"]))
+        if one["alternate_keys"]:
+            click.echo(f"    also: {', '.join(one['alternate_keys'])}")
+        click.echo(f"    value: {one['value']}; default: {one['default'] or 'none'}")
+        click.echo(f"    {one['meaning']}")
+        if one["without_effect"]:
+            click.echo(f"    without effect: {one['without_effect']}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        what: The thing.
+        level: ``ok``, ``note``: something optional is missing, or ``problem``.
+        detail: What was found, and what to do.
+    """
+
+    what: str
+    level: str
+    detail: str
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def doctor(as_json: bool) -> None:
+    """Check what jobs need on this machine; exit code 1 when something is missing."""
+    findings = [
+        _python(),
+        _native(),
+        _java(),
+        _package("pyspark", "the target spark", "spark"),
+        _package("uvicorn", "the REST interface", "rest"),
+        _package("cryptography", "encryption between hosts", "tls"),
+        _ports(),
+        _unix_sockets(),
+        _shared_memory(),
+        _temporary_folder(),
+        _environment(),
+    ]
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        for finding in findings:
+            click.echo(f"{finding.level:8} {finding.what}: {finding.detail}")
+    if any(finding.level == "problem" for finding in findings):
+        raise SystemExit(1)
+
+
+def _python() -> Finding:
+    found = f"penstock {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    if sys.version_info < LEAST_PYTHON:
+        return Finding("Python", "problem", f"{found}; 3.11 is needed")
+    if sys.platform != "linux":
+        return Finding("Python", "problem", f"{found}; Linux is needed")
+    return Finding("Python", "ok", found)
+
+
+def _native() -> Finding:
+    try:
+        for module in ("penstock._core", "penstock._native.operator_loop"):
+            importlib.import_module(module)
+    except ImportError as error:
+        return Finding(
+            "native data plane",
+            "problem",
+            f"{error}; build it with make develop, or set PENSTOCK_RUNTIME=pure",
+        )
+    return Finding("native data plane", "ok", "it can be loaded")
+
+
+def _java() -> Finding:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
+    if java is None:
+        return Finding("Java", "note", "none was found; the target spark needs 17 or later")
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return Finding("Java", "note", f"{java} does not run: {error}")
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return Finding("Java", "ok", f"{lines[0] if lines else 'of an unknown version'}, {java}")
+
+
+def _package(name: str, purpose: str, extra: str) -> Finding:
+    if importlib.util.find_spec(name) is None:
+        detail = f"not installed; {purpose} needs it: pip install 'penstock[{extra}]'"
+        return Finding(name, "note", detail)
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        version = "of an unknown version"  # found on the path, not installed
+    return Finding(name, "ok", f"{version}, for {purpose}")
+
+
+def _ports() -> Finding:
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            with socket.create_connection(("127.0.0.1", port), timeout=10):
+                pass
+    except OSError as error:
+        return Finding("ports", "problem", f"127.0.0.1 cannot be listened on and reached: {error}")
+    name = socket.gethostname()
+    try:
+        address = socket.gethostbyname(name)
+    except OSError as error:
+        detail = f"127.0.0.1 works, but this host's name {name!r} has no address: {error}"
+        return Finding("ports", "note", detail)
+    return Finding("ports", "ok", f"127.0.0.1 works; this host is {name}, {address}")
+
+
+def _unix_sockets() -> Finding:
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.bind(str(Path(folder) / "s"))
+        except OSError as error:
+            return Finding("Unix sockets", "note", f"{error}; workers of one host use TCP")
+    return Finding("Unix sockets", "ok", "they can be bound")
+
+
+def _shared_memory() -> Finding:
+    try:
+        descriptor = os.memfd_create("penstock-doctor")
+        os.ftruncate(descriptor, 1)
+        os.close(descriptor)
+    except OSError as error:
+        return Finding("shared memory", "note", f"memfd: {error}; workers copy through sockets")
+    return Finding("shared memory", "ok", "memfd works")
+
+
+def _temporary_folder() -> Finding:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    detail = f"{folder}, {free >> 20} MiB free"
+    return Finding("temporary files", "ok" if free >> 30 else "note", detail)
+
+
+def _environment() -> Finding:
+    names = sorted(name for name in os.environ if name.startswith("PENSTOCK_"))
+    shown = ", ".join(f"{name}={_harmless(name)}" for name in names)
+    return Finding("environment", "ok", shown or "no variable of penstock is set")
+
+
+def _harmless(name: str) -> str:
+    """The value of a variable; of one that may hold secrets that it has one."""
+    may_be_secret = name.endswith(("TOKEN", "CONFIGURATION"))
+    return "******" if may_be_secret else os.environ[name]

@@ -1,0 +1,191 @@
+"""The command line about running jobs: Flink's verbs over the REST interface, and this machine."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from penstock.cli import main
+from penstock.errors import JobCancelledError
+from penstock.rest.run_files import RunFile, running_clusters
+from support.rest_client import running_job
+
+
+@pytest.fixture(autouse=True)
+def run_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.delenv("PENSTOCK_REST_TOKEN", raising=False)
+    return tmp_path / "run"
+
+
+def penstock(*arguments: str, code: int = 0) -> str:
+    """Output of a command, errors included."""
+    result = CliRunner().invoke(main, [*arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+@pytest.fixture
+def watched(tmp_path):
+    options = {
+        "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+    }
+    job, client, job_id = running_job(tmp_path / "stop", **options)
+    yield job, client, job_id
+    (tmp_path / "stop").touch()
+    with contextlib.suppress(JobCancelledError):
+        job.get_job_execution_result().result()
+
+
+def test_jobs_of_this_machine_are_found_by_another_process(watched):
+    _, client, job_id = watched
+    found = subprocess.run(
+        [sys.executable, "-m", "penstock.cli", "list"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert f" : {job_id} : watched (RUNNING)" in found.stdout
+    assert "No scheduled jobs." in found.stdout
+    assert client.token not in found.stdout
+    assert "Scheduled" not in penstock("list", "-r")
+    assert "Terminated" in penstock("list", "-a")
+    assert [job["jid"] for job in json.loads(penstock("list", "--json"))] == [job_id]
+    assert json.loads(penstock("list", "-s", "--json")) == []
+
+
+def test_a_cluster_is_named_by_its_address(watched, run_directory):
+    _, client, job_id = watched
+    address = client.url.removeprefix("http://")
+    # The token comes from the cluster's file on this machine, or is given.
+    assert job_id in penstock("list", "-m", address)
+    for path in run_directory.iterdir():
+        path.rename(path.with_suffix(".hidden"))
+    assert "give --token" in penstock("list", "-m", address, code=1)
+    assert job_id in penstock("list", "-m", client.url, "--token", client.token)
+    os.environ["PENSTOCK_REST_TOKEN"] = client.token
+    try:
+        assert job_id in penstock("list", "-m", address.replace("127.0.0.1", "localhost"))
+    finally:
+        del os.environ["PENSTOCK_REST_TOKEN"]
+    assert "no cluster of this user" in penstock("list", code=3)
+    for path in run_directory.iterdir():
+        path.rename(path.with_suffix(".json"))
+
+
+def test_what_a_job_does_is_shown(watched):
+    _, client, job_id = watched
+    vertex = client.get(f"/jobs/{job_id}")["vertices"][1]["id"]
+    client.until(
+        f"/jobs/{job_id}/vertices/{vertex}/subtasks/metrics?get=numRecordsInPerSecond",
+        lambda found: found and found[0]["sum"] > 0,
+    )
+    assert "Checkpoint completed. Checkpoint ID: 1" in penstock("checkpoint", "-full", job_id)
+    shown = penstock("status", job_id[:12])
+    assert f"watched ({job_id}): RUNNING" in shown
+    assert "checkpoints: 1 completed, 0 failed" in shown
+    rows = {line.split("  ")[0]: line for line in shown.splitlines()}
+    assert rows["Add one"].split()[-4] == "2"
+    detail = json.loads(penstock("status", "--json", job_id))
+    assert detail["job"]["state"] == "RUNNING"
+    table = penstock("metrics", job_id)
+    assert table.splitlines()[0].split("  ")[0] == "vertex"
+    assert "Add one" in table
+    named = json.loads(penstock("metrics", "--json", job_id, "numRecordsIn", "isBackPressured"))
+    add_one = [one for one in named if one["vertex"] == "Add one"]
+    assert {(one["subtask"], one["id"]) for one in add_one} == {
+        (index, name) for index in (0, 1) for name in ("numRecordsIn", "isBackPressured")
+    }
+
+
+def test_savepoints_and_the_end_of_a_job(watched, tmp_path):
+    job, _, job_id = watched
+    before = penstock("savepoint", job_id)
+    assert before.startswith("Savepoint completed. Path: ")
+    assert Path(before.split("Path: ")[1].strip(), "_metadata").exists()
+    own = json.loads(penstock("savepoint", "--json", job_id, str(tmp_path / "own")))["savepoint"]
+    assert Path(own).parent == tmp_path / "own"
+    assert "is deleted" in penstock("savepoint", "-d", own)
+    assert not Path(own).exists()
+    stopped = penstock("stop", "-p", str(tmp_path / "last"), job_id)
+    location = Path(stopped.removeprefix("Savepoint completed. Path: ").strip())
+    assert location.parent == tmp_path / "last"
+    job.get_job_execution_result().result()
+    assert running_clusters() == []
+    assert "SAVEPOINT" in penstock("savepoint", "inspect", str(location))
+
+
+def test_cancelling(watched):
+    job, _, job_id = watched
+    assert "there is no job whose id begins with 'zz'" in penstock("cancel", "zz", code=1)
+    assert penstock("cancel", job_id) == f"Cancelled job {job_id}.\n"
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
+
+
+def test_cancelling_with_a_savepoint(watched, tmp_path):
+    job, _, job_id = watched
+    told = penstock("cancel", "-s", str(tmp_path / "own"), job_id)
+    assert told.startswith(f"Cancelled job {job_id}. Savepoint stored in {tmp_path / 'own'}")
+    with pytest.raises(JobCancelledError):
+        job.get_job_execution_result().result()
+
+
+def test_nobody_answers(run_directory):
+    """The exit code is 3, and a file of a cluster that is gone does not help."""
+    assert "start the job with -D rest.port=0" in penstock("list", code=3)
+    stale = RunFile("http://127.0.0.1:9", "secret")
+    stale.write()
+    assert "http://127.0.0.1:9 does not answer" in penstock("list", code=3)
+    stale.remove()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list", "-m", "ftp://x"),
+        ("list", "-m", "host:port"),
+        ("cancel",),
+        ("savepoint", "-type", "xml", "x"),
+        ("savepoint", "-d", "/x", "job"),
+        ("status",),
+        ("nonsense",),
+    ],
+)
+def test_wrong_command_lines(arguments):
+    assert penstock(*arguments, code=2)
+
+
+def test_options_are_listed():
+    shown = penstock("config", "rest.port")
+    assert "rest.bind-port" in shown
+    assert "also: rest.port" in shown
+    assert "no option" in penstock("config", "flux-compensator", code=1)
+    everything = json.loads(penstock("config", "--json"))
+    assert {"parallelism.default", "metrics.reporters"} <= {one["key"] for one in everything}
+    assert all(one["meaning"] and one["value"] for one in everything)
+
+
+def test_the_machine_is_examined(monkeypatch):
+    findings = {one["what"]: one for one in json.loads(penstock("doctor", "--json"))}
+    assert findings["Python"]["level"] == findings["ports"]["level"] == "ok"
+    assert {"native data plane", "Java", "pyspark", "uvicorn", "Unix sockets"} <= set(findings)
+    monkeypatch.setenv("PENSTOCK_REST_TOKEN", "hush-hush-hush-hush")
+    assert "hush" not in penstock("doctor")
+    monkeypatch.setitem(sys.modules, "penstock._core", None)
+    failed = CliRunner().invoke(main, ["doctor"])
+    assert failed.exit_code == 1
+    assert "problem  native data plane" in failed.output
+
+
+def test_help_names_every_command():
+    shown = penstock("--help")
+    for command in ("cancel", "checkpoint", "config", "doctor", "list", "metrics", "run"):
+        assert f"  {command} " in shown
+        assert penstock(command, "--help")
