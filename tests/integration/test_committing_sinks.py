@@ -16,7 +16,12 @@ from penstock.datastream.connectors import (
     SupportsGlobalCommitter,
     SupportsPreCommitTopology,
 )
-from penstock.datastream.connectors.file_system import FileSink
+from penstock.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    RollingPolicy,
+    StreamingFileSink,
+)
 from penstock.errors import WrongArgumentError
 
 pytestmark = pytest.mark.timeout(60)
@@ -166,3 +171,20 @@ def test_files_have_their_names_at_the_end(tmp_path, options):
     assert all(path.name.startswith("part-") for path in files)
     lines = sorted(line for path in files for line in path.read_text().splitlines())
     assert lines == list("abcdef")
+
+
+def test_the_older_sink_of_files_names_them_by_subtask(tmp_path):
+    """As PyFlink; the last file gets its name here, where PyFlink leaves it hidden."""
+    env = environment(parallelism=1)
+    sink = (
+        StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=4))
+        .build()
+    )
+    env.from_collection(["abc", "def", "g", "h"], Types.STRING()).add_sink(sink)
+    env.execute()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "part-0-0": "abc\ndef\n",
+        "part-0-1": "g\nh\n",
+    }

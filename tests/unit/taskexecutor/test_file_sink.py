@@ -250,6 +250,57 @@ def test_a_checkpoint_ends_a_file_that_is_full(tmp_path):
     sink.close()
 
 
+def test_files_named_by_subtask_are_counted_on(tmp_path):
+    """After a failure, and past names that are taken."""
+    (tmp_path / "part-0-1").write_text("of somebody else\n")
+    policy = RollingPolicy.on_checkpoint_rolling_policy()
+    sink = Sink(tmp_path, policy, named_by_subtask=True)
+    sink.write("a")
+    sink.snapshot(1)
+    sink.write("b")
+    restored = sink.snapshot(2)
+    sink.close()
+    sink = Sink(tmp_path, policy, restored, named_by_subtask=True)
+    sink.write("c")
+    sink.snapshot(3)
+    sink.complete(3)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        "part-0-0": "a\n",
+        "part-0-1": "of somebody else\n",
+        "part-0-2": "b\n",
+        "part-0-3": "c\n",
+    }
+
+
+def test_the_counter_of_all_subtasks_counts_when_their_number_changes(tmp_path):
+    from penstock.testing import redistribute
+
+    policy = RollingPolicy.on_checkpoint_rolling_policy()
+    held = []
+    for counts in (1, 3):
+        sink = Sink(tmp_path, policy, named_by_subtask=True)
+        for number in range(counts):
+            sink.write("a")
+            snapshots = sink.snapshot(number)
+        held.append(snapshots)
+        sink.close()
+    (writer,) = redistribute([writer for writer, _ in held], 1)
+    sink = Sink(tmp_path, policy, (writer, None), named_by_subtask=True)
+    sink.write("b")
+    assert any(path.name.startswith(".part-0-3.inprogress.") for path in tmp_path.iterdir())
+    sink.close()
+
+
+def test_a_name_that_somebody_has_taken_is_not_taken_from_them(tmp_path):
+    sink = Sink(tmp_path, RollingPolicy.on_checkpoint_rolling_policy(), named_by_subtask=True)
+    sink.write("a")
+    sink.snapshot(1)
+    (tmp_path / "part-0-0").write_text("of somebody else\n")
+    with pytest.raises(SinkError, match=r"cannot give .* the name part-0-0: File exists"):
+        sink.complete(1)
+    assert (tmp_path / "part-0-0").read_text() == "of somebody else\n"
+
+
 class ByLength(BucketAssigner):
     def __init__(self):
         super().__init__(None, None)

@@ -416,6 +416,9 @@ class DataStream(StreamSettings, Generic[T]):
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
         """Gives each element to a sink function of the user's."""
         check_function(sink_func, SinkFunction, "add_sink", or_callable=False)
+        sink = sink_func._as_sink()
+        if sink is not None:
+            return self.sink_to(sink)
         return self._sink(
             LegacySinkTransformation,
             "Unnamed",

@@ -80,3 +80,7 @@ class SinkFunction(JavaFunctionWrapper, Function):
     def invoke(self, value: Any, context: SinkFunction.Context) -> None:
         """Takes an element."""
         raise NotImplementedError(f"{type(self).__name__}.invoke")
+
+    def _as_sink(self) -> Any:
+        """The Sink that this is in another form; None for a function that is called."""
+        return None

@@ -30,7 +30,8 @@ def create_file_sink(context: OperatorContext) -> StreamOperator:
     """The row format of FileSink.
 
     Arguments of the descriptor: ``base_path``, ``encoder``, ``bucket_assigner``,
-    ``bucket_check_interval_ms``, ``rolling_policy``, ``part_prefix`` and ``part_suffix``.
+    ``bucket_check_interval_ms``, ``rolling_policy``, ``part_prefix``, ``part_suffix`` and
+    ``named_by_subtask``.
     """
     return FileSinkOperator(context)
 
@@ -51,7 +52,8 @@ class FileSinkOperator(CommittableEmitter):
     A part file is in progress while it is written, pending when its policy has ended it, and
     finished once the committer has given it its name, ``<prefix>-<uuid>-<number><suffix>``.  Until
     then its name begins with a dot.  The UUID is that of this attempt of the subtask: so no two
-    files ever want the same name.
+    files ever want the same name.  In the older form, ``named_by_subtask``, the subtask's number
+    stands there; then numbers go on after a failure, and one that is taken is skipped.
     """
 
     def __init__(self, context: OperatorContext) -> None:
@@ -63,7 +65,9 @@ class FileSinkOperator(CommittableEmitter):
         self.assigner = arguments["bucket_assigner"]
         self.policy = arguments["rolling_policy"]
         self.check_interval_ms: int = arguments.get("bucket_check_interval_ms", 60_000)
-        self.prefix = f"{arguments.get('part_prefix', 'part')}-{uuid.uuid4()}-"
+        self.named_by_subtask: bool = arguments.get("named_by_subtask", False)
+        of_this = context.environment.subtask if self.named_by_subtask else uuid.uuid4()
+        self.prefix = f"{arguments.get('part_prefix', 'part')}-{of_this}-"
         self.suffix: str = arguments.get("part_suffix", "")
         self.now = context.processing_time.now
         self.next_number = 0
@@ -72,11 +76,20 @@ class FileSinkOperator(CommittableEmitter):
         # What a checkpoint may go on with, and so must not be removed.
         self.held: set[Path] = set()
         self.state: Any = None
+        self.counter_state: Any = None
 
     def initialize_state(self, context: StateInitializationContext) -> None:
         """Takes over the files that were open when the checkpoint was taken."""
-        descriptor = ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
-        self.state = context.get_operator_state_store().get_list_state(descriptor)
+        store = context.get_operator_state_store()
+        self.state = store.get_list_state(
+            ListStateDescriptor(WRITER_STATE, Types.PICKLED_BYTE_ARRAY())
+        )
+        if self.named_by_subtask:
+            # Of all subtasks: with another parallelism their files may be those of any other.
+            self.counter_state = store.get_union_list_state(
+                ListStateDescriptor("max-part-counter", Types.LONG())
+            )
+            self.next_number = max(self.counter_state.get(), default=0)
         for held in self.state.get():
             part = PartFile.recover(held)
             self.held.add(part.path)
@@ -138,6 +151,8 @@ class FileSinkOperator(CommittableEmitter):
         in_progress = [part.persist(bucket) for bucket, part in self.parts.items()]
         self.held.update(part.path for part in self.parts.values())
         self.state.update(in_progress)
+        if self.counter_state is not None:
+            self.counter_state.update([self.next_number])
 
     def close(self) -> None:
         """Gives up what is open; what no checkpoint knows is removed."""
@@ -159,9 +174,12 @@ class FileSinkOperator(CommittableEmitter):
         del self.parts[bucket]
 
     def _new_part(self, bucket: str, now_ms: int) -> PartFile:
-        name = f"{self.prefix}{self.next_number}{self.suffix}"
-        self.next_number += 1
-        return PartFile.begin(self.base_path / bucket, name, now_ms)
+        folder = self.base_path / bucket
+        while True:
+            name = f"{self.prefix}{self.next_number}{self.suffix}"
+            self.next_number += 1
+            if not (self.named_by_subtask and (folder / name).exists()):
+                return PartFile.begin(folder, name, now_ms)
 
     def _schedule_check(self) -> None:
         self.context.processing_time.register(self.now() + self.check_interval_ms, self._check)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from pathlib import Path
@@ -43,6 +44,8 @@ class FileCommitter(Committer["PendingFile"]):
             path, final_path = Path(pending.path), Path(pending.final_path)
             try:
                 size_bytes = path.stat().st_size
+                if final_path.exists():
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 if size_bytes == pending.size_bytes:
                     path.rename(final_path)
                     folders.add(final_path.parent)

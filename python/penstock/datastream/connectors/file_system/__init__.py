@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     )
     from penstock.datastream.connectors.file_system.sink import (
         FileSink,
-        StreamingFileSink,
     )
     from penstock.datastream.connectors.file_system.source import (
         BulkFormat,
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         FileSplitAssignerProvider,
         StreamFormat,
     )
+    from penstock.datastream.connectors.file_system.streaming_sink import StreamingFileSink
 
 __all__ = [
     "BucketAssigner",
@@ -58,7 +58,7 @@ __getattr__, __dir__ = lazy_exports(
         "FileCompactor": "compaction",
         "FileCompactStrategy": "compaction",
         "FileSink": "sink",
-        "StreamingFileSink": "sink",
+        "StreamingFileSink": "streaming_sink",
         "BulkFormat": "source",
         "FileEnumeratorProvider": "source",
         "FileSource": "source",

@@ -15,7 +15,6 @@ from penstock.datastream.connectors.file_system.buckets import (
     RollingPolicy,
 )
 from penstock.datastream.connectors.file_system.source import local_path
-from penstock.datastream.functions.source_sink import SinkFunction
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph.operators import OperatorDescriptor
 
@@ -127,17 +126,18 @@ class FileSink(Sink, SupportsPreprocessing):
 
         def build(self) -> FileSink:
             """The sink."""
-            return FileSink(
-                {
-                    "base_path": self._base_path,
-                    "encoder": self._encoder,
-                    "bucket_assigner": self._bucket_assigner,
-                    "bucket_check_interval_ms": self._bucket_check_interval_ms,
-                    "rolling_policy": self._rolling_policy,
-                    "part_prefix": self._output_file_config.get_part_prefix(),
-                    "part_suffix": self._output_file_config.get_part_suffix(),
-                }
-            )
+            return FileSink(self._arguments())
+
+        def _arguments(self) -> dict[str, Any]:
+            return {
+                "base_path": self._base_path,
+                "encoder": self._encoder,
+                "bucket_assigner": self._bucket_assigner,
+                "bucket_check_interval_ms": self._bucket_check_interval_ms,
+                "rolling_policy": self._rolling_policy,
+                "part_prefix": self._output_file_config.get_part_prefix(),
+                "part_suffix": self._output_file_config.get_part_suffix(),
+            }
 
     @checks_arguments
     class RowFormatBuilder(BaseBuilder):
@@ -163,25 +163,3 @@ class FileSink(Sink, SupportsPreprocessing):
                 )
             self._rolling_policy = rolling_policy
             return self
-
-
-class StreamingFileSink(SinkFunction):
-    """The predecessor of FileSink in Flink."""
-
-    def __init__(self, j_obj: object) -> None:  # noqa: ARG002
-        """Refused: use FileSink.
-
-        Raises:
-            JvmOnlyError: Always.
-        """
-        requires_jvm("StreamingFileSink", "use FileSink with sink_to")
-
-    @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> NoReturn:  # noqa: ARG004
-        """Refused: use FileSink."""
-        requires_jvm("StreamingFileSink.for_row_format", "use FileSink.for_row_format")
-
-    @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004
-        """Refused: use FileSink."""
-        requires_jvm("StreamingFileSink.for_bulk_format", "use FileSink.for_row_format")
