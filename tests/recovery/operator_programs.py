@@ -1,0 +1,196 @@
+"""Jobs with one kind of operator each, which fail on their way, and the results of an unfailed run.
+
+Every result of these jobs follows from its elements alone, whatever order they come in.
+"""
+
+import asyncio
+
+from penstock.common import Configuration, Time, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import AsyncDataStream, StreamExecutionEnvironment
+from penstock.datastream.functions import (
+    AsyncFunction,
+    BroadcastProcessFunction,
+    KeyedProcessFunction,
+    ProcessJoinFunction,
+)
+from penstock.datastream.state import MapStateDescriptor
+from penstock.datastream.window import TumblingEventTimeWindows
+from recovery.sink_programs import KEYS, FailingOnTheWay, PacedNumbers
+
+ELEMENTS = 4000
+WINDOW_MS = 70
+
+
+class NumberAsTime(TimestampAssigner):
+    """A number is its own event time."""
+
+    def extract_timestamp(self, value, record_timestamp):
+        return value
+
+
+def numbers(fate):
+    """Numbers with event time, which fail on their way, in two subtasks."""
+    configuration = Configuration.from_dict(
+        {
+            "execution.checkpointing.interval": "10 ms",
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "20",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+        }
+    )
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(NumberAsTime())
+    return (
+        env.add_source(PacedNumbers(ELEMENTS), type_info=Types.LONG())
+        .assign_timestamps_and_watermarks(strategy)
+        .set_parallelism(1)
+        .map(FailingOnTheWay(fate), Types.LONG())
+    )
+
+
+def key_of(number):
+    return number % KEYS
+
+
+# ---- windows -----------------------------------------------------------------------------------
+
+
+def windows(stream):
+    return (
+        stream.map(lambda n: (n % KEYS, n), Types.TUPLE([Types.LONG(), Types.LONG()]))
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+    )
+
+
+def expected_windows():
+    sums = {}
+    for number in range(ELEMENTS):
+        window = number % KEYS, number // WINDOW_MS
+        sums[window] = sums.get(window, 0) + number
+    return [(key, total) for (key, _), total in sums.items()]
+
+
+# ---- timers ------------------------------------------------------------------------------------
+
+
+class Later(KeyedProcessFunction):
+    """Emits each number by a timer."""
+
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(value + 500)
+
+    def on_timer(self, timestamp, ctx):
+        yield (ctx.get_current_key(), timestamp - 500)
+
+
+def timers(stream):
+    return stream.key_by(key_of, Types.LONG()).process(Later())
+
+
+def expected_timers():
+    return [(number % KEYS, number) for number in range(ELEMENTS)]
+
+
+# ---- broadcast ---------------------------------------------------------------------------------
+
+
+class Told(BroadcastProcessFunction):
+    """Counts what it is told, and lets the other side pass."""
+
+    COUNT = MapStateDescriptor("count", Types.STRING(), Types.LONG())
+
+    def process_element(self, value, ctx):
+        yield ("passed", value)
+
+    def process_broadcast_element(self, value, ctx):
+        state = ctx.get_broadcast_state(self.COUNT)
+        count = (state.get("count") or 0) + 1
+        state.put("count", count)
+        yield ("told", count)
+
+
+def broadcast(stream):
+    told = stream.map(lambda n: n, Types.LONG()).set_parallelism(1).broadcast(Told.COUNT)
+    return stream.connect(told).process(Told())
+
+
+def expected_broadcast():
+    """Each of both subtasks is told of all."""
+    return [
+        *(("passed", number) for number in range(ELEMENTS)),
+        *(("told", count) for count in range(1, ELEMENTS + 1) for _ in range(2)),
+    ]
+
+
+# ---- async -------------------------------------------------------------------------------------
+
+
+class Negate(AsyncFunction):
+    async def async_invoke(self, value):
+        await asyncio.sleep(0)
+        return [-value]
+
+
+def async_wait(stream):
+    return AsyncDataStream.unordered_wait(stream, Negate(), Time.seconds(60), 50, Types.LONG())
+
+
+def expected_async_wait():
+    return [-number for number in range(ELEMENTS)]
+
+
+# ---- interval join -----------------------------------------------------------------------------
+
+
+class Pair(ProcessJoinFunction):
+    def process_element(self, left, right, ctx):
+        yield (left, right)
+
+
+def interval_join(stream):
+    left = stream.key_by(key_of, Types.LONG())
+    right = stream.map(lambda n: n, Types.LONG()).key_by(key_of, Types.LONG())
+    joined = left.interval_join(right)
+    return joined.between(Time.milliseconds(-KEYS), Time.milliseconds(0)).process(Pair())
+
+
+def expected_interval_join():
+    return [
+        (left, right) for left in range(ELEMENTS) for right in (left - KEYS, left) if right >= 0
+    ]
+
+
+# ---- iterations --------------------------------------------------------------------------------
+
+
+def iteration(stream):
+    pair = Types.TUPLE([Types.LONG(), Types.LONG()])
+    loop = stream.map(lambda n: (n, n % 3), pair).iterate()
+    stepped = loop.map(lambda pair: (pair[0], pair[1] - 1), pair)
+    loop.close_with(stepped.filter(lambda pair: pair[1] >= 0))
+    return stepped.filter(lambda pair: pair[1] < 0)
+
+
+def expected_iteration():
+    return [(number, -1) for number in range(ELEMENTS)]
+
+
+KINDS = {
+    "window": (windows, expected_windows),
+    "timer": (timers, expected_timers),
+    "broadcast": (broadcast, expected_broadcast),
+    "async": (async_wait, expected_async_wait),
+    "interval join": (interval_join, expected_interval_join),
+    "iteration": (iteration, expected_iteration),
+}
+
+
+def results(kind, fate):
+    """What the job shows; and what it should."""
+    build, expected = KINDS[kind]
+    with build(numbers(fate)).execute_and_collect() as shown:
+        return sorted(shown), sorted(expected())

@@ -1,0 +1,19 @@
+"""Each kind of operator goes on after a failure as if nothing had failed (SEMANTICS F7, E10).
+
+Goal: the results of a job that failed twice are those of an unfailed run, each of them once.
+Method: real processes of the local target; the results are shown once their checkpoint is complete.
+"""
+
+import pytest
+from recovery.operator_programs import KINDS, results
+from recovery.sink_programs import Fate, fates
+
+
+@pytest.mark.parametrize(("runtime", "how"), [("native", "kill"), ("pure", "raise")])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runtime, how):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    fates(tmp_path / "fates", ["on the way", "told before the sink"])
+    shown, expected = results(kind, Fate(tmp_path / "fates", how))
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    assert shown == expected
