@@ -6,8 +6,8 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -35,6 +35,7 @@ from penstock.taskexecutor.checkpointing.channel_state import (
 )
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
+from penstock.taskexecutor.checkpointing.writing_thread import WritingThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -146,7 +147,7 @@ class SubtaskCheckpointCoordinator:
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
-        self._writer: ThreadPoolExecutor | None = None
+        self._writer: WritingThread | None = None
 
     @property
     def last_id(self) -> int:
@@ -250,7 +251,7 @@ class SubtaskCheckpointCoordinator:
         for checkpoint_id in list(self._under_way):
             self._discard(checkpoint_id)
         if self._writer is not None:
-            self._writer.shutdown(wait=False, cancel_futures=True)
+            self._writer.close()
 
     # ---- inside ----------------------------------------------------------------------------
 
@@ -314,9 +315,8 @@ class SubtaskCheckpointCoordinator:
 
     def _write_later(self, snapshot: _Snapshot) -> None:
         if self._writer is None:
-            name = f"{self._environment.task_name} checkpoints"
-            self._writer = ThreadPoolExecutor(1, thread_name_prefix=name)
-        self._writer.submit(self._write, snapshot)
+            self._writer = WritingThread(f"{self._environment.task_name} checkpoints")
+        self._writer.submit(partial(self._write, snapshot))
 
     def _write(self, snapshot: _Snapshot) -> None:
         """The asynchronous part, in a thread of its own."""
