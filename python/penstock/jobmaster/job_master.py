@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
 
 logger = logging.getLogger(__name__)
+
+_DAMAGED: Final = "penstock.errors.CorruptCheckpointError"
 
 SECONDARY_GRACE_S = 1.0
 """How long a failure that is probably a consequence waits for its cause to be reported."""
@@ -239,6 +242,8 @@ class JobMaster:
                 else attempt_name(vertex.name, attempt, vertex.parallelism)
             )
             failure = failure_of(update.failure, name, executor_id)
+            if failure.exception_name == _DAMAGED:
+                failure = self._restart_before_damage(attempt, failure)
 
         def bring() -> Iterable[actions.Action]:
             return self._scheduler.task_state_changed(
@@ -254,6 +259,25 @@ class JobMaster:
         self._run(bring())
         if failure is not None:
             self._bring_held()
+
+    def _restart_before_damage(self, attempt: ExecutionAttemptID, failure: Failure) -> Failure:
+        """Restarts all of the job from an older checkpoint, as its source coordinators must.
+
+        Returns:
+            The failure; one that no restart can help when there is no older checkpoint.
+        """
+        restored = self._restored.get((attempt.vertex_id, attempt.subtask))
+        latest = self._checkpoints.coordinator.store.latest
+        current = self._scheduler.graph.find_attempt(attempt)
+        if restored is None or latest is None or current is None:
+            return failure
+        if restored.checkpoint_id != latest.checkpoint_id:
+            return failure  # another subtask has told of it
+        if not self._checkpoints.damaged(restored.checkpoint_id, failure.message):
+            return replace(failure, recoverable=False)
+        # The report comes after this, as that of a task which is being cancelled.
+        self._run(self._scheduler.fail(failure, now_ms()))
+        return failure
 
     def accumulators_reported(self, message: messages.ReportAccumulators) -> None:
         """A TaskExecutor reports intermediate accumulator values."""

@@ -74,6 +74,14 @@ class CompletedCheckpointStore:
                 subsumed.append(oldest)
         return subsumed
 
+    def drop(self, checkpoint_id: int) -> CompletedCheckpoint | None:
+        """Forgets one that is damaged; returns it, or None when it is the only one, and stays."""
+        for checkpoint in self._checkpoints:
+            if checkpoint.checkpoint_id == checkpoint_id and len(self._checkpoints) > 1:
+                self._checkpoints.remove(checkpoint)
+                return checkpoint
+        return None
+
     @property
     def latest(self) -> CompletedCheckpoint | None:
         """The one to restore from."""

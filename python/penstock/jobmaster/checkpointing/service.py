@@ -216,6 +216,34 @@ class CheckpointService:
         self.coordinator.statistics.restored(latest, time.time_ns() // 1_000_000)
         return _restored(latest, assigned, subtasks)
 
+    def damaged(self, checkpoint_id: int, detail: str) -> bool:
+        """A file of the checkpoint that the job restarts from is not what was written.
+
+        Returns:
+            Whether the job can go on from an older one, which is the latest then.
+        """
+        store = self.coordinator.store
+        dropped = store.drop(checkpoint_id)
+        if dropped is None:
+            logger.error(
+                "job %s cannot go on: its only checkpoint, %d, is damaged: %s; "
+                "execution.checkpointing.num-retained says how many are kept",
+                self._job.name,
+                checkpoint_id,
+                detail,
+            )
+            return False
+        assert store.latest is not None, "one is never dropped alone"
+        logger.error(
+            "job %s goes back to checkpoint %d, because checkpoint %d is damaged, and stays where "
+            "it is: %s",
+            self._job.name,
+            store.latest.checkpoint_id,
+            checkpoint_id,
+            detail,
+        )
+        return True
+
     # ---- answers of tasks ------------------------------------------------------------------
 
     def answered(
