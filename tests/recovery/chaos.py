@@ -144,7 +144,6 @@ def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=Non
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.set_parallelism(workers)
-    env.disable_operator_chaining()
     return (
         env.from_source(
             NumberSequenceSource(0, workers * SPLIT - 1),

@@ -1,0 +1,199 @@
+"""Storage that fails, hangs or loses what it has: the job goes on, and one line says why (E14, F2).
+
+Method: the job of `chaos` in threads of this process, whose file system is replaced for a while; an
+exception in the meantime makes it go back to the last good checkpoint.  Its state is compared with
+a model at the end.
+"""
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from penstock.checkpoint_storage.file_systems import LocalFileSystem
+from penstock.errors import CorruptCheckpointError
+from recovery import chaos
+
+pytestmark = pytest.mark.timeout(120)
+
+FAILS = {
+    "full disk": ("create", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
+    "no permission": ("make_directory", PermissionError(errno.EACCES, os.strerror(errno.EACCES))),
+    "too many open files": ("create", OSError(errno.EMFILE, os.strerror(errno.EMFILE))),
+    "no metadata": ("publish", OSError(errno.EIO, os.strerror(errno.EIO))),
+}
+
+
+class FailsOnDemand(chaos.Count):
+    """The first count, which raises when a file says so."""
+
+    def process_element(self, value, ctx):
+        if value[4] % 100 == 0 and os.path.exists(self.folder):
+            Path(self.folder).unlink(missing_ok=True)
+            raise RuntimeError("on purpose")
+        yield from super().process_element(value, ctx)
+
+
+class Job:
+    """A job that runs until it is stopped."""
+
+    def __init__(self, folder, **options):
+        self.checkpoints = folder / "checkpoints"
+        self.savepoints = folder / "savepoints"
+        self.demand = folder / "fail"
+        self.progress = chaos.Progress(self.checkpoints)
+        self.stream = chaos.job(
+            self.checkpoints,
+            FailsOnDemand("first", str(self.demand)),
+            workers=2,
+            options={
+                "execution.target": "in-process",
+                "execution.checkpointing.tolerable-failed-checkpoints": "1000000",
+                **options,
+            },
+        )
+
+    def fail(self):
+        """Has the job fail, and waits until it does."""
+        self.demand.touch()
+        while self.demand.exists():
+            threading.Event().wait(0.005)
+
+    def end(self, results):
+        self.progress.stop(results.get_job_client(), self.savepoints)
+        assert chaos.check([tuple(row) for row in results], is_exact=True, workers=2) > 0
+        assert not list(self.checkpoints.rglob("*")), "files of checkpoints were left"
+
+
+def await_log(caplog, *texts):
+    while not any(all(text in message for text in texts) for message in caplog.messages):
+        threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize("fault", FAILS)
+def test_a_job_outlives_storage_that_fails(tmp_path, monkeypatch, caplog, fault):
+    """Checkpoints fail, with words; the job restarts from the last good one, and goes on."""
+    method, error = FAILS[fault]
+    job = Job(tmp_path)
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+
+        def fails(self, path, *arguments):
+            raise type(error)(error.errno, error.strerror, path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalFileSystem, method, fails)
+            await_log(caplog, "a checkpoint failed", error.strerror, str(job.checkpoints))
+            job.fail()
+        job.progress.await_checkpoint()
+        job.end(results)
+
+
+def test_a_job_outlives_the_loss_of_its_directory(tmp_path, caplog):
+    """Checkpoints that had begun fail; the next one makes the directory again."""
+    job = Job(tmp_path)
+    with job.stream.execute_and_collect() as results:
+        for _ in range(3):
+            job.progress.await_checkpoint()
+            # Files may come while it is being removed.
+            shutil.rmtree(job.checkpoints, ignore_errors=True)
+        job.progress.await_checkpoint()
+        job.fail()
+        job.progress.await_checkpoint()
+        job.end(results)
+
+
+@pytest.mark.parametrize("method", ["make_directory", "create", "publish", "delete_directory"])
+def test_a_job_outlives_storage_that_hangs(tmp_path, monkeypatch, caplog, method):
+    """Checkpoints expire while elements flow; a restart waits for nothing; then they go on."""
+    job = Job(tmp_path, **{"execution.checkpointing.timeout": "1 s"})
+    goes_on = threading.Event()
+    real = getattr(LocalFileSystem, method)
+
+    def hangs(self, *arguments):
+        goes_on.wait()
+        return real(self, *arguments)
+
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalFileSystem, method, hangs)
+            await_log(caplog, "a checkpoint failed", "was not complete in time")
+            job.fail()
+        goes_on.set()
+        job.progress.await_checkpoint()
+        job.end(results)
+
+
+@pytest.mark.parametrize("method", ["make_directory", "create", "publish"])
+def test_a_program_ends_though_its_storage_hangs(tmp_path, method):
+    """For ever: what hangs is left behind, with a line that says so; the interpreter ends too."""
+    program = [sys.executable, "-m", "recovery.hanging", method, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(
+        program, env=environment, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.stdout.split() == ["hangs", "cancelled"], done.stderr
+    assert done.returncode == 0, done.stderr
+    is_driver = method != "create"
+    assert ("were not deleted within" in done.stderr) is is_driver
+
+
+def damage(directory, harm):
+    """Damages all files of state of a checkpoint."""
+    files = [path for path in directory.iterdir() if path.name != "_metadata"]
+    assert files
+    for path in files:
+        data = path.read_bytes()
+        if harm == "torn":
+            path.write_bytes(data[: len(data) // 2])
+        elif harm == "flipped":
+            path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        else:
+            path.unlink()
+
+
+def damage_latest(job, monkeypatch, caplog, harm):
+    """Damages the newest checkpoint while no other is completed, and has the job fail."""
+
+    def fails(self, path, data):
+        raise OSError(errno.EIO, "not now", path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFileSystem, "publish", fails)
+        await_log(caplog, "a checkpoint failed", "not now")
+        complete = [path.parent for path in job.checkpoints.glob("*/chk-*/_metadata")]
+        newest = max(complete, key=lambda path: int(path.name.removeprefix("chk-")))
+        damage(newest, harm)
+        job.fail()
+        await_log(caplog, f"{newest.name.removeprefix('chk-')}", "is damaged", str(newest))
+    return newest
+
+
+@pytest.mark.parametrize("harm", ["torn", "flipped", "gone"])
+def test_a_job_goes_back_to_the_last_good_checkpoint(tmp_path, monkeypatch, caplog, harm):
+    """The damaged file is named, and its checkpoint is left for whoever looks into it."""
+    job = Job(tmp_path, **{"execution.checkpointing.num-retained": "3"})
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        damaged = damage_latest(job, monkeypatch, caplog, harm)
+        job.progress.await_checkpoint()
+        assert damaged.is_dir()
+        shutil.rmtree(damaged)
+        job.end(results)
+
+
+def test_a_job_without_a_good_checkpoint_fails(tmp_path, monkeypatch, caplog):
+    """Whatever its restart strategy is: it would fail for ever, or lose what it has counted."""
+    job = Job(tmp_path)
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        damaged = damage_latest(job, monkeypatch, caplog, "flipped")
+        with pytest.raises(CorruptCheckpointError, match=re.escape(str(damaged))):
+            list(results)
+    assert "execution.checkpointing.num-retained" in caplog.text
