@@ -12,6 +12,8 @@ from pathlib import Path
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.connectors.hybrid_source import HybridSource
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointListener
 
@@ -136,3 +138,60 @@ def counts(elements, folder, failures, how, options):
         for key, count in results:
             last[key] = max(last[key], count)
     return last, len(os.listdir(folder))
+
+
+class UntilSomeCheckpoints(MapFunction, CheckpointListener):
+    """Holds the second subtask up until five checkpoints were complete after the first one ended.
+
+    The first makes a file when it is closed.
+    """
+
+    def __init__(self, folder):
+        self.ended = Path(folder, "ended")
+
+    def open(self, runtime_context):
+        self.is_first = runtime_context.get_index_of_this_subtask() == 0
+        self.complete = 0
+        self.held = 0
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.complete += self.ended.exists()
+
+    def map(self, value):
+        # No wait: checkpoints come between two elements.
+        if not self.is_first and self.complete <= 5:
+            self.held += 1
+            time.sleep(0.001)
+        return value, self.complete
+
+    def close(self):
+        if self.is_first:
+            self.ended.touch()
+
+
+def checkpoints_after_part_of_a_source(source, folder):
+    """How many checkpoints were complete after one of two subtasks had come to its end."""
+    configuration = Configuration()
+    configuration.set_string("execution.target", "local")
+    configuration.set_string("execution.checkpointing.interval", "20 ms")
+    configuration.set_string("restart-strategy.type", "none")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    inputs = Path(folder, "inputs")
+    inputs.mkdir()
+    for number in range(2):
+        # The second file has more than all checkpoints take at a millisecond an element.
+        Path(inputs, f"{number}.txt").write_text("line\n" * (1 if number == 0 else 30_000))
+    numbers = NumberSequenceSource(0, 60_000)
+    lines = FileSource.for_record_stream_format(
+        StreamFormat.text_line_format(), str(inputs)
+    ).build()
+    if source == "numbers":
+        chosen = numbers
+    elif source == "files":
+        chosen = lines
+    else:
+        chosen = HybridSource.builder(NumberSequenceSource(0, 1)).add_source(numbers).build()
+    stream = env.from_source(chosen, WatermarkStrategy.no_watermarks(), source)
+    with stream.map(UntilSomeCheckpoints(folder)).execute_and_collect() as results:
+        return max(complete for _, complete in results)

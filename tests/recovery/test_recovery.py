@@ -6,7 +6,7 @@ was killed, wherever the checkpoints are.  Method: real processes of the local t
 
 import pytest
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
-from recovery.programs import KEYS, counts, passed_on
+from recovery.programs import KEYS, checkpoints_after_part_of_a_source, counts, passed_on
 
 ELEMENTS = 150_000
 
@@ -88,3 +88,10 @@ def recording(method, persisted_bytes):
         persisted_bytes.append(self.latest["completed"].total("persisted_bytes"))
 
     return completed
+
+
+@pytest.mark.parametrize("source", ["numbers", "files", "numbers, then files"])
+def test_checkpoints_go_on_when_some_of_a_source_has_ended(tmp_path, source):
+    """F14: the first subtask reads a short part, and the job outlives it by many checkpoints."""
+    completed = checkpoints_after_part_of_a_source(source, tmp_path)
+    assert completed > 5

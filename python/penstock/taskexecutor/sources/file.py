@@ -87,6 +87,8 @@ class ContinuousTextFileSource(TextFileSource):
     The name of a file, not its place in a listing that changes, says which subtask reads it.
     """
 
+    looks_for_splits = True
+
     def __init__(self, context: OperatorContext) -> None:
         """Creates the source."""
         super().__init__(context)

@@ -45,6 +45,7 @@ class HybridSource(SplitState, SourceOperator):
         """Keeps the sources, which have a `SplitState` each, and their contexts."""
         super().__init__()
         self.parts = parts
+        self.looks_for_splits = any(part.looks_for_splits for _, part in parts)
         self.current = 0
         self.cancelled = False
 

@@ -35,8 +35,12 @@ class SplitState:
 
     Attributes:
         splits: What the subtask starts with: its `Share`, or what a snapshot held.
-        taken: What sources that look for new splits have found already, in any subtask.
+        looks_for_splits: Whether it finds new ones as it goes, and so never ends: what it has found
+            is kept for all subtasks, which no checkpoint could have the whole of if some had ended.
+        taken: What such a source has found already, in any subtask.
     """
+
+    looks_for_splits = False
 
     context: OperatorContext
     splits: list[Any]
@@ -48,13 +52,14 @@ class SplitState:
         self.splits = [Share(environment.subtask, environment.parallelism)]
         if context.is_restored():
             self.splits = state.list_state(_SPLITS).get()
-        self.taken = set(state.union_list_state(_TAKEN).get())
+        self.taken = set(state.union_list_state(_TAKEN).get()) if self.looks_for_splits else set()
 
     def snapshot_state(self, context: Any) -> None:  # noqa: ARG002
         """Writes the splits that are not read to their end."""
         state = self.context.operator_state
         state.list_state(_SPLITS).update(self.remaining_splits())
-        state.union_list_state(_TAKEN).update(self.taken_here())
+        if self.looks_for_splits:
+            state.union_list_state(_TAKEN).update(self.taken_here())
 
     @abstractmethod
     def remaining_splits(self) -> list[Any]:
