@@ -15,6 +15,7 @@ from penstock.checkpoint_storage.handles import FileHandle, StreamHandle
 from penstock.checkpoint_storage.storage import discard_location, load_metadata
 from penstock.command_line.job_commands import trigger
 from penstock.errors import CheckpointStorageError, ConfigurationError
+from penstock.serialization.state_types import parsed
 
 
 class _Savepoint(click.Group):
@@ -101,6 +102,12 @@ def _described_operator(operator: OperatorState) -> Iterator[str]:
     ):
         if handles:
             yield f"  {kind:16} {_size(streams(handles))}"
+    for name, text in operator.types.items():
+        where, _, own = name.partition(":")
+        if where == "keyed":
+            yield f"  {'keyed':16} {own!r}, {parsed(text)}"
+        elif where == "key":
+            yield f"  {'key':16} {parsed(text)}"
     elements: dict[str, int] = {}
     for handle in (h for s in subtasks for h in (*s.managed_operator, *s.raw_operator)):
         for name, state in handle.states.items():
@@ -109,7 +116,8 @@ def _described_operator(operator: OperatorState) -> Iterator[str]:
         mode, _, own = name.partition(":")
         kind = {"split": "list", "union": "union list"}.get(mode, mode)
         what = f"{own!r}, " if own else ""
-        yield f"  {kind:16} {what}{number} element{'' if number == 1 else 's'}"
+        type_ = f"{parsed(operator.types[name])}, " if name in operator.types else ""
+        yield f"  {kind:16} {what}{type_}{number} element{'' if number == 1 else 's'}"
     operator_handles = [h for s in subtasks for h in (*s.managed_operator, *s.raw_operator)]
     if operator_handles:
         yield f"  operator state   {_size(streams(operator_handles))}"

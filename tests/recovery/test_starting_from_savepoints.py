@@ -106,7 +106,8 @@ def test_who_deletes_a_retained_checkpoint(tmp_path, claims):
     with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
         client = results.get_job_client()
         next(results)
-        while not list(tmp_path.glob("checkpoints/*/chk-*/_metadata")):
+        # When there are files of the second one, the first one is complete.
+        while not list(tmp_path.glob("checkpoints/*/chk-[2-9]/_metadata")):
             next(results)
         client.cancel().result()
         with pytest.raises(JobCancelledError):
@@ -156,6 +157,26 @@ def test_state_of_an_operator_that_is_gone(savepoint):
         program({})
     with program({"execution.state-recovery.ignore-unclaimed-state": "true"}) as results:
         assert list(results) == []
+
+
+def test_another_type_of_a_state_is_refused(savepoint):
+    """By the name of the state and both types; so are other keys."""
+    options = {"execution.state-recovery.path": savepoint, "execution.target": "in-process"}
+
+    def program(key, value):
+        pairs = numbers(environment(options), ELEMENTS).map(
+            lambda number: (number % KEYS, 1), Types.TUPLE([Types.LONG(), value])
+        )
+        keyed = pairs.key_by(lambda pair: key(pair[0]), Types.LONG() if key is int else None)
+        with keyed.reduce(lambda one, other: one).uid("counts").execute_and_collect() as results:
+            list(results)
+
+    with pytest.raises(
+        InvalidProgramError, match=r"written as TUPLE\(LONG, LONG\), .* TUPLE\(LONG, DOUBLE\)"
+    ):
+        program(int, Types.DOUBLE())
+    with pytest.raises(InvalidProgramError, match="keys of 'Reduce' were of type LONG, and are of"):
+        program(str, Types.LONG())
 
 
 @pytest.mark.parametrize("key_groups", [64, 256])

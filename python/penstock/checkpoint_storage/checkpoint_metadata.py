@@ -21,6 +21,7 @@ class OperatorState(msgspec.Struct, frozen=True, omit_defaults=True):
         subtasks: State by subtask; those without any are left out.
         finished_subtasks: Subtasks that had come to their end.
         coordinator: What its coordinator reported, if it has one.
+        types: The declared types of its states, by kind and name; see `state_types`.
     """
 
     operator_id: bytes
@@ -31,6 +32,7 @@ class OperatorState(msgspec.Struct, frozen=True, omit_defaults=True):
     subtasks: dict[int, OperatorSubtaskState] = {}
     finished_subtasks: frozenset[int] = frozenset()
     coordinator: bytes | None = None
+    types: dict[str, str] = {}
 
     @property
     def has_state(self) -> bool:

@@ -134,6 +134,15 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
 
     A snapshot has at most one handle of a kind; what a subtask restores from may have several,
     when the parallelism has changed.
+
+    Attributes:
+        managed_keyed: Keyed state and timers.
+        raw_keyed: What the function wrote by key group.
+        managed_operator: Lists, union lists and broadcast state.
+        raw_operator: What the function wrote in partitions.
+        input_channels: What was in flight to the operator.
+        result_subpartitions: What was in flight from it.
+        types: The declared types of the states, by kind and name; see `state_types`.
     """
 
     managed_keyed: tuple[KeyGroupsHandle | IncrementalKeyGroupsHandle, ...] = ()
@@ -142,14 +151,19 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
     raw_operator: tuple[OperatorStateHandle, ...] = ()
     input_channels: tuple[ChannelStateHandle, ...] = ()
     result_subpartitions: tuple[ChannelStateHandle, ...] = ()
+    types: dict[str, str] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether it has no state at all."""
-        return self == EMPTY_STATE
-
-
-EMPTY_STATE = OperatorSubtaskState()
+        return not (
+            self.managed_keyed
+            or self.raw_keyed
+            or self.managed_operator
+            or self.raw_operator
+            or self.input_channels
+            or self.result_subpartitions
+        )
 
 
 class TaskStateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True):

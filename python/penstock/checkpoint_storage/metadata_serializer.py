@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 MAGIC: Final = 0x4960672D
-VERSION: Final = 5
+VERSION: Final = 6
 
 _NULL, _BYTES, _FILE, _OPERATOR_STATE, _RELATIVE_FILE = 0, 1, 2, 4, 6
 _INCREMENTAL, _KEY_GROUPS = 11, 12
@@ -51,10 +51,7 @@ def serialize_metadata(metadata: CheckpointMetadata, location: str) -> bytes:
     for operator in metadata.operators.values():
         _write_operator(writer, operator)
     writer.i64(metadata.timestamp_ms)
-    writer.i32(len(metadata.properties))
-    for key, value in metadata.properties.items():
-        writer.text(key)
-        writer.text(value)
+    writer.texts(metadata.properties)
     data = bytes(writer.data)
     return data + _U32.pack(zlib.crc32(data))
 
@@ -87,7 +84,7 @@ def deserialize_metadata(data: bytes, location: str) -> CheckpointMetadata:
         operator = _read_operator(reader)
         operators[operator.operator_id] = operator
     timestamp_ms = reader.i64()
-    properties = {reader.text(): reader.text() for _ in range(reader.count())}
+    properties = reader.texts()
     reader.end()
     return CheckpointMetadata(checkpoint_id, timestamp_ms, operators, properties)
 
@@ -100,6 +97,7 @@ def _write_operator(writer: _Writer, operator: OperatorState) -> None:
     writer.i32(operator.max_parallelism)
     coordinator = operator.coordinator
     writer.stream(None if coordinator is None else ByteStreamHandle("coordinator", coordinator))
+    writer.texts(operator.types)
     if operator.is_fully_finished:
         writer.i32(-1)
         return
@@ -117,6 +115,7 @@ def _read_operator(reader: _Reader) -> OperatorState:
     name, uid, operator_id = reader.text(), reader.text(), reader.raw(16)
     parallelism, max_parallelism = reader.i32(), reader.i32()
     coordinator = reader.stream()
+    types = reader.texts()
     subtasks: dict[int, OperatorSubtaskState] = {}
     finished: set[int] = set()
     count = reader.i32()
@@ -137,6 +136,7 @@ def _read_operator(reader: _Reader) -> OperatorState:
         subtasks,
         frozenset(finished),
         coordinator.data if isinstance(coordinator, ByteStreamHandle) else None,
+        types,
     )
 
 
@@ -272,6 +272,12 @@ class _Writer:
         encoded = value.encode()
         self.data += _U16.pack(len(encoded)) + encoded
 
+    def texts(self, values: dict[str, str]) -> None:
+        self.i32(len(values))
+        for key, value in values.items():
+            self.text(key)
+            self.text(value)
+
     def offsets(self, values: tuple[int, ...]) -> None:
         self.i32(len(values))
         self.data += struct.pack(f">{len(values)}q", *values)
@@ -337,6 +343,9 @@ class _Reader:
             return self.raw(int(_U16.unpack(self.raw(2))[0])).decode()
         except UnicodeDecodeError:
             raise self.corrupt(f"byte {self._at} is in the middle of no text") from None
+
+    def texts(self) -> dict[str, str]:
+        return {self.text(): self.text() for _ in range(self.count())}
 
     def offsets(self) -> tuple[int, ...]:
         count = self.count()

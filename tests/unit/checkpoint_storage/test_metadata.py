@@ -75,6 +75,7 @@ def operators(draw):
         {index: draw(subtasks) for index in sorted(present - finished)},
         finished,
         draw(st.none() | st.binary(max_size=9)),
+        draw(st.dictionaries(names, names, max_size=2)),
     )
 
 
@@ -130,16 +131,16 @@ def test_garbage_is_no_metadata(data):
 def test_another_version_is_refused():
     data = bytearray(serialize_metadata(CheckpointMetadata(1, 1, {}), HERE))
     data[7] = 9
-    with pytest.raises(CorruptCheckpointError, match="its version is 9; this penstock reads 5"):
+    with pytest.raises(CorruptCheckpointError, match="its version is 9; this penstock reads 6"):
         deserialize_metadata(bytes(data), HERE)
 
 
 def test_the_bytes_of_an_empty_checkpoint():
-    """The golden bytes of version 5."""
+    """The golden bytes of version 6."""
     data = serialize_metadata(CheckpointMetadata(3, 1000, {}, {"kind": "CHECKPOINT"}), HERE)
     assert data.hex() == (
         "4960672d"
-        "00000005"
+        "00000006"
         "0000000000000003"
         "00000000"
         "00000000"

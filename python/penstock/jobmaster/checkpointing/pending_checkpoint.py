@@ -159,6 +159,8 @@ class PendingCheckpoint:
                     subtasks,
                     finished,
                     coordinator,
+                    # All subtasks run one program: their states have the same types.
+                    {name: t for s in subtasks.values() for name, t in s.types.items()},
                 )
                 if finished and not state.is_fully_finished and _has_union_state(state):
                     raise UnionStateOfFinishedError(

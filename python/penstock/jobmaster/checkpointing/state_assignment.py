@@ -158,6 +158,7 @@ def _redistribute(state: OperatorState, vertex: JobVertex) -> list[OperatorSubta
                 raw_operator=raw_operator[subtask],
                 input_channels=same.input_channels,
                 result_subpartitions=same.result_subpartitions,
+                types=state.types,
             )
         )
     return parts

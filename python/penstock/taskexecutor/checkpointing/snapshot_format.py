@@ -51,6 +51,7 @@ class OperatorSnapshotWriter:
             raw_keyed=self._groups(snapshot, self._write_raw_keyed),
             managed_operator=self._operator_states(snapshot),
             raw_operator=self._raw_operator(snapshot),
+            types=dict(snapshot.types),
         )
 
     def _groups(
@@ -199,6 +200,7 @@ class OperatorSnapshotReader:
             broadcast,
             raw_keyed,
             tuple(raw_operator),
+            state.types,
         )
 
     def read_buffers(self, handle: ChannelStateHandle) -> list[bytes]:

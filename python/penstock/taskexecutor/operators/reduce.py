@@ -52,7 +52,9 @@ def _keys_and_folds(context: OperatorContext) -> tuple[KeyReader, StateMap]:
     if keys is None:
         msg = f"{context.name!r} folds the elements of a key, but its input is not keyed"
         raise InvalidProgramError(msg)
-    return keys, context.keyed_state.table("_reduce_state", "value").map(None)
+    folded = next(iter(context.config.input_types), None)
+    table = context.keyed_state.typed_table("_reduce_state", "value", folded)
+    return keys, table.map(None)
 
 
 def field_fold(operation: str, position: int | str | None) -> Fold:

@@ -14,6 +14,7 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
+from penstock.taskexecutor.state.declared_types import DeclaredTypes, migrate_table
 from penstock.taskexecutor.state.heap import (
     HeapAggregatingState,
     HeapListState,
@@ -49,6 +50,9 @@ class HeapKeyedStateBackend(KeyContext):
 
     States are found by the name of their descriptor: two descriptors of one name give the same
     state.  Key groups only matter when state is snapshotted or restored.
+
+    Attributes:
+        types: The declared types of the states.
     """
 
     def __init__(
@@ -65,6 +69,7 @@ class HeapKeyedStateBackend(KeyContext):
         self._clock_ms = clock_ms
         self._tables: dict[str, StateTable] = {}
         self._timers: dict[str, StateTable] = {}
+        self.types = DeclaredTypes()
 
     def timer_table(self, name: str) -> StateTable:
         """The timers of one service and one notion of time, created when missing."""
@@ -154,7 +159,21 @@ class HeapKeyedStateBackend(KeyContext):
 
     def table_of(self, descriptor: Any) -> StateTable:
         """The entries of the state of any descriptor; raises as ``state`` does."""
-        return self.table(descriptor.get_name(), self._opener_of(descriptor)[0])
+        kind = self._opener_of(descriptor)[0]
+        return self.typed_table(descriptor.get_name(), kind, descriptor.type_info)
+
+    def typed_table(self, name: str, kind: str, type_info: Any, *, ttl: bool = False) -> StateTable:
+        """The entries of a state whose values are of a declared type.
+
+        Raises:
+            InvalidProgramError: The name is taken by a state of another kind, or the restored
+                values are of another type.
+        """
+        table = self.table(name, kind)
+        migrate = self.types.declare("keyed", name, type_info, ttl=ttl)
+        if migrate is not None:
+            migrate_table(table, migrate, ttl=ttl)
+        return table
 
     def _opener_of(self, descriptor: Any) -> tuple[str, Callable[[Any], HeapState]]:
         for descriptor_class, kind, opener in (
@@ -196,6 +215,7 @@ class HeapKeyedStateBackend(KeyContext):
 
         Raises:
             CorruptStreamError: The entries are not what was serialised.
+            InvalidProgramError: They are of another type than is declared.
         """
         tables = [(self.table(name, state[0]), state[1]) for name, state in keyed.items()]
         tables += [(self.timer_table(name), state[1]) for name, state in timers.items()]
@@ -203,6 +223,8 @@ class HeapKeyedStateBackend(KeyContext):
             for group, entries in groups.items():
                 if group in key_groups:
                     table.load(entries, keys)
+        for _, name, migrate, ttl in self.types.pending():
+            migrate_table(self._tables[name], migrate, ttl=ttl)
 
     def dispose(self) -> None:
         """Lets go of all that is kept."""
@@ -217,7 +239,8 @@ class HeapKeyedStateBackend(KeyContext):
         type_info = descriptor.type_info
         if kind in ("list", "map"):
             type_info = getattr(type_info, type_attribute)
-        return self.table(name, kind), ttl, value_check(type_info, name)
+        table = self.typed_table(name, kind, descriptor.type_info, ttl=ttl is not None)
+        return table, ttl, value_check(type_info, name)
 
 
 class HeapKeyedSnapshot:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.declared_types import DeclaredTypes
     from penstock.taskexecutor.state.heap import HeapState, ListOperations, StateTable
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
@@ -54,9 +55,11 @@ class KeyedStateBackend(Protocol):
 
     Attributes:
         current_key: The identity of the key that states are views for.
+        types: The declared types of the states.
     """
 
     current_key: Any
+    types: DeclaredTypes
 
     @property
     def key(self) -> Any:
@@ -68,6 +71,9 @@ class KeyedStateBackend(Protocol):
 
     def table(self, name: str, kind: str) -> StateTable:
         """The entries of a state by its name, created when missing."""
+
+    def typed_table(self, name: str, kind: str, type_info: Any) -> StateTable:
+        """As ``table``, of a state whose values are of a declared type."""
 
     def timer_table(self, name: str) -> StateTable:
         """The timers of one service and one notion of time, created when missing."""

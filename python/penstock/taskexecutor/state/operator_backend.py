@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.taskexecutor.state.declared_types import DeclaredTypes
 from penstock.taskexecutor.state.heap import value_check
 from penstock.taskexecutor.state.isolated_states import Copies
 from penstock.taskexecutor.state.snapshot import EncodedValues
 
 if TYPE_CHECKING:
+    from penstock.serialization.state_types import Migration
     from penstock.taskexecutor.compiled import ValueCopier
 
 
@@ -175,10 +177,15 @@ class OperatorStates:
 
 
 class OperatorStateBackend:
-    """The state of one operator of one subtask that belongs to no key."""
+    """The state of one operator of one subtask that belongs to no key.
+
+    Attributes:
+        types: The declared types of the states.
+    """
 
     def __init__(self) -> None:
         """Creates a backend without states."""
+        self.types = DeclaredTypes()
         self._lists: dict[str, list[Any]] = {}
         self._union_lists: dict[str, list[Any]] = {}
         self._broadcast: dict[str, BroadcastContent] = {}
@@ -190,26 +197,26 @@ class OperatorStateBackend:
             descriptor: Of the state.
             copier: Copies what goes in or out; None copies nothing, here and below.
         """
-        return OperatorListState(self._lists.setdefault(descriptor.get_name(), []), copier)
+        return OperatorListState(self._list("split", self._lists, descriptor), copier)
 
     def union_list_state(
         self, descriptor: Any, copier: ValueCopier | None = None
     ) -> OperatorListState:
         """A list of which every subtask gets all parts when it is restored."""
-        return OperatorListState(self._union_lists.setdefault(descriptor.get_name(), []), copier)
+        return OperatorListState(self._list("union", self._union_lists, descriptor), copier)
 
     def broadcast_state(
         self, descriptor: Any, copier: ValueCopier | None = None
     ) -> BroadcastStateView:
         """A map for the broadcast side."""
-        content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
+        content = self._content(descriptor)
         return BroadcastStateView(content, descriptor, copier)
 
     def read_only_broadcast_state(
         self, descriptor: Any, copier: ValueCopier | None = None
     ) -> ReadOnlyBroadcastStateView:
         """The same map for the other side."""
-        content = self._broadcast.setdefault(descriptor.get_name(), BroadcastContent())
+        content = self._content(descriptor)
         return ReadOnlyBroadcastStateView(content, copier)
 
     def snapshot(self) -> OperatorStates:
@@ -235,3 +242,34 @@ class OperatorStateBackend:
             content = self._broadcast.setdefault(name, BroadcastContent())
             for items in contents:
                 content.update(items)
+        by_kind: dict[str, Any] = {
+            "split": self._lists,
+            "union": self._union_lists,
+            "broadcast": self._broadcast,
+        }
+        for kind, name, migrate, _ in self.types.pending():
+            _replace(by_kind[kind][name], migrate)
+
+    def _list(self, kind: str, lists: dict[str, list[Any]], descriptor: Any) -> list[Any]:
+        name = descriptor.get_name()
+        values = lists.setdefault(name, [])
+        migrate = self.types.declare(kind, name, getattr(descriptor, "type_info", None))
+        _replace(values, migrate)
+        return values
+
+    def _content(self, descriptor: Any) -> BroadcastContent:
+        name = descriptor.get_name()
+        content = self._broadcast.setdefault(name, BroadcastContent())
+        migrate = self.types.declare("broadcast", name, getattr(descriptor, "type_info", None))
+        _replace(content, migrate)
+        return content
+
+
+def _replace(values: Any, migrate: Migration) -> None:
+    """Brings a list, or the values of a map, to another type."""
+    if migrate is None:
+        return
+    if isinstance(values, list):
+        values[:] = migrate(values)
+    else:
+        values.update(migrate(values))

@@ -75,6 +75,7 @@ class OperatorSnapshot:
         broadcast: Operator state that is the same in all subtasks, by name: lists of its items.
         raw_keyed: What the function wrote by key group.
         raw_operator: What the function wrote in partitions; spread as ``lists`` are.
+        types: The declared types of the states; see `DeclaredTypes`.
     """
 
     checkpoint_id: int
@@ -85,6 +86,7 @@ class OperatorSnapshot:
     broadcast: Mapping[str, EncodedValues] = field(default_factory=dict)
     raw_keyed: Mapping[int, bytes] = field(default_factory=dict)
     raw_operator: tuple[bytes, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     def entries(self, name: str) -> dict[int, list[tuple[Any, Any, Any]]]:
         """The entries of a keyed state by key group, as (namespace, key, value)."""

@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock import network
+from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group_range
 from penstock.serialization.key_types import key_type_of
+from penstock.serialization.state_types import parsed, type_text
 from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_state_backend import (
     KeyedStateBackend,
@@ -37,6 +39,10 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.mailbox import Mailbox
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
+
+#: What types of states are recorded under: of keys, and what those of keyed states begin with.
+_KEY: Final = "key"
+_KEYED: Final = "keyed:"
 
 _NO_OPERATOR_STATES: Final = OperatorStates({}, {}, {})
 
@@ -219,6 +225,11 @@ class OperatorContext:
             broadcast=states.broadcast,
             raw_keyed=raw_keyed,
             raw_operator=raw_operator,
+            types={
+                **self.operator_state.types.texts(),
+                **self.keyed_state.types.texts(),
+                **({_KEY: self._recorded_key_type} if self.is_keyed else {}),
+            },
         )
         grouping = KeyGrouping(
             self._key_type.kind, self.environment.max_parallelism, self.key_groups
@@ -230,12 +241,22 @@ class OperatorContext:
 
         Raises:
             ValueError: The operator has fewer timer services than it had.
+            InvalidProgramError: Its keys were of another type.
         """
+        self._check_key_type(snapshot)
         services = 1 + max((int(name.split("/")[0]) for name in snapshot.timers), default=-1)
         if services > len(self.timer_services):
             raise ValueError(
                 f"the snapshot has the timers of {services} services, {self.name!r} "
                 f"has {len(self.timer_services)}"
+            )
+        for types in (self.keyed_state.types, self.operator_state.types):
+            types.restore(
+                {
+                    name: type_
+                    for name, type_ in snapshot.types.items()
+                    if name != _KEY and name.startswith(_KEYED) == (types is self.keyed_state.types)
+                }
             )
         self.keyed_state.restore(
             snapshot.keyed, snapshot.timers, self.key_groups, self._restored_keys
@@ -245,6 +266,20 @@ class OperatorContext:
         )
         for service in self.timer_services:
             service.take_over()
+
+    @cached_property
+    def _recorded_key_type(self) -> str:
+        return type_text(cast("Any", self.config.key_type))
+
+    def _check_key_type(self, snapshot: OperatorSnapshot) -> None:
+        written = snapshot.types.get(_KEY)
+        if written is None or not (snapshot.keyed or snapshot.timers):
+            return
+        if written != self._recorded_key_type:
+            raise InvalidProgramError(
+                f"the keys of {self.name!r} were of type {parsed(written)}, and are of type "
+                f"{parsed(self._recorded_key_type)} now: the type of keys cannot change"
+            )
 
     def open_with_operator(self, helper: object) -> None:
         """Opens a key selector or partitioner now and closes it with the operator."""

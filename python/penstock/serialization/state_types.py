@@ -1,0 +1,183 @@
+"""The declared types of states in a savepoint, and how values become those of another type.
+
+A type is recorded as JSON: ``{"kind", "name"}``, and ``"fields"`` and ``"names"`` where the kind
+has such; ``"ttl"`` says that values carry the time of their last use.  A job that opens the state
+with another type gets its values by the names of fields, or is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.common.types import Row
+from penstock.errors import InvalidProgramError, SerializationError
+from penstock.serialization.type_schema import ANY, schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.serialization.type_schema import TypeSchema
+
+    Migration = Callable[[Any], Any] | None
+
+
+class StateType(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A declared type.
+
+    Attributes:
+        kind: That of the `TypeSchema`.
+        name: The type as the user wrote it.
+        fields: Of a tuple or row the fields, of a list the element, of a map key and value.
+        names: Of a row the names of its fields.
+        ttl: Whether the state has a time to live.
+    """
+
+    kind: str
+    name: str
+    fields: tuple[StateType, ...] = ()
+    names: tuple[str, ...] = ()
+    ttl: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} with a time to live" if self.ttl else self.name
+
+
+@dataclass(frozen=True)
+class IncompatibleTypesError(Exception):
+    """Values of one type do not become values of another."""
+
+    detail: str
+
+
+def type_text(type_info: TypeInformation | None, *, ttl: bool = False) -> str:
+    """What is recorded of a declared type; of one without a codec its name alone."""
+    return msgspec.json.encode(_recorded(type_info, ttl=ttl)).decode()
+
+
+def parsed(text: str) -> StateType:
+    """The type that `type_text` recorded.
+
+    Raises:
+        SerializationError: It is no such text.
+    """
+    try:
+        return msgspec.json.decode(text, type=StateType)
+    except msgspec.MsgspecError as error:
+        raise SerializationError(f"{text!r} is no type of a state: {error}") from error
+
+
+def migration(written: str, now: str, state: str) -> Migration:
+    """What makes values of the type now of those that were written; None if they are the same.
+
+    Args:
+        written: From `type_text`, when the savepoint was taken.
+        now: From `type_text`, of the job that starts from it.
+        state: Names the state in errors.
+
+    Raises:
+        InvalidProgramError: Values of the one type are none of the other.
+    """
+    if written == now:
+        return None
+    old, new = parsed(written), parsed(now)
+    try:
+        if old.ttl != new.ttl:
+            raise IncompatibleTypesError("a time to live can neither be added nor taken away")
+        return _migration(old, new)
+    except IncompatibleTypesError as error:
+        raise InvalidProgramError(
+            f"{state} was written as {old}, and is declared as {new} now: {error.detail}; give "
+            "the state another name to begin without its values"
+        ) from None
+
+
+def _recorded(type_info: TypeInformation | None, *, ttl: bool) -> StateType:
+    try:
+        schema = schema_of(type_info)
+    except SerializationError:
+        return StateType("OTHER", str(type_info), ttl=ttl)
+    recorded = _of_schema(schema)
+    return msgspec.structs.replace(recorded, ttl=True) if ttl else recorded
+
+
+def _of_schema(schema: TypeSchema) -> StateType:
+    # What a converted type travels as is no part of the type.
+    fields = () if schema.kind == "CONVERTED" else tuple(map(_of_schema, schema.fields))
+    return StateType(schema.kind, schema.name, fields, schema.field_names)
+
+
+def _migration(old: StateType, new: StateType) -> Migration:
+    if (old.kind, old.name) == (new.kind, new.name) or new.kind == ANY.kind:
+        return None
+    if old.kind != new.kind:
+        raise IncompatibleTypesError(f"{old.name} is no {new.name}")
+    if old.kind == "ROW":
+        return _row_migration(old, new)
+    if old.kind == "TUPLE" and len(old.fields) == len(new.fields):
+        return _tuple_migration(old, new)
+    if old.kind == "LIST":
+        element = _migration(old.fields[0], new.fields[0])
+        return None if element is None else lambda values: _each(values, element)
+    if old.kind == "MAP" and _migration(old.fields[0], new.fields[0]) is None:
+        value = _migration(old.fields[1], new.fields[1])
+        return None if value is None else lambda content: _each_value(content, value)
+    raise IncompatibleTypesError(f"{old.name} is no {new.name}")
+
+
+def _row_migration(old: StateType, new: StateType) -> Migration:
+    """Fields are found by their names; one that was added is None."""
+    sources: list[tuple[int, Migration] | None] = []
+    for name, field in zip(new.names, new.fields, strict=True):
+        if name in old.names:
+            index = old.names.index(name)
+            sources.append((index, _migration(old.fields[index], field)))
+        else:
+            sources.append(None)
+    positions = {name: index for index, name in enumerate(old.names)}
+
+    def migrate(row: Any) -> Any:
+        if row is None:
+            return None
+        named = row._field_names() if isinstance(row, Row) else None
+        values = [None] * len(old.names)
+        if named is None:
+            values[: len(row)] = row
+        else:
+            for name, value in zip(named, row, strict=True):
+                if name in positions:
+                    values[positions[name]] = value
+        found = [
+            None if source is None else _migrated(values[source[0]], source[1])
+            for source in sources
+        ]
+        made = Row(*found) if named is None else Row(**dict(zip(new.names, found, strict=True)))
+        if isinstance(row, Row):
+            made.set_row_kind(row.get_row_kind())
+        return made
+
+    return migrate
+
+
+def _tuple_migration(old: StateType, new: StateType) -> Migration:
+    fields = [_migration(o, n) for o, n in zip(old.fields, new.fields, strict=True)]
+    if not any(fields):
+        return None
+    return lambda values: tuple(
+        _migrated(value, field) for value, field in zip(values, fields, strict=True)
+    )
+
+
+def _migrated(value: Any, field: Migration) -> Any:
+    return value if field is None or value is None else field(value)
+
+
+def _each(values: Any, element: Migration) -> list[Any]:
+    return [_migrated(value, element) for value in values]
+
+
+def _each_value(content: Any, value: Migration) -> dict[Any, Any]:
+    return {key: _migrated(found, value) for key, found in content.items()}
