@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-workers bench-workloads wheels clean prerequisites
+.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-workers bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -88,6 +88,9 @@ bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 
 bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time and memory of each
 	$(BIN)/python benchmarks/workers.py
+
+bench-backpressure: $(STAMP)  ## checkpoints of a job whose sink is slow
+	$(BIN)/python benchmarks/backpressure.py
 
 wheels: | prerequisites  ## a source distribution and manylinux wheels for each CPython found, in dist/
 	sh ci/wheels.sh

@@ -287,3 +287,33 @@ def test_waiting_until_a_barrier_has_left(plane, pair):
     assert waiting.result()
     gate.close()
     assert_all_returned(producer, consumer)
+
+
+def test_the_runtimes_recover_beside_each_other(plane, other_plane):
+    """What either has kept, the other one reads in front of what is new; barriers overtake it."""
+    producer, consumer = plane.environment(), other_plane.environment()
+    source = random.Random(plane.kind + other_plane.kind)
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = consumer.create_input_gate([(PID, 0, producer.address)])
+    values = [source.randbytes(source.choice((3, 90, 2500))) for _ in range(30)]
+    data = framed(plane, *values[:20])
+    place = source.randrange(len(data))
+    gate.recover(0, cut(data[:place], source))
+    partition.recover(0, cut(data[place:], source))
+    plane.writing(partition, "GLOBAL").write(*values[20:])
+    [overtaken] = partition.overtake(*barrier(1))
+    gate.request_partitions()
+    reading = other_plane.reading(gate)
+    reading.until(lambda seen: any(isinstance(e, CheckpointBarrier) for e in seen.events[0]))
+    gate.start_persisting(1)
+    kept, complete = gate.take_persisted(0)
+    gate.stop_persisting(1)
+    assert complete
+    read = len(reading.seen.values[0])
+    rest = reading.processor.unconsumed(0) + b"".join(kept + overtaken)
+    assert rest == framed(plane, *values[read:])
+    partition.finish()
+    assert reading.to_end().values[0] == values
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)

@@ -1,0 +1,117 @@
+"""How long checkpoints take while a sink is slower than its sources.
+
+    python benchmarks/backpressure.py [--seconds 25]
+
+A source of records of 100 bytes, a map and a function that takes a millisecond for each record,
+with an exchange between each two: buffers are full everywhere.  Prints the time from the trigger of
+a checkpoint until it is complete, for each way in which barriers come through, and what was in
+flight in it.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
+
+RESULTS = Path(__file__).parent / "results" / "backpressure.json"
+RECORD = Types.TUPLE([Types.LONG(), Types.STRING()])
+PADDING = "x" * 86
+UNALIGNED = "execution.checkpointing.unaligned.enabled"
+TIMEOUT = "execution.checkpointing.aligned-checkpoint-timeout"
+DEBLOATED = "taskmanager.network.memory.buffer-debloat.enabled"
+WAYS = {
+    "unaligned": {UNALIGNED: "true"},
+    "unaligned after 100 ms": {UNALIGNED: "true", TIMEOUT: "100 ms"},
+    "aligned": {},
+    "aligned, debloated buffers": {DEBLOATED: "true"},
+}
+GOALS_MS = {"unaligned": 15, "aligned": 3000}
+"""Flink 2.3 takes 27 and 5,900."""
+
+
+class Slow(MapFunction):  # type: ignore[misc]
+    """Takes a millisecond."""
+
+    def map(self, value: Any) -> Any:
+        time.sleep(0.001)
+        return value
+
+
+def checkpoints(options: dict[str, str], seconds: float) -> list[tuple[float, int]]:
+    """Milliseconds and bytes in flight of each checkpoint that a job has completed in a while."""
+    configuration = Configuration()
+    for key, value in {
+        "execution.target": "local",
+        "execution.checkpointing.interval": "200 ms",
+        "execution.checkpointing.timeout": "60 s",
+        **options,
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    numbers = env.from_source(
+        NumberSequenceSource(0, 1 << 40), WatermarkStrategy.no_watermarks(), "numbers"
+    )
+    (
+        numbers.map(lambda number: (number, PADDING), RECORD)
+        .rebalance()
+        .map(lambda record: record, RECORD)
+        .rebalance()
+        .map(Slow(), RECORD)
+        .filter(lambda _: False)
+        .print()
+    )
+    found: list[tuple[float, int]] = []
+    method = CheckpointStatistics.completed
+
+    def completed(self: CheckpointStatistics, *arguments: Any) -> None:
+        method(self, *arguments)
+        record = self.latest["completed"]
+        end_ms = record.end_ms or record.trigger_ms
+        found.append((end_ms - record.trigger_ms, record.total("persisted_bytes")))
+
+    CheckpointStatistics.completed = completed  # type: ignore[method-assign]
+    try:
+        client = env.execute_async("backpressured")
+        time.sleep(seconds)
+        client.cancel().result()
+    finally:
+        CheckpointStatistics.completed = method  # type: ignore[method-assign]
+    # The first one finds buffers that are not full yet.
+    return found[1:]
+
+
+def main() -> None:
+    """Measures every way, prints and keeps the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=25.0, help="of each aligned way")
+    seconds = parser.parse_args().seconds
+    results: list[dict[str, object]] = []
+    for way, options in WAYS.items():
+        found = checkpoints(options, 10.0 if UNALIGNED in options else seconds)
+        if not found:
+            raise SystemExit(
+                f"{way}: no checkpoint while buffers were full; give it more --seconds"
+            )
+        times, sizes = zip(*found, strict=True)
+        for name, value, unit in (
+            ("median", statistics.median(times), "ms"),
+            ("longest", max(times), "ms"),
+            ("in flight", round(statistics.median(sizes) / 1024), "KiB"),
+        ):
+            results.append({"name": f"{way}, {name}", "value": value, "unit": unit})
+            if name == "median" and way in GOALS_MS:
+                results[-1]["goal"] = GOALS_MS[way]
+            print(results[-1], flush=True)
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
