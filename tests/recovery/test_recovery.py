@@ -80,6 +80,21 @@ def test_what_was_in_flight_comes_once(tmp_path, monkeypatch, runtime, timeout, 
     assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
 
 
+@pytest.mark.parametrize(("runtime", "where"), [("native", "DISK"), ("pure", "MEMORY")])
+def test_what_waits_behind_barriers_comes_once(tmp_path, monkeypatch, runtime, where):
+    """F4a: with a barrier buffer channels go on during an alignment."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    options = {
+        "penstock.checkpointing.barrier-buffer": where,
+        "taskmanager.memory.segment-size": "512",
+        "execution.target": "local",
+    }
+    elements = 10_000
+    last, failed = passed_on(elements, tmp_path, 2, "raise", options, pause_s=0.00005, padding=900)
+    assert failed > 0, "the job ended before its first failure"
+    assert last == dict.fromkeys(range(KEYS), elements // KEYS)
+
+
 def recording(method, persisted_bytes):
     """The method of the statistics, noting how much each checkpoint has persisted."""
 

@@ -165,6 +165,10 @@ cdef class Codec:
         finally:
             PyBuffer_Release(&view)
 
+    def decode_at(self, data, Py_ssize_t position):
+        """As `decode`, for the bytes from ``position`` on."""
+        return self.decode(memoryview(data)[position:])
+
     def decode(self, data):
         """The value of exactly these bytes.
 

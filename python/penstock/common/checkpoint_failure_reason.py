@@ -27,6 +27,7 @@ class CheckpointFailureReason(enum.Enum):
     DECLINED_TASK_CLOSING = "a task was ending"
     DECLINED_SUBSUMED = "a task saw the barrier of a later checkpoint first"
     DECLINED_ON_CANCELLATION_BARRIER = "a task upstream cancelled the checkpoint"
+    ALIGNMENT_LIMIT_EXCEEDED = "more data waited for barriers than was allowed"
     DECLINED_INPUT_END_OF_STREAM = "an input of a task ended before its barrier"
     SUSPEND = "the job was suspended"
     JOB_FAILURE = "the job failed"

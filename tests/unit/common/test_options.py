@@ -180,6 +180,20 @@ def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
             "max-concurrent-checkpoints is 2, but with .*unaligned.enabled one",
         ),
         (
+            {
+                "execution.checkpointing.unaligned": "true",
+                "penstock.checkpointing.barrier-buffer": "DISK",
+            },
+            "barrier-buffer is DISK, but no data waits",
+        ),
+        (
+            {
+                "execution.checkpointing.mode": "AT_LEAST_ONCE",
+                "penstock.checkpointing.barrier-buffer": "MEMORY",
+            },
+            "barrier-buffer is MEMORY, but no data waits",
+        ),
+        (
             {"execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": "5"},
             "a file of its own",
         ),

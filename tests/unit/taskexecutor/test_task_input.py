@@ -47,7 +47,7 @@ def test_attributes_and_internal_watermarks(network):
     head = SimpleNamespace(end_input=lambda number: seen.seen.append("end"))
     task_input = TaskInput(
         SimpleNamespace(gates=[SimpleNamespace(type=None)]),
-        SimpleNamespace(gates=[(0, gate)], network=network),
+        SimpleNamespace(gates=[(0, gate)], network=network, configuration={}),
         SimpleNamespace(head=head, get_input=lambda number: seen),
     )
     task_input.request_partitions()

@@ -100,6 +100,13 @@ def _deviates(option: Option[Any], text: str) -> bool:
 
 
 def _check_unaligned(configuration: Mapping[str, str]) -> None:
+    where = checkpointing.BARRIER_BUFFER.read(configuration)
+    aligns = checkpointing.MODE.read(configuration) == "EXACTLY_ONCE"
+    if where != "NONE" and (checkpointing.UNALIGNED.read(configuration) or not aligns):
+        raise ConfigurationError(
+            f"{checkpointing.BARRIER_BUFFER.key} is {where}, but no data waits for barriers "
+            f"with {checkpointing.UNALIGNED.key}, or without {checkpointing.MODE.key} EXACTLY_ONCE"
+        )
     if not checkpointing.is_unaligned(configuration):
         return
     concurrent = checkpointing.MAX_CONCURRENT.read(configuration)

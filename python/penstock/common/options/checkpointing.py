@@ -89,6 +89,20 @@ ALIGNED_TIMEOUT: Final[Option[int]] = _checkpointing(
     "after how long of waiting a checkpoint overtakes data; 0 for at once",
     "execution.checkpointing.alignment-timeout",
 )
+BARRIER_BUFFER: Final[Option[str]] = Option(
+    "penstock.checkpointing.barrier-buffer",
+    ChoiceType("NONE", "MEMORY", "DISK"),
+    "NONE",
+    "where data waits that came behind a barrier: in its channel, which stops, or, as in Flink "
+    "1.5, in the memory or on the disk of the task that reads it",
+)
+BARRIER_BUFFER_LIMIT: Final[Option[int]] = Option(
+    "penstock.checkpointing.barrier-buffer.max-size",
+    IntegerType(-1),
+    -1,
+    "bytes that may wait in a task's barrier buffer before it gives the checkpoint up; -1 for any",
+    alternate_keys=("task.checkpoint.alignment.max-size",),
+)
 STORAGE: Final[Option[str]] = _checkpointing(
     "storage",
     ChoiceType("jobmanager", "filesystem"),

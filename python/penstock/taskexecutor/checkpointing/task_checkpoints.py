@@ -97,7 +97,10 @@ class TaskCheckpoints:
             is_finished=restored is not None and restored.state.is_finished,
         )
         self.handler: BarrierHandler | None = None
-        if channels is not None:
+        self._buffer = None if channels is None else channels.barrier_buffer
+        if self._buffer is not None:
+            self._buffer.target = self._coordinator
+        elif channels is not None:
             if checkpointing.MODE.read(configuration) == "AT_LEAST_ONCE":
                 self.handler = CheckpointBarrierTracker(channels, self._coordinator, _wall_ms)
             else:
@@ -153,6 +156,8 @@ class TaskCheckpoints:
     def close(self) -> None:
         """Ends what is being written."""
         self._coordinator.close()
+        if self._buffer is not None:
+            self._buffer.cleanup()
 
     def _trigger(self, message: TriggerCheckpoint) -> None:
         barrier = CheckpointBarrier(
@@ -164,6 +169,9 @@ class TaskCheckpoints:
             Alignment(message.alignment),
             message.aligned_timeout_ms,
         )
+        if self._buffer is not None:
+            self._buffer.on_trigger(barrier)
+            return
         if self.handler is not None:
             self.handler.on_trigger(barrier)
             return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock import network
+from penstock.common.options import checkpointing
 from penstock.errors import CorruptStreamError
 from penstock.network.events import (
     CancelCheckpointMarker,
@@ -18,11 +20,15 @@ from penstock.network.events import (
     parse_event,
 )
 from penstock.serialization.codec import codec_for
+from penstock.taskexecutor.checkpointing.barrier_buffer import BarrierBuffer
+from penstock.taskexecutor.checkpointing.buffer_blocker import BufferSpiller, CachedBufferBlocker
+from penstock.taskexecutor.checkpointing.buffered_records import BufferedRecords
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
 from penstock.taskexecutor.time.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig
+    from penstock.network import InputGate
     from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
     from penstock.taskexecutor.compiled import Input
     from penstock.taskexecutor.task.operator_chain import OperatorChain
@@ -93,7 +99,13 @@ class TaskInput:
             if len(self._gates) == 1
             else environment.network.create_union_gate(self._gates)
         )
-        self._processor = network.StreamInputProcessor(self._gate, codecs, inputs, self)
+        self.barrier_buffer = _barrier_buffer(self._gate, environment)
+        if self.barrier_buffer is None:
+            self._processor = network.StreamInputProcessor(self._gate, codecs, inputs, self)
+        else:
+            records = BufferedRecords(self._gate, self.barrier_buffer, environment.temp_directory())
+            loop = network.load("StreamInputProcessor", "pure")
+            self._processor = loop(records, codecs, inputs, self)
 
     # As barriers see it ---------------------------------------------------------------------
 
@@ -261,6 +273,7 @@ class TaskInput:
     ) -> None:
         handler = None if self.checkpoints is None else self.checkpoints.handler
         if handler is None:
+            # A source's, or one behind a `BarrierBuffer`, which has seen the event.
             return
         match event:
             case CheckpointBarrier():
@@ -277,3 +290,15 @@ class TaskInput:
         still_open = [c for channels in self._open_channels.values() for c in channels]
         for group, quiet_steps in self._supersteps.completed(still_open):
             self._operators.end_superstep(group, quiet_steps)
+
+
+def _barrier_buffer(gate: InputGate, environment: TaskEnvironment) -> BarrierBuffer | None:
+    """What keeps data behind barriers, if the job wants that."""
+    where = checkpointing.BARRIER_BUFFER.read(environment.configuration)
+    if where == "NONE":
+        return None
+    blocker = (
+        CachedBufferBlocker() if where == "MEMORY" else BufferSpiller(environment.temp_directory())
+    )
+    limit_bytes = checkpointing.BARRIER_BUFFER_LIMIT.read(environment.configuration)
+    return BarrierBuffer(gate, blocker, lambda: time.time_ns() // 1_000_000, limit_bytes)

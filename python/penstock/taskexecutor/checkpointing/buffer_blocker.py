@@ -1,0 +1,194 @@
+"""Where a `BarrierBuffer` keeps what channels deliver while they are to wait (SEMANTICS F4a).
+
+A blocker takes buffers and events in order; rolled over, it hands them out as a sequence, which is
+read once, in that order.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from collections import deque
+from pathlib import Path
+from typing import IO, Final, NamedTuple, Protocol
+
+from penstock.errors import CorruptStreamError
+from penstock.network.data_type import DataType
+
+_HEADER: Final = struct.Struct(">iiB")
+"""Channel, length of the payload, and data type: 0 for a data buffer, else that of the event."""
+
+
+class BufferOrEvent(NamedTuple):
+    """What a channel delivers.
+
+    Attributes:
+        channel: The channel.
+        data_type: What `data` is.
+        data: The bytes.
+    """
+
+    channel: int
+    data_type: DataType
+    data: bytes
+
+
+class BufferSequence(Protocol):
+    """What was kept during one alignment."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are left."""
+
+    def get_next(self) -> BufferOrEvent | None:
+        """The next element; None at the end."""
+
+    def cleanup(self) -> None:
+        """Gives up what is left."""
+
+
+class BufferBlocker(Protocol):
+    """Keeps elements until the channels that they came from may go on."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that were kept since it was rolled over."""
+
+    def add(self, element: BufferOrEvent) -> None:
+        """Keeps an element.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+
+    def roll_over(self) -> BufferSequence | None:
+        """What was kept since the last time; None if that is nothing."""
+
+    def close(self) -> None:
+        """Gives up what is kept."""
+
+
+class QueuedSequence:
+    """Elements in memory."""
+
+    def __init__(self, elements: deque[BufferOrEvent], size: int) -> None:
+        self._elements = elements
+        self.size = size
+
+    def get_next(self) -> BufferOrEvent | None:
+        """The next element; None at the end."""
+        if not self._elements:
+            return None
+        element = self._elements.popleft()
+        self.size -= _HEADER.size + len(element.data)
+        return element
+
+    def cleanup(self) -> None:
+        """Gives up what is left."""
+        self._elements.clear()
+        self.size = 0
+
+
+class CachedBufferBlocker:
+    """Keeps elements in memory; V1.5 with credit-based flow control."""
+
+    def __init__(self) -> None:
+        self._elements: deque[BufferOrEvent] = deque()
+        self.size = 0
+
+    def add(self, element: BufferOrEvent) -> None:
+        """Keeps an element."""
+        self._elements.append(element)
+        self.size += _HEADER.size + len(element.data)
+
+    def roll_over(self) -> QueuedSequence | None:
+        """What was kept since the last time; None if that is nothing."""
+        if not self._elements:
+            return None
+        sequence = QueuedSequence(self._elements, self.size)
+        self._elements, self.size = deque(), 0
+        return sequence
+
+    def close(self) -> None:
+        """Gives up what is kept."""
+        self._elements.clear()
+        self.size = 0
+
+
+class SpilledSequence:
+    """Elements in a file that has no name any more."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self.size = size
+        file.seek(0)
+
+    def get_next(self) -> BufferOrEvent | None:
+        """The next element; None at the end.
+
+        Raises:
+            CorruptStreamError: The file is shorter than what was written to it.
+        """
+        if not self.size:
+            self.cleanup()
+            return None
+        channel, length, kind = _HEADER.unpack(self._read(_HEADER.size))
+        data_type = DataType(kind) if kind else DataType.DATA_BUFFER
+        return BufferOrEvent(channel, data_type, self._read(length))
+
+    def cleanup(self) -> None:
+        """Gives up what is left."""
+        self.size = 0
+        self._file.close()
+
+    def _read(self, count: int) -> bytes:
+        data = self._file.read(count)
+        if len(data) < count:
+            raise CorruptStreamError(
+                f"{count} bytes are wanted of a spill file of an alignment, {len(data)} are there"
+            )
+        self.size -= count
+        return data
+
+
+class BufferSpiller:
+    """Keeps elements in files of a directory; nothing is left there, even of a killed process."""
+
+    def __init__(self, directory: str) -> None:
+        """Spills to files in ``directory``."""
+        self._directory = directory
+        self._file: IO[bytes] | None = None
+        self.size = 0
+
+    def add(self, element: BufferOrEvent) -> None:
+        """Keeps an element.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self._file is None:
+            self._file = self._create()
+        kind = 0 if element.data_type.is_buffer else int(element.data_type)
+        self._file.write(_HEADER.pack(element.channel, len(element.data), kind))
+        self._file.write(element.data)
+        self.size += _HEADER.size + len(element.data)
+
+    def roll_over(self) -> SpilledSequence | None:
+        """What was kept since the last time; None if that is nothing."""
+        if self._file is None:
+            return None
+        sequence = SpilledSequence(self._file, self.size)
+        self._file, self.size = None, 0
+        return sequence
+
+    def close(self) -> None:
+        """Gives up what is kept."""
+        if self._file is not None:
+            self._file.close()
+            self._file, self.size = None, 0
+
+    def _create(self) -> IO[bytes]:
+        descriptor, path = tempfile.mkstemp(".buffer", dir=self._directory)
+        Path(path).unlink()
+        return os.fdopen(descriptor, "w+b")
