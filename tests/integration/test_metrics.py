@@ -2,11 +2,13 @@
 
 import logging
 import re
+import time
 import urllib.request
 
 import pytest
 from penstock.common import Configuration, Types
 from penstock.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
+from penstock.taskexecutor.worker.task_executor import TaskExecutor
 from prometheus_client.parser import text_string_to_metric_families
 
 RUNNER = "penstock.metrics.reporters.runner"
@@ -119,6 +121,23 @@ def test_prometheus_scrapes_a_running_job(tmp_path, caplog):
     assert running.samples[0].value == 1
     stop.touch()
     client.get_job_execution_result().result()
+
+
+def test_a_task_that_is_faster_than_the_worker_counts(monkeypatch, caplog):
+    """A worker is ready to send metrics before it can be given a task."""
+    original = TaskExecutor._start_metrics
+
+    def slowly(self, *arguments):
+        time.sleep(0.5)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(TaskExecutor, "_start_metrics", slowly)
+    options = {"metrics.reporter.l.factory.class": "log", "metrics.reporter.l.interval": "1 h"}
+    env = environment(**{"execution.target": "in-process", **options})
+    env.from_collection([1, 2]).print()
+    with caplog.at_level(logging.INFO, RUNNER):
+        env.execute("job")
+    assert [name for name in reported(caplog) if name.endswith(".0.numRecordsOut")]
 
 
 def test_nobody_sends_metrics_that_nobody_reads(monkeypatch):

@@ -253,7 +253,8 @@ class Dispatcher:
         elif isinstance(message, messages.TaskMetrics):
             self._metrics.task_reported(peer.executor_id, message)
         elif isinstance(message, messages.WorkerMetrics):
-            self._metrics.worker_reported(peer.executor_id, message.values)
+            if peer.executor_id:  # else it has not registered yet
+                self._metrics.worker_reported(peer.executor_id, message.values)
         else:
             self._main_thread.post(lambda: self._handle(peer, message))
 

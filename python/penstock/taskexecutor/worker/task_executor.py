@@ -144,6 +144,9 @@ class TaskExecutor:
         self._connection = Connection(
             sock, task_executor_decoder(), self._handle, self._disconnected, "driver connection"
         )
+        if launch.metrics_interval_ms > 0:
+            # Before any task can run: a short one would end untold.
+            self._metrics = self._start_metrics(environment, self._connection)
         self._connection.start()
         host, port = environment.address
         self._send(
@@ -153,8 +156,6 @@ class TaskExecutor:
         )
         if self._log is not None:
             self._log.connect(self._connection)
-        if launch.metrics_interval_ms > 0:
-            self._metrics = self._start_metrics(environment, self._connection)
         try:
             self._preload()
             self._wait_for_end()
