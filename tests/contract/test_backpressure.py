@@ -78,6 +78,31 @@ def test_writer_stops_within_granted_buffers(plane, pair, batch):
     assert_all_returned(*plane.environments)
 
 
+def test_usage_tells_how_full_an_exchange_is(plane, pair):
+    """What metrics show: the pools of both ends fill up, and are empty in the end."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    receiving = 0 if local else EXCLUSIVE + FLOATING
+    union = consumer.create_union_gate([gate])
+    writer = SlowWriter(plane, partition)
+    settled(writer, partition, POOL + receiving - 1)
+    assert partition.buffers_total == POOL
+    assert partition.buffers_in_use >= POOL
+    if local:
+        assert gate.buffer_usage()[0] >= POOL - 1
+        assert gate.buffer_usage()[1:] == (0, 0)
+    else:
+        full = (receiving, receiving, receiving)
+        eventually(lambda: gate.buffer_usage() == full, "the gate's memory does not fill up")
+    assert union.buffer_usage() == gate.buffer_usage()
+    partition.release()
+    writer.background.result()
+    gate.close()
+    assert gate.buffer_usage()[:2] == (0, 0)
+    assert_all_returned(*plane.environments)
+
+
 def test_slow_channel_does_not_stop_the_connection(plane):
     """C5: credit is per channel, so a channel that is not read leaves the others flowing."""
     producer, consumer = plane.environment(), plane.environment()

@@ -202,6 +202,38 @@ def cancels(env, folder):
         print(type(error).__name__, client.get_job_status().result().name)
 
 
+def is_watched(env, folder):
+    """A running job tells its figures over the REST interface and is cancelled over it."""
+    import json
+    import urllib.request
+
+    from penstock.rest.run_files import running_clusters
+
+    endless(env).map(lambda number: number, Types.LONG()).name("Same").disable_chaining().filter(
+        lambda number: False
+    ).print()
+    client = env.execute_async()
+    cluster = running_clusters()[-1]
+
+    def ask(path, method="GET"):
+        header = {"Authorization": f"Bearer {cluster.token}"}
+        request = urllib.request.Request(f"{cluster.url}/v1{path}", None, header, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    path = f"/jobs/{client.get_job_id()}"
+    records = 0
+    while records == 0:
+        vertices = {vertex["name"]: vertex for vertex in ask(path)["vertices"]}
+        records = vertices["Same"]["metrics"]["read-records"]
+    print(ask(f"{path}/status"), ask("/taskmanagers/metrics?get=Status.JVM.Threads.Count&agg=min"))
+    ask(f"{path}?mode=cancel", "PATCH")
+    try:
+        client.get_job_execution_result().result()
+    except Exception as error:
+        print(type(error).__name__, running_clusters())
+
+
 if __name__ == "__main__":
     name, master, argument, *options = sys.argv[1:]
     chosen = dict(option.split("=", 1) for option in options)

@@ -60,6 +60,16 @@ def test_results_come_back_and_spark_serves_several_jobs() -> None:
     assert outcome.out.splitlines() == ["[1, 4, 9]"] * 2
 
 
+def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> None:
+    options = ("rest_port=0", "metrics_fetcher_update-interval=100 ms")
+    arguments = [PROGRAMS, "is_watched", "local[2]", "", *options]
+    outcome = run_program(arguments, PENSTOCK_RUN_DIR=str(tmp_path / "run"))
+    assert outcome.code == 0, outcome.err
+    shown, ended = outcome.out.splitlines()
+    assert shown.startswith("{'status': 'RUNNING'} [{'id': 'Status.JVM.Threads.Count', 'min': ")
+    assert ended == "JobCancelledError []"
+
+
 def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:
     """Where nobody names an interpreter it is this one, not the first of the path."""
     other = tmp_path / "python3"

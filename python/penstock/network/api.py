@@ -32,6 +32,10 @@ class ResultPartition(Protocol):
     def buffers_in_use(self) -> int:
         """Segments that the writer, the queues or the network hold."""
 
+    @property
+    def buffers_total(self) -> int:
+        """Segments that the partition may have now, beyond which its writer waits."""
+
     def broadcast_event(self, event: bytes, data_type: int) -> None:
         """Send a serialized event to every subpartition, behind what was written.
 
@@ -219,6 +223,13 @@ class InputGate(Protocol):
 
         For each gate that is debloated: the size told last in bytes, and how long processing all
         that is in flight takes in milliseconds.
+        """
+
+    def buffer_usage(self) -> tuple[int, int, int]:
+        """Return how many buffers wait to be read, and how full the gate's own memory is.
+
+        The second number is of those that came over a connection and lie in the gate's memory,
+        the third of how many of these there can be now; 0 where all producers are in this process.
         """
 
     def is_finished(self) -> bool:

@@ -174,6 +174,12 @@ impl InputGate {
         py.detach(|| self.gate.debloat())
     }
 
+    /// Returns the number of buffers that wait to be read, of those that lie in the gate's own
+    /// memory, and how many of these there can be now.
+    fn buffer_usage(&self, py: Python<'_>) -> (usize, usize, usize) {
+        py.detach(|| self.gate.buffer_usage())
+    }
+
     /// Whether every channel has delivered EndOfPartition.
     fn is_finished(&self) -> bool {
         self.gate.is_finished()

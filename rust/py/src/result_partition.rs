@@ -95,6 +95,12 @@ impl ResultPartition {
         py.detach(|| self.partition.buffers_in_use())
     }
 
+    /// Segments that the partition may have now.
+    #[getter]
+    fn buffers_total(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.partition.buffers_total())
+    }
+
     /// Milliseconds for which the writer has waited for buffers inside of records, up to now.
     #[getter]
     fn hard_back_pressured_ms(&self) -> u64 {

@@ -158,6 +158,10 @@ class TaskInput:
         """The inputs of the head operator, from 0."""
         return sorted(self._valves)
 
+    def buffers(self) -> tuple[int, int, int]:
+        """How many wait to be read, how many of them lie in the gates' own memory, of how many."""
+        return self._gate.buffer_usage()
+
     def watermark(self, input_number: int | None) -> int:
         """How far event time has come in an input, or in the one that is behind."""
         if input_number is not None:

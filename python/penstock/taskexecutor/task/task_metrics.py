@@ -105,7 +105,15 @@ def publish_task_metrics(
     metrics["Shuffle.Netty.Output.Buffers.outputQueueLength"] = lambda: sum(
         p.buffers_queued for p in partitions
     )
+    metrics["Shuffle.Netty.Output.Buffers.outPoolUsage"] = lambda: _share(
+        sum(partition.buffers_in_use for partition in partitions),
+        sum(partition.buffers_total for partition in partitions),
+    )
     if task_input is not None:
+        metrics["Shuffle.Netty.Input.Buffers.inputQueueLength"] = lambda: task_input.buffers()[0]
+        metrics["Shuffle.Netty.Input.Buffers.inPoolUsage"] = lambda: _share(
+            *task_input.buffers()[1:]
+        )
         _publish(at_head, "numRecordsIn", records_in)
         for scope in (metrics, at_head):
             scope["currentInputWatermark"] = lambda: task_input.watermark(None)
@@ -116,6 +124,10 @@ def publish_task_metrics(
         config = chain.contexts[position].config
         at_tail = environment.operator_metrics.setdefault((config.id, config.name), {})
         _publish(at_tail, "numRecordsOut", _records_of(chain, position))
+
+
+def _share(used: int, total: int) -> float:
+    return min(1.0, used / total) if total else 0.0
 
 
 def _publish(metrics: MutableMapping[str, Any], name: str, read: Callable[[], int]) -> None:

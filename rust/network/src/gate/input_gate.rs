@@ -245,6 +245,16 @@ impl InputGate {
         }
     }
 
+    /// Buffers that wait to be read, those of them that lie in the gate's own memory, and how many
+    /// of these there can be now.
+    #[must_use]
+    pub fn buffer_usage(&self) -> (usize, usize, usize) {
+        match self {
+            Self::Single(gate) => gate.buffer_usage(),
+            Self::Union(gate) => gate.buffer_usage(),
+        }
+    }
+
     /// Whether every channel has delivered `EndOfPartition`.
     #[must_use]
     pub fn is_finished(&self) -> bool {

@@ -260,6 +260,16 @@ impl RemoteInputChannel {
         state.queue.len() + announced
     }
 
+    /// Buffers that have arrived.
+    pub(crate) fn queued(&self) -> usize {
+        self.state.lock().queue.len()
+    }
+
+    /// Buffers that are this channel's own.
+    pub(crate) fn exclusive(&self) -> usize {
+        self.initial_credit as usize
+    }
+
     /// Tells the producer how large its next buffers should be.
     pub(crate) fn announce_buffer_size(&self, bytes: u32) {
         if !self.is_released()

@@ -416,6 +416,24 @@ impl SingleInputGate {
         Some(debloating.figures())
     }
 
+    /// Buffers that wait to be read, those of them that lie in the gate's own memory, and how many
+    /// of these there can be now.
+    pub(crate) fn buffer_usage(&self) -> (usize, usize, usize) {
+        let (mut queued, mut used, mut total) = (0, 0, 0);
+        let mut floating = 0;
+        for channel in &self.channels {
+            match channel {
+                InputChannel::Local(channel) => queued += channel.buffers_in_use(),
+                InputChannel::Remote(channel) => {
+                    used += channel.queued();
+                    total += channel.exclusive();
+                    floating = self.floating.num_buffers();
+                }
+            }
+        }
+        (queued + used, used, total + floating)
+    }
+
     pub(crate) fn start_persisting(&self, checkpoint: i64) -> Result<()> {
         // Every barrier is behind what was recovered, in whichever channel.
         let mut state = self.state.lock();

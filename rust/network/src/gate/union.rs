@@ -238,6 +238,13 @@ impl UnionInputGate {
             .collect()
     }
 
+    pub(crate) fn buffer_usage(&self) -> (usize, usize, usize) {
+        self.gates
+            .iter()
+            .map(|gate| gate.buffer_usage())
+            .fold((0, 0, 0), |(a, b, c), (x, y, z)| (a + x, b + y, c + z))
+    }
+
     pub(crate) fn is_finished(&self) -> bool {
         self.gates.iter().all(|gate| gate.is_finished())
     }

@@ -392,6 +392,12 @@ impl ResultPartition {
             .sum()
     }
 
+    /// Buffers that the pool may have now.
+    #[must_use]
+    pub fn buffers_total(&self) -> usize {
+        self.shared.pool.num_buffers()
+    }
+
     /// Buffers of the pool that are written, queued or on their way.
     #[must_use]
     pub fn buffers_in_use(&self) -> usize {

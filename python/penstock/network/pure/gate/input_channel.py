@@ -120,6 +120,13 @@ class InputChannel:
 
     # -- debloating -----------------------------------------------------------------------
 
+    def usage(self) -> tuple[int, int, int | None]:
+        """Return how many buffers wait, how many of them lie in memory of the gate, and of what.
+
+        The last one is the number of the channel's own buffers; None where it needs none.
+        """
+        return self.buffers_in_use, 0, None
+
     @property
     def buffers_in_use(self) -> int:
         """Buffers between the producer and the reader, as far as known here."""

@@ -169,6 +169,10 @@ class InputGate:
         """
         raise NotImplementedError
 
+    def buffer_usage(self) -> tuple[int, int, int]:
+        """Return how many buffers wait to be read, and how full the gate's own memory is."""
+        raise NotImplementedError(type(self).__name__ + ".buffer_usage")
+
     def _on_empty(self) -> None:
         """The time that follows is not the reader's."""
         raise NotImplementedError
@@ -440,6 +444,15 @@ class SingleInputGate(InputGate):
             for channel in self.channels:
                 channel.announce_buffer_size(size)
         return [self._debloating.figures]
+
+    def buffer_usage(self) -> tuple[int, int, int]:
+        """Return how many buffers wait to be read, and how full the gate's own memory is."""
+        usages = [channel.usage() for channel in self.channels]
+        own = [exclusive for _, _, exclusive in usages if exclusive is not None]
+        total = sum(own)
+        if own and self.pool is not None:
+            total += self.pool.num_buffers
+        return sum(usage[0] for usage in usages), sum(usage[1] for usage in usages), total
 
     def start_persisting(self, checkpoint_id: int) -> None:
         """Begin to keep copies in every channel."""

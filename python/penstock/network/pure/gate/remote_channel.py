@@ -114,6 +114,11 @@ class RemoteInputChannel(InputChannel):
         required = self.buffers.required if self.buffers is not None else 0
         return len(self._received) + max(0, required - self.initial_credit)
 
+    def usage(self) -> tuple[int, int, int | None]:
+        """Return how many buffers have arrived, twice, and how many are the channel's own."""
+        received = len(self._received)
+        return received, received, self.initial_credit
+
     def announce_buffer_size(self, size: int) -> None:
         """Tell the producer."""
         if not self._released:

@@ -114,6 +114,11 @@ class UnionInputGate(InputGate):
         """Tell the producers of all gates how large their next buffers should be."""
         return [figures for gate in self._gates for figures in gate.debloat()]
 
+    def buffer_usage(self) -> tuple[int, int, int]:
+        """Return the sums over all gates."""
+        queued, used, total = zip(*(gate.buffer_usage() for gate in self._gates), strict=True)
+        return sum(queued), sum(used), sum(total)
+
     def start_persisting(self, checkpoint_id: int) -> None:
         """Begin to keep copies in every gate."""
         for gate in self._gates:

@@ -392,6 +392,11 @@ class ResultPartition:
         return self.pool.used_segments
 
     @property
+    def buffers_total(self) -> int:
+        """Segments that the pool may have now."""
+        return self.pool.num_buffers
+
+    @property
     def hard_back_pressured_ms(self) -> int:
         """Milliseconds for which the writer has waited for buffers inside of records."""
         return self._waits.total_ms
