@@ -1,0 +1,210 @@
+"""Reads the states of a savepoint or checkpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.storage import load_metadata
+from penstock.errors import InvalidProgramError
+from penstock.serialization.class_reference import register
+from penstock.serialization.former_layouts import former_fields_taken
+from penstock.serialization.state_types import parsed
+from penstock.state_processor.arrow import table_of
+from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
+from penstock.taskexecutor.state.snapshot import entries_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
+    from penstock.taskexecutor.state.snapshot import KeyedStates, OperatorSnapshot
+
+
+class Savepoint:
+    """The content of a savepoint or checkpoint.
+
+    An operator is named by its uid, by the hexadecimal digits of its id, or by its name if no
+    other has it.
+
+    Attributes:
+        metadata: What it consists of.
+        location: Its directory.
+    """
+
+    def __init__(self, metadata: CheckpointMetadata, location: str) -> None:
+        """Wraps metadata; use `read`."""
+        self.metadata = metadata
+        self.location = location
+
+    @staticmethod
+    def read(path: str, classes: Iterable[type] = ()) -> Savepoint:
+        """The savepoint or checkpoint of a path.
+
+        Args:
+            path: Its directory, or the ``_metadata`` in it.
+            classes: Classes of values that cannot be imported by their names, such as those of
+                the program's main module.
+
+        Raises:
+            CheckpointStorageError: There is none, or it cannot be read.
+        """
+        for cls in classes:
+            register(cls)
+        return Savepoint(*load_metadata(absolute(path)))
+
+    def states(self) -> pa.Table:
+        """All states: ``uid``, ``operator``, ``id``, ``kind``, ``state`` and declared ``type``."""
+        rows = [
+            (operator.uid, operator.name, operator.operator_id.hex(), kind, name, type_)
+            for operator in self.metadata.operators.values()
+            for kind, name, type_ in sorted(self._states_of(operator))
+        ]
+        names = ("uid", "operator", "id", "kind", "state", "type")
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return table_of(dict(zip(names, columns, strict=True)), self.location)
+
+    def keyed_state(self, operator: str, state: str) -> pa.Table:
+        """A keyed state: ``key_group``, ``key``, ``namespace`` and ``value``.
+
+        Raises:
+            InvalidProgramError: There is no such operator or state; names those that there are.
+            SerializationError: A column has no common type of Arrow.
+        """
+        rows = list(self.keyed_state_entries(operator, state))
+        names = ("key_group", "key", "namespace", "value")
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return table_of(dict(zip(names, columns, strict=True)), f"keyed_state {state!r}")
+
+    def keyed_state_entries(self, operator: str, state: str) -> Iterator[tuple[int, Any, Any, Any]]:
+        """As `keyed_state`, as values of Python."""
+        found = self._operator(operator)
+        known = {name for kind, name, _ in self._states_of(found) if kind == "keyed"}
+        if state not in known:
+            raise _unknown("keyed state", state, found, known)
+        for snapshot in self._snapshots(found):
+            yield from _entries(snapshot.keyed, state)
+
+    def timers(self, operator: str) -> pa.Table:
+        """The timers: ``service``, ``domain``, ``time``, ``key_group``, ``key`` and ``namespace``.
+
+        Times are in ms.  Services are numbered in the order in which the operator makes them; the
+        domain is ``event`` or ``processing``.
+        """
+        rows = [
+            (int(name.split("/")[0]), name.split("/")[1], time, group, key, namespace)
+            for snapshot in self._snapshots(self._operator(operator))
+            for name in snapshot.timers
+            for group, key, time, namespace in _entries(snapshot.timers, name)
+        ]
+        names = ("service", "domain", "time", "key_group", "key", "namespace")
+        columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+        return table_of(dict(zip(names, columns, strict=True)), "timers")
+
+    def list_state(self, operator: str, state: str) -> pa.Table:
+        """A list or union list: ``subtask`` and ``value``.
+
+        Raises:
+            InvalidProgramError: There is no such operator or state; names those that there are.
+            SerializationError: A column has no common type of Arrow.
+        """
+        rows = list(self.list_state_entries(operator, state))
+        columns = {"subtask": [row[0] for row in rows], "value": [row[1] for row in rows]}
+        return table_of(columns, f"list_state {state!r}")
+
+    def list_state_entries(self, operator: str, state: str) -> Iterator[tuple[int, Any]]:
+        """As `list_state`, as values of Python."""
+        found = self._operator(operator)
+        known = {name for kind, name, _ in self._states_of(found) if kind in ("split", "union")}
+        if state not in known:
+            raise _unknown("list state", state, found, known)
+        for subtask, snapshot in zip(sorted(found.subtasks), self._snapshots(found), strict=True):
+            for lists in (snapshot.lists, snapshot.union_lists):
+                with former_fields_taken():
+                    values = list(lists.get(state, ()))
+                for value in values:
+                    yield subtask, value
+
+    def broadcast_state(self, operator: str, state: str) -> pa.Table:
+        """A broadcast state, as the first subtask has it: ``key`` and ``value``.
+
+        Raises:
+            InvalidProgramError: There is no such operator or state; names those that there are.
+            SerializationError: A column has no common type of Arrow.
+        """
+        items = list(self.broadcast_state_entries(operator, state))
+        columns = {"key": [key for key, _ in items], "value": [value for _, value in items]}
+        return table_of(columns, f"broadcast_state {state!r}")
+
+    def broadcast_state_entries(self, operator: str, state: str) -> Iterator[tuple[Any, Any]]:
+        """As `broadcast_state`, as values of Python."""
+        found = self._operator(operator)
+        known = {name for kind, name, _ in self._states_of(found) if kind == "broadcast"}
+        if state not in known:
+            raise _unknown("broadcast state", state, found, known)
+        for snapshot in self._snapshots(found):
+            if state in snapshot.broadcast:
+                with former_fields_taken():
+                    contents = list(snapshot.broadcast[state])
+                for items in contents:
+                    yield from items
+                return
+
+    # ---- inside ----------------------------------------------------------------------------
+
+    def _operator(self, wanted: str) -> OperatorState:
+        operators = list(self.metadata.operators.values())
+        for matches in (
+            [o for o in operators if o.uid == wanted],
+            [o for o in operators if o.operator_id.hex() == wanted],
+            [o for o in operators if o.name == wanted],
+        ):
+            if len(matches) == 1:
+                return matches[0]
+        known = ", ".join(repr(o.uid or o.name or o.operator_id.hex()) for o in operators)
+        raise InvalidProgramError(f"{self.location} has no single operator {wanted!r}: {known}")
+
+    def _snapshots(self, operator: OperatorState) -> Iterator[OperatorSnapshot]:
+        """The parts of the subtasks, in their order; streams are read as they are asked for."""
+        for _, subtask in sorted(operator.subtasks.items()):
+            reader = OperatorSnapshotReader(range(operator.max_parallelism))
+            yield reader.read(self.metadata.checkpoint_id, subtask)
+
+    def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:
+        """Kind, name and declared type of the states; those without a recorded type as well."""
+        found = {
+            (kind, name): str(parsed(text))
+            for key, text in operator.types.items()
+            for kind, separator, name in [key.partition(":")]
+            if separator
+        }
+        for subtask in operator.subtasks.values():
+            for handle in subtask.managed_operator:
+                for key in handle.states:
+                    kind, _, name = key.partition(":")
+                    found.setdefault((kind, name), "")
+        if operator.has_keyed_state:
+            for snapshot in self._snapshots(operator):
+                for name in snapshot.keyed:
+                    found.setdefault(("keyed", name), "")
+        return {(kind, name, type_) for (kind, name), type_ in found.items()}
+
+
+def _entries(states: KeyedStates, name: str) -> Iterator[tuple[int, Any, Any, Any]]:
+    """Key group, key, namespace and value of the entries of a state."""
+    if name not in states:
+        return
+    for group, data in sorted(states[name][1].items()):
+        with former_fields_taken():
+            entries = list(entries_of(data))
+        for namespace, key, value in entries:
+            yield group, key, namespace, value
+
+
+def _unknown(what: str, name: str, operator: OperatorState, known: set[str]) -> InvalidProgramError:
+    there = ", ".join(map(repr, sorted(known))) or "none"
+    return InvalidProgramError(
+        f"operator {operator.uid or operator.name!r} has no {what} {name!r}; it has {there}"
+    )

@@ -1,0 +1,176 @@
+"""Savepoints that are read as tables, and written from data for a job to start from."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from penstock.common import Row, Types
+from penstock.datastream import KeyedProcessFunction, MapFunction
+from penstock.datastream.functions import CheckpointedFunction
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from penstock.errors import CheckpointStorageError, InvalidProgramError, SerializationError
+from penstock.state_processor import Savepoint, SavepointWriter
+from recovery.savepoint_programs import Slowly, asked, environment, numbers
+
+pytestmark = pytest.mark.timeout(60)
+
+COUNT = ValueStateDescriptor("count", Types.LONG())
+SEEN = ListStateDescriptor("seen", Types.LONG())
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+
+
+class Counting(KeyedProcessFunction):
+    """Counts by key, and asks to be reminded."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(COUNT)
+
+    def process_element(self, value, ctx):
+        self.count.update((self.count.value() or 0) + 1)
+        ctx.timer_service().register_event_time_timer(10**12 + value % 3)
+        yield ctx.get_current_key(), self.count.value()
+
+
+class Remembering(MapFunction, CheckpointedFunction):
+    """Keeps what it saw; the first element is what it has begun with."""
+
+    def initialize_state(self, context):
+        store = context.get_operator_state_store()
+        self.seen = store.get_list_state(SEEN)
+        self.rules = store.get_broadcast_state(RULES)
+
+    def map(self, value):
+        if value == 0:
+            self.seen.add(sum(self.seen.get()) + self.rules.get("plus"))
+        return value
+
+    def snapshot_state(self, context):
+        pass
+
+
+def test_a_job_starts_from_data_and_its_state_is_read(tmp_path):
+    """There and back: written from a table, counted on, stopped, and read as tables again."""
+    counts = pa.table({"key": [0, 1, 2], "value": [100, 200, 300]})
+    begun = (
+        SavepointWriter()
+        .keyed_state("counting", COUNT, counts, Types.LONG())
+        .list_state("remembering", SEEN, [1, 2, 3])
+        .broadcast_state("remembering", RULES, {"plus": 10})
+        .write(str(tmp_path))
+    )
+    env = environment({"execution.state-recovery.path": begun, "execution.target": "in-process"})
+    env.set_parallelism(1)
+    stream = (
+        numbers(env, 10**7)
+        .map(Slowly())
+        .map(Remembering(), Types.LONG())
+        .uid("remembering")
+        .key_by(lambda number: number % 3, Types.LONG())
+        .process(Counting(), PAIR)
+        .uid("counting")
+    )
+    with stream.execute_and_collect() as results:
+        last = {}
+        for key, count in results:
+            last[key] = count
+            if len(last) == 3 and min(last.values()) > 150:
+                break
+        path = asked(results.get_job_client().stop_with_savepoint, False, str(tmp_path))
+        last |= dict(results)
+    savepoint = Savepoint.read(path)
+    table = savepoint.keyed_state("counting", "count").sort_by("key")
+    assert table.column("key").to_pylist() == [0, 1, 2]
+    assert table.column("value").to_pylist() == [last[key] for key in range(3)]
+    assert last[0] > 150
+    assert set(table.column("namespace").to_pylist()) == {None}
+    assert all(0 <= group < 128 for group in table.column("key_group").to_pylist())
+    timers = savepoint.timers("counting").sort_by("time")
+    assert timers.column("time").to_pylist() == [10**12, 10**12 + 1, 10**12 + 2]
+    assert set(timers.column("domain").to_pylist()) == {"event"}
+    assert savepoint.list_state("remembering", "seen").to_pydict() == {
+        "subtask": [0] * 4, "value": [1, 2, 3, 16],
+    }  # fmt: skip
+    assert savepoint.broadcast_state("remembering", "rules").to_pylist() == [
+        {"key": "plus", "value": 10}
+    ]
+    states = {
+        (row["uid"], row["kind"], row["state"], row["type"])
+        for row in savepoint.states().to_pylist()
+    }
+    assert {
+        ("counting", "keyed", "count", "LONG"),
+        ("remembering", "split", "seen", "LIST(LONG)"),
+        ("remembering", "broadcast", "rules", "MAP(STRING, LONG)"),
+    } <= states
+
+
+@dataclass
+class Visit:
+    page: str
+    seconds: float
+
+
+def test_every_kind_of_value_has_its_columns(tmp_path):
+    row = Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.STRING()])
+    path = (
+        SavepointWriter(4)
+        .keyed_state("op", ValueStateDescriptor("row", row), [("k", Row(a=1, b="x"))])
+        .keyed_state("op", ValueStateDescriptor("visit", None), [("k", Visit("p", 0.5))])
+        .keyed_state("op", ListStateDescriptor("list", PAIR), [("k", [(1, 2), (3, 4)])])
+        .keyed_state("op", RULES, [("k", {"r": 7}), ("l", {"s": 8})])
+        .keyed_state("op", ValueStateDescriptor("mixed", None), [("k", 1), ("l", "two")])
+        .union_list_state("other", SEEN, [5])
+        .write(str(tmp_path))
+    )
+    savepoint = Savepoint.read(path + "/_metadata")
+
+    def values(state):
+        return savepoint.keyed_state("op", state).sort_by("key").column("value").to_pylist()
+
+    assert values("row") == [{"a": 1, "b": "x"}]
+    assert values("visit") == [{"page": "p", "seconds": 0.5}]
+    assert values("list") == [[{"f0": 1, "f1": 2}, {"f0": 3, "f1": 4}]]
+    assert values("rules") == [[{"key": "r", "value": 7}], [{"key": "s", "value": 8}]]
+    with pytest.raises(SerializationError, match="'value' have no common type of Arrow"):
+        values("mixed")
+    mixed = savepoint.keyed_state_entries("op", "mixed")
+    assert sorted((key, value) for _, key, _, value in mixed) == [("k", 1), ("l", "two")]
+    assert savepoint.list_state("other", "seen").column("value").to_pylist() == [5]
+    assert savepoint.timers("op").num_rows == 0
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(CheckpointStorageError, match="is no checkpoint or savepoint"):
+        Savepoint.read(str(tmp_path))
+    path = SavepointWriter().keyed_state("op", COUNT, [("k", 1)]).write(str(tmp_path / "new"))
+    savepoint = Savepoint.read(path)
+    with pytest.raises(InvalidProgramError, match="no single operator 'of': 'op'"):
+        savepoint.keyed_state("of", "count")
+    with pytest.raises(InvalidProgramError, match="no keyed state 'sum'; it has 'count'"):
+        savepoint.keyed_state("op", "sum")
+    with pytest.raises(InvalidProgramError, match="no list state 'count'; it has none"):
+        savepoint.list_state("op", "count")
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(InvalidProgramError, match="add some first"):
+        SavepointWriter().write(str(tmp_path))
+    with pytest.raises(InvalidProgramError, match="key groups, not 0"):
+        SavepointWriter(0)
+    with pytest.raises(SerializationError, match="'count' is declared"):
+        SavepointWriter().keyed_state("op", COUNT, [("k", "three")])
+    with pytest.raises(InvalidProgramError, match="two key types"):
+        writer = SavepointWriter().keyed_state("op", COUNT, [("k", 1)])
+        writer.keyed_state("op", RULES, [], Types.STRING())
+    with pytest.raises(InvalidProgramError, match="columns key and value, not a"):
+        SavepointWriter().keyed_state("op", COUNT, pa.table({"a": [1]}))
+    reducing = ReducingStateDescriptor("sum", lambda one, other: one, Types.LONG())
+    with pytest.raises(InvalidProgramError, match="not of a ReducingStateDescriptor"):
+        SavepointWriter().keyed_state("op", reducing, [("k", 1)])
+    assert not list(tmp_path.iterdir())
