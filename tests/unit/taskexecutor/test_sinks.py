@@ -172,3 +172,18 @@ def test_a_connection_that_breaks_in_a_job_with_checkpoints_fails_the_task():
     with pytest.raises(SinkError, match="takes no more results of collect_sink: closed") as caught:
         test.snapshot(1)
     assert test.operator.failed_with is caught.value
+
+
+def test_checkpoints_after_the_one_that_holds_the_end_ask_nobody():
+    client = Client()
+    test = collecting(client)
+    test.process_element(1)
+    test.end_input()
+    test.snapshot(1)
+    test.notify_checkpoint_complete(1)
+    assert client.finished
+    client.broken = True
+    client.sync = client.commit = client.send
+    test.snapshot(2)
+    test.notify_checkpoint_complete(2)
+    test.close()

@@ -114,14 +114,17 @@ class CollectSink(StreamOperator):
         if complete:
             self.snapshots = self.snapshots[len(complete) :]
             _, sent, has_ended = complete[-1]
-            self._tell(lambda client: client.finish() if has_ended else client.commit(sent))
+            if has_ended:
+                self._finish()
+            else:
+                self._tell(lambda client: client.commit(sent))
 
     def finish(self) -> None:
         """Emits what is still kept."""
         self.has_ended = True
         self._send(0)
         if not self.awaits_last_checkpoint:
-            self._tell(lambda client: client.finish())
+            self._finish()
 
     def close(self) -> None:
         """Releases what was opened."""
@@ -135,6 +138,11 @@ class CollectSink(StreamOperator):
             self.sent += 1
             self._tell(lambda client: client.send(bytes(self.batch)))
         self.batch.clear()
+
+    def _finish(self) -> None:
+        """Says that all was sent; checkpoints that are still on their way find nobody to ask."""
+        self._tell(lambda client: client.finish())
+        self.client = None
 
     def _tell(self, action: Callable[[CollectClient], None]) -> None:
         """Does something with the connection, as long as the driver wants results.
