@@ -6,11 +6,15 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import CheckpointError
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 
 
 def environment(master, **options):
@@ -47,6 +51,43 @@ def collects(env, _):
         stream = env.from_collection([1, 2, 3], Types.LONG())
         with stream.rebalance().map(lambda n: n * n, Types.LONG()).execute_and_collect() as found:
             print(sorted(found))
+
+
+def goes_on_from_a_savepoint(env, folder):
+    """A job is stopped on its way, and another one of other parallelism reads the rest."""
+    elements = 200_000
+
+    def counts(env, pause_s):
+        def slowly(number):
+            time.sleep(pause_s)
+            return number % 10
+
+        source = NumberSequenceSource(0, elements - 1)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("n")
+        pairs = numbers.map(slowly, Types.LONG()).map(lambda key: (key, 1), PAIR)
+        counted = pairs.key_by(lambda pair: pair[0], Types.LONG()).sum(1).uid("counts")
+        return counted.execute_and_collect()
+
+    last = collections.Counter()
+    with counts(env, 0.0001) as results:
+        last.update([next(results)[0]])
+        client = results.get_job_client()
+        path = None
+        while path is None:
+            try:
+                path = client.stop_with_savepoint(False, folder).result()
+            except CheckpointError as error:
+                print(error, file=sys.stderr)
+        list(results)
+    configuration = {"execution_state-recovery_path": path}
+    env = environment("local[2]", **configuration)
+    env.set_parallelism(1)
+    first = None
+    with counts(env, 0) as results:
+        for key, count in results:
+            first = first or count
+            last[key] = count
+    print(first > 1, dict(last) == dict.fromkeys(range(10), elements // 10))
 
 
 def tells_processes(env, _):

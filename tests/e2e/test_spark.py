@@ -60,6 +60,12 @@ def test_results_come_back_and_spark_serves_several_jobs() -> None:
     assert outcome.out.splitlines() == ["[1, 4, 9]"] * 2
 
 
+def test_a_job_on_spark_is_stopped_and_another_one_goes_on(tmp_path: Path) -> None:
+    outcome = program("goes_on_from_a_savepoint", "local[2]", tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert outcome.out == "True True\n"
+
+
 def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> None:
     options = ("rest_port=0", "metrics_fetcher_update-interval=100 ms")
     arguments = [PROGRAMS, "is_watched", "local[2]", "", *options]

@@ -160,8 +160,15 @@ def test_state_of_an_operator_that_is_gone(savepoint):
 
 
 def test_another_type_of_a_state_is_refused(savepoint):
-    """By the name of the state and both types; so are other keys."""
-    options = {"execution.state-recovery.path": savepoint, "execution.target": "in-process"}
+    """By the name of the state and both types; so are other keys.
+
+    No restart helps against that, though the job has checkpoints.
+    """
+    options = {
+        "execution.state-recovery.path": savepoint,
+        "execution.target": "in-process",
+        "execution.checkpointing.interval": "1 h",
+    }
 
     def program(key, value):
         pairs = numbers(environment(options), ELEMENTS).map(

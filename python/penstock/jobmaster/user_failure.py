@@ -26,6 +26,11 @@ SECONDARY_FAILURES = frozenset(
 )
 """What a task reports when another one failed: the consequence, seldom the cause."""
 
+_HOPELESS: Final = frozenset(
+    {"penstock.errors.InvalidProgramError", "penstock.errors.WrongArgumentError"}
+)
+"""What the program is to blame for, which a restart runs again as it is."""
+
 
 #: Exceptions that steer the interpreter, and what to say of them.  Raised by `execute()` they would
 #: do so in the driver: end it without a word, look like Ctrl-C, or end a loop of the program's.
@@ -48,10 +53,12 @@ class RemoteFailure(JobExecutionError):
 
 def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> Failure:
     """The failure as the state machines pass it on."""
+    name = f"{task_failure.module}.{task_failure.qualname}"
     return Failure(
-        exception_name=f"{task_failure.module}.{task_failure.qualname}",
+        exception_name=name,
         message=task_failure.message,
         stack_trace=task_failure.traceback,
+        recoverable=name not in _HOPELESS,
         task_name=task_name,
         executor_id=executor_id,
         payload=task_failure,
