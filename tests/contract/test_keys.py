@@ -259,7 +259,7 @@ ROWS = Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.STRING()])
         (Types.INT(), -(2**31) - 1),
         (Types.BYTE(), 128),
         (Types.LONG(), 2**63),
-        (Types.INT(), 1.0),
+        (Types.INT(), 2.0**31),
         (Types.INT(), "1"),
         (Types.STRING(), 1),
         (Types.TUPLE([Types.INT()]), (1, 2)),

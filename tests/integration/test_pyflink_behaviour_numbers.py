@@ -1,7 +1,8 @@
 """Numbers that are not quite what is asked for, and functions with names of their own.
 
-Goal: as PyFlink 2.3 does, timestamps of elements and timers lose their fractions, and a callable
-is called even if it has a method with the name of a function's.  Method: one job of each kind.
+Goal: as PyFlink 2.3 does, timestamps, timers and what is declared as a whole number lose their
+fractions, and a callable is called even if it has a method with the name of a function's.  Method:
+one job with a branch for each, whose results PyFlink gave.
 """
 
 import os
@@ -34,6 +35,11 @@ class Timers(KeyedProcessFunction):
         yield "timer", timestamp
 
 
+class Keys(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        yield "key", ctx.get_current_key()
+
+
 env = StreamExecutionEnvironment.get_execution_environment()
 env.set_parallelism(1)
 strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Half())
@@ -42,7 +48,12 @@ timed = env.from_collection([1, 2]).assign_timestamps_and_watermarks(strategy)
 timed = timed.key_by(lambda value: 0).process(Timers())
 summed = keyed.reduce(np.add).map(lambda value: ("sum", int(value)))
 counted = keyed.count_window(2).reduce(np.add).map(lambda value: ("window", int(value)))
-with timed.union(summed, counted).execute_and_collect() as results:
+numbers = env.from_collection([1, 1.5, 2.9])
+by_whole = numbers.key_by(lambda value: value, Types.INT()).process(Keys())
+halves = numbers.map(lambda value: value * 2.5, Types.INT())
+in_chain = halves.map(lambda value: ("chained", value))
+written = halves.rebalance().map(lambda value: ("written", value))
+with timed.union(summed, counted, by_whole, in_chain, written).execute_and_collect() as results:
     print(sorted(results, key=str))
 """
 
@@ -59,5 +70,11 @@ def test_fractions_are_cut_off_and_callables_are_called(tmp_path: Path, runtime:
     }
     command = [sys.executable, str(program)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    expected = [("sum", 1), ("sum", 3), ("timer", 1), ("timer", 2), ("window", 3), (1, 1), (2, 2)]
+    expected = [
+        *[("chained", 2), ("chained", 3), ("chained", 7)],
+        *[("key", 1), ("key", 1), ("key", 2)],
+        *[("sum", 1), ("sum", 3), ("timer", 1), ("timer", 2), ("window", 3)],
+        *[("written", 2), ("written", 3), ("written", 7)],
+        *[(1, 1), (2, 2)],
+    ]
     assert done.stdout == f"{expected}\n", done.stderr

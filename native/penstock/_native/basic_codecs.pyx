@@ -13,7 +13,8 @@ from penstock._native.wire cimport (
     put8, put16, put32, put64, read_bytes, read_text, read_varint, reserve, write_sized, write_text,
 )
 
-from penstock.errors import CorruptStreamError, PenstockError
+from penstock.errors import CorruptStreamError, PenstockError, SerializationError
+from penstock.serialization.conversions import whole_number
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int *overflow) except? -1
@@ -43,7 +44,10 @@ cdef inline int64_t ranged(object value, int bits, str type_name) except? -1:
         try:
             value = PyNumber_Index(value)
         except TypeError:
-            fail_misfit(type_name)
+            try:
+                value = whole_number(value)
+            except SerializationError:
+                fail_misfit(type_name)
     number = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow:
         fail_misfit(type_name)

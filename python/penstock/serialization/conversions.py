@@ -7,6 +7,7 @@ first of a pair raises :class:`SerializationError` for a value that does not fit
 
 import datetime
 import decimal
+import numbers
 from typing import Any
 
 from penstock.common.time import Instant
@@ -30,6 +31,16 @@ def character_from(text: str) -> str:
     if len(text) != 1:
         raise CorruptStreamError(f"CHAR of {len(text)} characters")
     return text
+
+
+def whole_number(value: Any) -> int:
+    """BYTE, SHORT, INT, LONG: a number that is no integer without its fraction."""
+    if not any(isinstance(value, kind) for kind in (numbers.Real, decimal.Decimal)):
+        raise SerializationError("not a number")
+    try:
+        return int(value)
+    except (ValueError, OverflowError):
+        raise SerializationError("not a finite number") from None
 
 
 def decimal_text(value: Any) -> str:

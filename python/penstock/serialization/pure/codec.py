@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError, PenstockError, SerializationError
+from penstock.serialization.conversions import whole_number
 from penstock.serialization.pure.codec_node import Misfit, Node
 from penstock.serialization.pure.dynamic_codec import (
     decode_dynamic,
@@ -96,7 +97,10 @@ class _IntegerNode(Node):
         try:
             number = operator.index(value)
         except TypeError:
-            raise Misfit(value, self.name, "not an int") from None
+            try:
+                number = whole_number(value)
+            except SerializationError as error:
+                raise Misfit(value, self.name, str(error)) from None
         limit = 1 << 8 * self.form.size - 1
         if not -limit <= number < limit:
             raise Misfit(value, self.name, f"not within {-limit} and {limit - 1}")
