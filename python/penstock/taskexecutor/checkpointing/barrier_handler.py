@@ -214,8 +214,7 @@ class SingleCheckpointBarrierHandler:
         if barrier.checkpoint_id != self._current_id or not self.is_pending or self._is_triggered:
             return
         self._has_timed_out = True
-        for channel in self._announced - self._arrived:
-            self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
+        self._prioritize_announced(barrier)
         if self._arrived:
             self._overtake(barrier)
             self._complete_if_all_came(barrier)
@@ -225,9 +224,13 @@ class SingleCheckpointBarrierHandler:
         if not self._is_triggered:
             self._is_triggered = True
             self._target.take_snapshot(barrier.as_unaligned, self._figures(barrier))
-            for channel in self._announced - self._arrived:
-                self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
+            if not self._has_timed_out:
+                self._prioritize_announced(barrier)
         self._release()
+
+    def _prioritize_announced(self, barrier: CheckpointBarrier) -> None:
+        for channel in sorted(self._announced - self._arrived):
+            self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
 
     def _complete_if_all_came(self, barrier: CheckpointBarrier) -> None:
         # While the snapshot was taken the checkpoint may have been given up.
