@@ -239,6 +239,7 @@ class SubtaskCheckpointCoordinator:
 
     def notify_aborted(self, checkpoint_id: int, latest_completed_id: int) -> None:
         """A checkpoint will not be complete; what is known to be complete is told too."""
+        self._capture.stop(checkpoint_id)
         self._remember_aborted(checkpoint_id)
         self._discard(checkpoint_id)
         if latest_completed_id >= 0:
@@ -275,10 +276,11 @@ class SubtaskCheckpointCoordinator:
                 barrier = barrier.as_forced_aligned
             if barrier.alignment is Alignment.UNALIGNED:
                 snapshot.outputs[index] = partition.overtake(*_overtaking(barrier))
-                continue
-            if barrier.is_timeoutable:
-                snapshot.timeoutable.append(index)
-            partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
+            else:
+                if barrier.is_timeoutable:
+                    snapshot.timeoutable.append(index)
+                partition.broadcast_event(serialize_event(barrier), int(data_type_of(barrier)))
+            # Also what was overtaken: its last buffer is finished now, which no reader has heard.
             partition.flush_all()
 
     def _cancel_downstream(self, checkpoint_id: int) -> None:
