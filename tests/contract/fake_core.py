@@ -16,6 +16,7 @@ from support.capi_structures import (
     FLUSH,
     GATE_NEXT,
     GATE_TRY_NEXT,
+    GATE_URGENT,
     LAST_ERROR,
     NEXT_BUFFER,
     Table,
@@ -143,6 +144,7 @@ class FakeCore(types.ModuleType):
         super().__init__("penstock._core")
         self.objects = {}
         self.last_error = ("NetworkError", "none")
+        self.urgent = ctypes.c_uint8(0)
         self.table = Table(
             1,
             ctypes.sizeof(Table),
@@ -153,6 +155,8 @@ class FakeCore(types.ModuleType):
             FLUSH(self._flush),
             EVENT(self._event),
             GATE_NEXT(self._gate_next),
+            GATE_TRY_NEXT(self._gate_try_next),
+            GATE_URGENT(self._gate_urgent),
             GATE_TRY_NEXT(self._gate_try_next),
         )
         self._C_API = capsule(ctypes.addressof(self.table), b"penstock._core._C_API")
@@ -199,6 +203,9 @@ class FakeCore(types.ModuleType):
         for stream in partition.streams:
             stream.append(event)
         return partition.fail()
+
+    def _gate_urgent(self, handle):
+        return ctypes.addressof(self.urgent)
 
     def _gate_next(self, handle, timeout_ms, batch):
         gate = self.objects[handle]
