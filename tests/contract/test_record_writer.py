@@ -152,6 +152,14 @@ def test_attributes_and_internal_watermarks(plane, selector):
         assert elements == ["backlog", least, ("value", 5), most, "no backlog"]
 
 
+def test_the_last_watermark_is_known(plane):
+    exchange = Exchange(plane, "BROADCAST", 2)
+    assert exchange.writer.last_watermark == MIN
+    exchange.writer.emit_watermark(7)
+    assert exchange.writer.last_watermark == 7
+    exchange.finish()
+
+
 def test_latency_marker(plane):
     """A latency marker goes to one channel with all its fields."""
     exchange = Exchange(plane, "BROADCAST", 3)

@@ -51,6 +51,7 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
         "metrics.reporter.l.factory.class": "log",
         "metrics.reporter.l.interval": "1 h",
         "parallelism.default": "2",
+        "taskmanager.network.memory.buffer-debloat.enabled": "true",
     }
     env = environment(**options)
     stream = env.from_collection([*range(100)], Types.LONG())
@@ -71,7 +72,13 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
     sink = [name for name in tasks if "Print" in name and name.endswith(".numRecordsIn")]
     assert sum(int(tasks[name]) for name in sink if name.startswith("job.Sink")) == 100
     assert tasks["job.Mine.0.currentInputWatermark"] == str(2**63 - 1)
+    assert tasks["job.Mine.0.currentOutputWatermark"] == str(2**63 - 1)
     assert int(tasks["job.Mine.0.numBytesIn"]) > 50 * 9
+    for name in ("Input.Buffers.inPoolUsage", "Output.Buffers.outPoolUsage"):
+        assert 0 <= float(tasks[f"job.Mine.0.Shuffle.Netty.{name}"]) <= 1
+    assert tasks["job.Mine.0.Shuffle.Netty.Input.Buffers.inputQueueLength"] == "0"
+    assert int(tasks["job.Mine.0.mailboxQueueSize"]) >= 0
+    assert "job.Mine.0.debloatedBufferSize" in tasks
     jobs = {re.sub(r"^.*\.jobmanager\.", "", name): value for name, value in found.items()}
     assert (jobs["job.numRestarts"], jobs["numRunningJobs"], jobs["taskSlotsTotal"]) == (
         "0",

@@ -16,6 +16,7 @@ cdef class RecordWriter(Output):
     cdef readonly int num_channels
     cdef readonly long long records_out
     cdef readonly long long bytes_out
+    cdef readonly long long last_watermark
     cdef const CApi *api
     cdef PsPartition *handle
     cdef PsCursor *cursors                  # one for each channel, then the broadcast one

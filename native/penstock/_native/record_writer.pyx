@@ -42,6 +42,7 @@ cdef class RecordWriter(Output):
     Attributes:
         records_out: Records given to :meth:`collect`.
         bytes_out: Bytes written for all elements, a broadcast one counted for each channel.
+        last_watermark: The last watermark written; the least timestamp before the first one.
     """
 
     def __cinit__(self, partition, ChannelSelector selector not None, Codec codec not None):
@@ -59,6 +60,7 @@ cdef class RecordWriter(Output):
         self.flush_always = partition.flush_timeout_ms == 0
         self.random = random.Random()
         self.writer.numbered = True
+        self.last_watermark = INT64_MIN
         self.cursors = <PsCursor *>calloc(self.num_channels + 1, sizeof(PsCursor))
         if self.cursors == NULL:
             raise MemoryError
@@ -91,6 +93,7 @@ cdef class RecordWriter(Output):
 
     cpdef emit_watermark(self, long long timestamp):
         """Writes a watermark to every channel."""
+        self.last_watermark = timestamp
         self.broadcast(encode_watermark(timestamp))
 
     cpdef emit_status(self, bint idle):

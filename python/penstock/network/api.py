@@ -333,6 +333,10 @@ class RecordWriter(Protocol):
     def bytes_out(self) -> int:
         """Bytes written, framing included."""
 
+    @property
+    def last_watermark(self) -> int:
+        """The last watermark written; the least timestamp before the first one."""
+
     def collect(self, value: Any, timestamp: int) -> None:
         """Write a record; the least timestamp means "none"."""
 

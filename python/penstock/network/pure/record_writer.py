@@ -47,6 +47,7 @@ class RecordWriter(Output):
         self.num_channels = partition.num_subpartitions
         self.records_out = 0
         self.bytes_out = 0
+        self.last_watermark = MIN_TIMESTAMP
         partition.attach(self)
 
     def collect(self, value: Any, timestamp: int) -> None:
@@ -87,6 +88,7 @@ class RecordWriter(Output):
 
     def emit_watermark(self, timestamp: int) -> None:
         """Writes a watermark to every channel."""
+        self.last_watermark = timestamp
         self._broadcast(encode_watermark(timestamp))
 
     def emit_status(self, idle: bool) -> None:

@@ -48,6 +48,11 @@ class Mailbox:
         """Whether a mail is waiting."""
         return bool(self._mails)
 
+    @property
+    def size(self) -> int:
+        """How many mails wait; any thread."""
+        return len(self._mails)
+
     def execute(self, action: Callable[[], object], position: int = 0) -> None:
         """Has the task's thread run ``action`` soon, after those put before it.
 

@@ -112,6 +112,15 @@ class OperatorChain:
             if position is None or of == position
         )
 
+    def output_watermark(self, position: int) -> int:
+        """How far event time has come in what left the chain from a position."""
+        return max(
+            int(writer.last_watermark)
+            for (of, _), writers in self._writers_of.items()
+            if of == position
+            for writer in writers
+        )
+
     def now(self) -> int:
         """The time of the task's clock, in ms."""
         return self.contexts[0].processing_time.now()

@@ -126,6 +126,7 @@ class StreamTask:
                 self._times.input_idle_ns = lambda: gate_input.idle_ns
             self._track_latency(chain)
             publish_task_metrics(self._environment, chain, self._input)
+            self._environment.metrics["mailboxQueueSize"] = lambda: self.mailbox.size
             self._checkpoints = TaskCheckpoints(
                 self._chain_config,
                 chain,

@@ -66,6 +66,8 @@ class TaskInput:
         self.checkpoints: TaskCheckpoints | None = None
         self._supersteps = SuperstepAlignment()
         self._ended = False
+        self.debloated: list[tuple[int, int]] = []
+        """What `debloat` told last, by gate: bytes of a buffer, and ms to process all in flight."""
         self._gates = [gate for _, gate in environment.gates]
         self._inputs: dict[int, Input] = {}
         self._input_of_channel: list[int] = []
@@ -175,7 +177,8 @@ class TaskInput:
 
     def debloat(self) -> bool:
         """Tells the producers how large their buffers should be; False when that is not wanted."""
-        return bool(self._gate.debloat())
+        self.debloated = self._gate.debloat()
+        return bool(self.debloated)
 
     def process_next(self, timeout_ms: int) -> bool:
         """Processes at most one buffer; False when every input has ended.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.options.network import DEBLOAT_ENABLED
 from penstock.metrics import metricbase
 
 if TYPE_CHECKING:
@@ -120,10 +121,18 @@ def publish_task_metrics(
             if len(task_input.input_numbers) > 1:
                 for number in task_input.input_numbers:
                     scope[f"currentInput{number + 1}Watermark"] = _watermark_of(task_input, number)
+        if DEBLOAT_ENABLED.read(environment.configuration):
+            metrics["debloatedBufferSize"] = lambda: min(
+                (b for b, _ in task_input.debloated), default=0
+            )
+            metrics["estimatedTimeToConsumeBuffersMs"] = lambda: max(
+                (ms for _, ms in task_input.debloated), default=0
+            )
     for position in chain.writing_positions:
         config = chain.contexts[position].config
         at_tail = environment.operator_metrics.setdefault((config.id, config.name), {})
         _publish(at_tail, "numRecordsOut", _records_of(chain, position))
+        at_tail["currentOutputWatermark"] = _output_watermark_of(chain, position)
 
 
 def _share(used: int, total: int) -> float:
@@ -137,6 +146,10 @@ def _publish(metrics: MutableMapping[str, Any], name: str, read: Callable[[], in
 
 def _watermark_of(task_input: TaskInput, number: int) -> Callable[[], int]:
     return lambda: task_input.watermark(number)
+
+
+def _output_watermark_of(chain: OperatorChain, position: int) -> Callable[[], int]:
+    return lambda: chain.output_watermark(position)
 
 
 def _records_of(chain: OperatorChain, position: int) -> Callable[[], int]:
