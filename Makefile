@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-workers bench-workloads wheels clean prerequisites
+.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-workers bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -76,12 +76,16 @@ compare-pyflink: $(STAMP)  ## every recorded answer of PyFlink beside penstock's
 bench-smoke: $(STAMP)  ## every micro benchmark once, small
 	$(PYTEST) benchmarks/micro --benchmark-enable --benchmark-min-rounds=1 --benchmark-max-time=0.05 --benchmark-warmup=off -q
 	$(BIN)/python benchmarks/network.py --smoke
+	$(BIN)/python benchmarks/checkpoints.py --smoke
 
 bench: $(STAMP)  ## the micro benchmarks, measured
 	$(PYTEST) benchmarks/micro --benchmark-enable
 
 bench-network: $(STAMP)  ## the data plane beside the machine's limits, the pure twin and Flink
 	$(BIN)/python benchmarks/network.py
+
+bench-checkpoints: $(STAMP)  ## what checkpoints cost a keyed sum with two million keys
+	$(BIN)/python benchmarks/checkpoints.py
 
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py

@@ -85,7 +85,9 @@ def watch_directory(directory, stop):
                 seen.add(found)
                 try:
                     complete_ms = found.stat().st_mtime_ns / 1e6
-                    triggered_ms = deserialize_metadata(found.read_bytes(), str(found.parent)).timestamp_ms
+                    triggered_ms = deserialize_metadata(
+                        found.read_bytes(), str(found.parent)
+                    ).timestamp_ms
                     size = sum(file.stat().st_size for file in found.parent.iterdir())
                 except FileNotFoundError:
                     continue  # deleted meanwhile
