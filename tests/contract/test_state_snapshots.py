@@ -78,8 +78,11 @@ class TableMachine(RuleBasedStateMachine):
         super().__init__()
         self.table = new_table(self.kind)
         self.identity_of = key_reader(self.kind).identity
+        self.table.note_removals(None, MAX_PARALLELISM, ALL_GROUPS)
         self.model = {}
         self.open = []
+        #: Epochs of earlier snapshots, and what they held.
+        self.bases = []
 
     @rule(namespace=namespaces, key=keys, value=values)
     def put(self, namespace, key, value):
@@ -146,18 +149,39 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule()
     def open_snapshot(self):
-        snapshot = self.table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
+        self.open.append(self.opened())
+
+    @rule(data=st.data())
+    def open_based_snapshot(self, data):
+        """It tells every group that has changed since an earlier one, which may be open still."""
+        if self.bases:
+            self.open.append(self.opened(data.draw(st.sampled_from(self.bases))))
+
+    def opened(self, base=None):
+        since, of_base = base or (0, {})
+        snapshot = self.table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS, since)
         model = {at: copy.deepcopy(value) for at, value in self.model.items()}
-        self.open.append((snapshot, model))
+        self.bases.append((snapshot.epoch, model))
+        differing = {
+            self.group_of(at[1])
+            for at in model.keys() | of_base.keys()
+            if at not in model or at not in of_base or model[at] != of_base[at]
+        }
+        return snapshot, model, differing
+
+    def group_of(self, identity):
+        return key_group(key_hash(None)(modules(self.kind)[1].key_of(identity)), MAX_PARALLELISM)
+
+    def check(self, snapshot, model, differing):
+        assert differing <= set(snapshot.entries.changed_groups())
+        assert loaded(self.kind, snapshot.entries) == model
 
     @precondition(lambda self: self.open)
     @rule(data=st.data(), steps=st.integers(1, 20))
     def read_slice(self, data, steps):
         index = data.draw(st.integers(0, len(self.open) - 1))
-        snapshot, model = self.open[index]
-        if snapshot.advance(0, steps):
-            del self.open[index]
-            assert loaded(self.kind, snapshot.entries) == model
+        if self.open[index][0].advance(0, steps):
+            self.check(*self.open.pop(index))
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
@@ -172,9 +196,9 @@ class TableMachine(RuleBasedStateMachine):
                 assert self.table.map(namespace).get(key) == value
 
     def teardown(self):
-        for snapshot, model in self.open:
+        for snapshot, model, differing in self.open:
             assert snapshot.advance(FOREVER)
-            assert loaded(self.kind, snapshot.entries) == model
+            self.check(snapshot, model, differing)
 
 
 class NativeTableMachine(TableMachine):
@@ -294,3 +318,32 @@ def test_other_bytes_are_refused(kind):
         new_table(kind).load(b"\x07", key_reader(kind))
     with pytest.raises(CorruptStreamError):
         new_table(kind).load(b"\x01\xc1", key_reader(kind))
+
+
+def test_groups_without_changes_are_known(kind):
+    """What an incremental checkpoint leaves out (F10)."""
+    table = new_table(kind)
+    table.note_removals(None, MAX_PARALLELISM, ALL_GROUPS)
+    contents = table.map(None)
+    for number in range(500):
+        contents.put(number, number)
+    first = opened(table)
+    first.advance(FOREVER)
+    assert first.entries.changed_groups() == list(ALL_GROUPS)
+
+    def changed_since_first():
+        snapshot = table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS, first.epoch)
+        snapshot.advance(FOREVER)
+        return snapshot.entries.changed_groups()
+
+    def group(key):
+        return key_group(key_hash(None)(key), MAX_PARALLELISM)
+
+    assert contents.get(3) == 3
+    assert changed_since_first() == []
+    contents.put(3, 4)
+    assert changed_since_first() == [group(3)]
+    contents.remove(7)
+    assert changed_since_first() == sorted({group(3), group(7)})
+    contents.clear()
+    assert changed_since_first() == list(ALL_GROUPS)

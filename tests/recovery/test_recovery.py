@@ -13,7 +13,7 @@ ELEMENTS = 150_000
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize("how", ["raise", "kill"])
-@pytest.mark.parametrize("storage", ["driver", "files"])
+@pytest.mark.parametrize("storage", ["driver", "files", "incremental"])
 def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, storage):
     """Up to three failures, each after a checkpoint that the one before it did not have.
 
@@ -23,13 +23,16 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
     failures = tmp_path / "failures"
     failures.mkdir()
     options = {}
-    if storage == "files":
+    if storage != "driver":
         options["execution.checkpointing.dir"] = str(tmp_path / "checkpoints")
+    if storage == "incremental":
+        options["execution.checkpointing.incremental"] = "true"
+        options["execution.checkpointing.data-inline-threshold"] = "0 b"
     elements = ELEMENTS if runtime == "pure" else ELEMENTS * 5
     last, failed = counts(elements, failures, 3, how, options)
     assert failed > 0, "the job ended before its first failure"
     assert last == dict.fromkeys(range(KEYS), elements // KEYS)
-    if storage == "files":
+    if storage != "driver":
         assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
 
 

@@ -2,7 +2,7 @@
 
 cimport cython
 
-from libc.stdint cimport int32_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from penstock._native.key_hash cimport HashKind
 from penstock._native.state_map cimport PsWord
@@ -15,6 +15,8 @@ cdef struct PsGroup:
     size_t size
     size_t capacity
     Py_ssize_t namespace    # number of the namespace that the next entry is in; 0 is None
+    uint32_t removed        # epoch in which an entry was last removed
+    bint is_changed         # differs from what the snapshot is based on
 
 
 @cython.final
@@ -30,6 +32,11 @@ cdef class KeyGroupEntries:
     cdef uint8_t block[512]
 
     cdef int32_t group_of(self, PsWord key) except -1
-    cdef int add(self, object namespace, Py_ssize_t number, PsWord key, PsWord value) except -1
+    cdef int add(
+        self, object namespace, Py_ssize_t number, PsWord key, PsWord value, bint is_changed
+    ) except -1
+    cdef int note_removal(self, PsWord key, uint32_t epoch) except -1
+    cdef void note_all_removed(self, uint32_t epoch) noexcept
+    cdef void mark_removals(self, KeyGroupEntries removals, uint32_t since) noexcept
     cdef int encode(self, PsWord key, PsWord value) except -1
     cdef int append(self, PsGroup *group) except -1

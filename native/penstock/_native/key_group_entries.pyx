@@ -67,7 +67,25 @@ cdef class KeyGroupEntries:
             )
         return group - self.first
 
-    cdef int add(self, object namespace, Py_ssize_t number, PsWord key, PsWord value) except -1:
+    cdef int note_removal(self, PsWord key, uint32_t epoch) except -1:
+        self.groups[self.group_of(key)].removed = epoch
+        return 0
+
+    cdef void note_all_removed(self, uint32_t epoch) noexcept:
+        cdef int32_t index
+        for index in range(self.count):
+            self.groups[index].removed = epoch
+
+    cdef void mark_removals(self, KeyGroupEntries removals, uint32_t since) noexcept:
+        """Groups from which an entry was removed have changed."""
+        cdef int32_t index
+        for index in range(self.count):
+            if removals.groups[index].removed >= since:
+                self.groups[index].is_changed = True
+
+    cdef int add(
+        self, object namespace, Py_ssize_t number, PsWord key, PsWord value, bint is_changed
+    ) except -1:
         """Serialises an entry; the caller holds references to its words."""
         cdef PsGroup *group
         if self.is_busy:
@@ -87,6 +105,8 @@ cdef class KeyGroupEntries:
             self.encode(key, value)
             self.append(group)
             group.namespace = number
+            if is_changed:
+                group.is_changed = True
         finally:
             self.is_busy = False
         return 0
@@ -122,6 +142,10 @@ cdef class KeyGroupEntries:
     def key_groups(self):
         """The groups that have entries, in their order."""
         return [self.first + i for i in range(self.count) if self.groups[i].size > 0]
+
+    def changed_groups(self):
+        """The groups that differ from what the snapshot is based on, with or without entries."""
+        return [self.first + i for i in range(self.count) if self.groups[i].is_changed]
 
     def take(self, int32_t key_group):
         """The entries of a group, which are not kept here any more."""

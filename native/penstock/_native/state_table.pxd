@@ -40,6 +40,7 @@ cdef class StateTable:
     cdef list snapshots         # those that are open
     cdef uint32_t epoch         # number of the snapshots opened until now
     cdef Py_ssize_t numbers     # of namespaces, given until now
+    cdef KeyGroupEntries removals   # knows when entries of a group were removed; None if untold
 
     cpdef StateMap map(self, object namespace)
     cdef int load_entries(
@@ -51,7 +52,8 @@ cdef class StateTable:
 cdef class TableSnapshot:
     cdef readonly KeyGroupEntries entries
     cdef StateTable table
-    cdef uint32_t epoch         # entries of an earlier one are part of the snapshot
+    cdef readonly uint32_t epoch    # entries of an earlier one are part of the snapshot
+    cdef uint32_t since         # those of this or a later one differ from an earlier snapshot
     cdef Py_ssize_t slot        # up to here, and to the position in it, all has been serialised
     cdef int32_t position
     cdef Py_ssize_t end_slot

@@ -168,6 +168,8 @@ cdef class StateMap:
             return None
         if self.map.entries[position].epoch != self.table.epoch:
             self.touched(position)
+        if self.table.removals is not None:
+            self.table.removals.note_removal(self.map.entries[position].key, self.table.epoch)
         self.found = PS_NONE
         taken = ps_take_out(&self.map, position)
         value = object_of(taken.value)
@@ -182,6 +184,8 @@ cdef class StateMap:
         cdef StateMap contents
         cdef TableSnapshot snapshot
         self.found = PS_NONE
+        if self.table.removals is not None and self.map.count > 0:
+            self.table.removals.note_all_removed(self.table.epoch)
         if self.table.snapshots and self.map.count > 0:
             # They may be many: the snapshots serialise them later, and then they are released.
             contents = StateMap(self.table, self.namespace)
@@ -279,12 +283,21 @@ cdef class StateTable:
                 self.free_slots.append(found.slot)
                 found.slot = -1
 
-    def open_snapshot(self, kind, max_parallelism, key_groups):
+    def note_removals(self, kind, max_parallelism, key_groups):
+        """Lets later snapshots know which key groups have changed; see the pure twin."""
+        if self.removals is None:
+            self.removals = KeyGroupEntries(
+                kind, max_parallelism, key_groups, self.kind == "timer"
+            )
+
+    def open_snapshot(self, kind, max_parallelism, key_groups, uint32_t since=0):
         """What the table holds now, to be read in slices while it changes; see the pure twin."""
         cdef KeyGroupEntries entries = KeyGroupEntries(
             kind, max_parallelism, key_groups, self.kind == "timer"
         )
-        return TableSnapshot(self, entries)
+        if self.removals is not None:
+            entries.mark_removals(self.removals, since)
+        return TableSnapshot(self, entries, since)
 
     def load(self, data not None, KeyReader keys not None):
         """Puts the entries in that a snapshot serialised; see the pure twin."""
@@ -330,7 +343,10 @@ cdef class StateTable:
 cdef class TableSnapshot:
     """The content of a table at one moment; see the pure twin."""
 
-    def __cinit__(self, StateTable of not None, KeyGroupEntries entries not None):
+    def __cinit__(
+        self, StateTable of not None, KeyGroupEntries entries not None, uint32_t since
+    ):
+        self.since = since
         of.epoch += 1
         self.table = of
         self.entries = entries
@@ -423,11 +439,12 @@ cdef class TableSnapshot:
     cdef int add(self, StateMap contents, int32_t position) except -1:
         cdef PsWord key = contents.map.entries[position].key
         cdef PsWord value = contents.map.entries[position].value
+        cdef bint is_changed = contents.map.entries[position].epoch >= self.since
         # Held, since serialising a value may run code of its class.
         ps_hold(key)
         ps_hold(value)
         try:
-            self.entries.add(contents.namespace, contents.number, key, value)
+            self.entries.add(contents.namespace, contents.number, key, value, is_changed)
         finally:
             ps_release(key)
             ps_release(value)

@@ -21,13 +21,27 @@ if TYPE_CHECKING:
 
 
 def discard_task_state(state: TaskStateSnapshot) -> None:
-    """Deletes the files of one subtask's report, shared ones aside.
+    """Deletes the files of one subtask's report for a checkpoint that was never completed.
+
+    Of shared files those that were written for it: no other checkpoint refers to them.
 
     Raises:
         OSError: A file cannot be deleted.
     """
     for operator in state.operators.values():
         _discard(operator)
+    discard_streams(file for file, is_own in shared_files(state.operators.values()) if is_own)
+
+
+def discard_streams(unused: Iterable[StreamHandle]) -> None:
+    """Deletes the files of streams.
+
+    Raises:
+        OSError: A file cannot be deleted.
+    """
+    for stream in unused:
+        if isinstance(stream, FileHandle):
+            file_system_of(stream.path).delete_file(stream.path)
 
 
 def discard_checkpoint_state(metadata: CheckpointMetadata) -> None:
@@ -42,9 +56,17 @@ def discard_checkpoint_state(metadata: CheckpointMetadata) -> None:
 
 
 def _discard(state: OperatorSubtaskState) -> None:
-    for stream in _exclusive_streams(state):
-        if isinstance(stream, FileHandle):
-            file_system_of(stream.path).delete_file(stream.path)
+    discard_streams(_exclusive_streams(state))
+
+
+def shared_files(states: Iterable[OperatorSubtaskState]) -> Iterator[tuple[FileHandle, bool]]:
+    """The files that several checkpoints may use, each with whether it was written for this one."""
+    for state in states:
+        for keyed in state.managed_keyed:
+            if isinstance(keyed, IncrementalKeyGroupsHandle):
+                for name, stream in keyed.shared.items():
+                    if isinstance(stream, FileHandle):
+                        yield stream, name == str(keyed.checkpoint_id)
 
 
 def streams(

@@ -2,6 +2,7 @@
 
 ```
 <checkpoint directory>/<job id, hex>/chk-<n>/_metadata, <files>     one checkpoint
+<checkpoint directory>/<job id, hex>/shared/<files>                 used by several checkpoints
 <target>/savepoint-<6 of the job id>-<12 random>/_metadata, <files> one savepoint
 ```
 """
@@ -44,6 +45,11 @@ def configured_directory(configuration: Mapping[str, str]) -> str | None:
 def checkpoint_directory(directory: str, job_id: bytes, checkpoint_id: int) -> str:
     """The directory of one checkpoint."""
     return f"{directory.rstrip('/')}/{job_id.hex()}/chk-{checkpoint_id}"
+
+
+def shared_directory(directory: str, job_id: bytes) -> str:
+    """The directory of the files that several checkpoints of a job may use."""
+    return f"{directory.rstrip('/')}/{job_id.hex()}/shared"
 
 
 class CheckpointStorage:
@@ -143,6 +149,7 @@ class FileSystemCheckpointStorage(CheckpointStorage):
 
     def close(self) -> None:
         """Deletes the directory of the job, unless a checkpoint is retained in it."""
+        self._fs.delete_if_empty(shared_directory(self._directory, self._job_id))
         self._fs.delete_if_empty(self.job_directory)
 
     def __str__(self) -> str:

@@ -181,7 +181,7 @@ class _Operator:
             types=types,
         )
         grouping = KeyGrouping(self.key_kind, max_parallelism, range(max_parallelism))
-        running = RunningSnapshot(snapshot, self.keyed.open_snapshot(grouping))
+        running = RunningSnapshot(snapshot, self.keyed.open_snapshot(grouping, _CHECKPOINT_ID))
         fs = file_system_of(location)
         writer = OperatorSnapshotWriter(lambda: StateOutputStream(fs, location))
         return writer.write(serialised(running))

@@ -244,13 +244,12 @@ def test_what_checkpoints_do_not_do_yet_is_said_once(no_cluster, caplog):
         "execution.checkpointing.interval": "1 s",
         "execution.checkpointing.mode": "EXACTLY_ONCE",
         "execution.checkpointing.min-pause": "1 s",
-        "execution.checkpointing.incremental": "true",
         "execution.checkpointing.snapshot-compression": "true",
         "state.backend.changelog.enabled": "true",
     }
     assert warnings_of(caplog, options) == [
-        "every checkpoint holds all state, uncompressed; without effect: "
-        "execution.checkpointing.incremental, execution.checkpointing.snapshot-compression",
+        "checkpoints are not compressed; without effect: "
+        "execution.checkpointing.snapshot-compression",
         "changes of state are not written continuously; without effect: "
         "state.backend.changelog.enabled",
     ]

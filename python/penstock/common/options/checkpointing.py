@@ -18,7 +18,7 @@ from penstock.common.options.value_types import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_WHOLE: Final = "every checkpoint holds all state, uncompressed"
+_WHOLE: Final = "checkpoints are not compressed"
 
 
 def _checkpointing(
@@ -129,9 +129,8 @@ INCREMENTAL: Final[Option[bool]] = _checkpointing(
     "incremental",
     BooleanType(),
     False,
-    "whether checkpoints hold only what changed, where the state backend can",
+    "whether checkpoints write only the key groups that have changed since the last complete one",
     "state.backend.incremental",
-    awaits=_WHOLE,
 )
 SNAPSHOT_COMPRESSION: Final[Option[bool]] = _checkpointing(
     "snapshot-compression",

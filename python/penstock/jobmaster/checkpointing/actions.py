@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
-    from penstock.checkpoint_storage.handles import TaskStateSnapshot
+    from penstock.checkpoint_storage.handles import FileHandle, TaskStateSnapshot
     from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.plan import Participant
@@ -102,18 +102,32 @@ class DiscardState:
 
 @dataclass(frozen=True)
 class DiscardPending:
-    """Deletes the directory of a checkpoint that was given up; ``location`` may be unknown yet."""
+    """Deletes the directory of a checkpoint that was given up; ``location`` may be unknown yet.
+
+    Attributes:
+        checkpoint_id: The checkpoint.
+        location: Its directory.
+        states: What was reported, whose files go.
+        unused: So do these files, which no other checkpoint uses any more.
+    """
 
     checkpoint_id: int
     location: str | None
     states: tuple[TaskStateSnapshot, ...]
+    unused: tuple[FileHandle, ...] = ()
 
 
 @dataclass(frozen=True)
 class DiscardCheckpoint:
-    """Deletes a completed checkpoint."""
+    """Deletes a completed checkpoint.
+
+    Attributes:
+        checkpoint: Its files and its directory go.
+        unused: So do these files, which no other checkpoint uses any more.
+    """
 
     checkpoint: CompletedCheckpoint
+    unused: tuple[FileHandle, ...] = ()
 
 
 @dataclass(frozen=True)

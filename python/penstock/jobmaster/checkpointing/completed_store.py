@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.jobmaster.checkpointing.shared_state_registry import SharedStateRegistry
+
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
     from penstock.jobmaster.checkpointing.properties import CheckpointProperties
@@ -45,7 +47,11 @@ class CompletedCheckpoint:
 
 
 class CompletedCheckpointStore:
-    """Keeps the newest ones, in the order in which they were completed."""
+    """Keeps the newest ones, in the order in which they were completed.
+
+    Attributes:
+        shared: The files that several of them use.
+    """
 
     def __init__(self, num_retained: int) -> None:
         """Creates an empty store.
@@ -57,6 +63,7 @@ class CompletedCheckpointStore:
             raise ValueError(f"at least one checkpoint must be retained, not {num_retained}")
         self._num_retained = num_retained
         self._checkpoints: list[CompletedCheckpoint] = []
+        self.shared = SharedStateRegistry()
 
     def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """Adds one; returns those that it subsumes and that are to be deleted.
@@ -64,6 +71,8 @@ class CompletedCheckpointStore:
         The latest one that is no savepoint stays in any case.
         """
         self._checkpoints.append(checkpoint)
+        if not checkpoint.is_unclaimed:
+            self.shared.register(checkpoint.metadata)
         subsumed: list[CompletedCheckpoint] = []
         while len(self._checkpoints) > self._num_retained:
             oldest = self._oldest_subsumable()

@@ -264,7 +264,12 @@ class CheckpointCoordinator:
             outcome = Acknowledgement.DUPLICATE
         if pending is not None and outcome is Acknowledgement.SUCCESS:
             self.statistics.acknowledged(pending, attempt_id, metrics, self._wall(now_ms))
-            self._complete_if_acknowledged(pending, now_ms)
+            gone = None if state is None else self.store.shared.report(checkpoint_id, state)
+            if gone is None:
+                self._complete_if_acknowledged(pending, now_ms)
+            else:
+                detail = f"it refers to {gone.path}, which later checkpoints had no use for"
+                self._abort(pending, Reason.SUBSUMED, detail, now_ms)
         if outcome is Acknowledgement.UNKNOWN and state is not None:
             self._out.append(a.DiscardState(checkpoint_id, state))
         return self._settle(now_ms)
@@ -477,8 +482,9 @@ class CheckpointCoordinator:
         told: tuple[Participant, ...] = pending.plan.wait_for
         self._out.append(a.NotifyAborted(pending.checkpoint_id, told, self._latest_completed_id))
         if pending.stage is not Stage.LOCATION:
+            unused = self.store.shared.unregister(pending.checkpoint_id)
             self._out.append(
-                a.DiscardPending(pending.checkpoint_id, pending.location, pending.states)
+                a.DiscardPending(pending.checkpoint_id, pending.location, pending.states, unused)
             )
         self._refuse(pending.request, reason, detail)
         # A savepoint that fails is told to whoever asked for it; the job bears it.
@@ -507,7 +513,8 @@ class CheckpointCoordinator:
 
     def _discard(self, checkpoint: CompletedCheckpoint) -> None:
         self._cleaning += 1
-        self._out.append(a.DiscardCheckpoint(checkpoint))
+        unused = self.store.shared.unregister(checkpoint.checkpoint_id)
+        self._out.append(a.DiscardCheckpoint(checkpoint, unused))
 
 
 _OF_THE_JOB: Final = frozenset(

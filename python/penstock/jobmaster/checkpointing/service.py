@@ -8,7 +8,11 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.checkpoint_storage.disposal import discard_checkpoint_state, discard_task_state
+from penstock.checkpoint_storage.disposal import (
+    discard_checkpoint_state,
+    discard_streams,
+    discard_task_state,
+)
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason
 from penstock.errors import CheckpointError, CheckpointFailedJobError
 from penstock.graph.ids import ExecutionAttemptID
@@ -387,6 +391,7 @@ class CheckpointService:
         def discard() -> None:
             for state in action.states:
                 _tolerating(partial(discard_task_state, state))
+            _tolerating(lambda: discard_streams(action.unused))
             if action.location is not None:
                 location = action.location
                 _tolerating(lambda: self._storage.discard(location))
@@ -397,6 +402,7 @@ class CheckpointService:
         def discard() -> None:
             checkpoint = action.checkpoint
             _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata))
+            _tolerating(lambda: discard_streams(action.unused))
             _tolerating(lambda: self._storage.discard(checkpoint.pointer))
             self._later(self.coordinator.discarded)
 

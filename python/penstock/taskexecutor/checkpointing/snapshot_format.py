@@ -18,7 +18,7 @@ from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
@@ -38,16 +38,23 @@ class OperatorSnapshotWriter:
     def __init__(self, open_stream: Callable[[], StateOutputStream]) -> None:
         """Writes to streams that ``open_stream`` opens, one for each kind of state."""
         self._open_stream = open_stream
-        self._codec: Any = codec_for(None)
 
-    def write(self, snapshot: OperatorSnapshot) -> OperatorSubtaskState:
+    def write(
+        self,
+        snapshot: OperatorSnapshot,
+        keyed: tuple[KeyGroupsHandle | IncrementalKeyGroupsHandle, ...] | None = None,
+    ) -> OperatorSubtaskState:
         """The handles of one operator's state, once it is written.
+
+        Args:
+            snapshot: What is written.
+            keyed: The handles of its keyed state if that is written; None writes it.
 
         Raises:
             OSError: A stream cannot be written; nothing of the operator's streams is left.
         """
         return OperatorSubtaskState(
-            managed_keyed=self._groups(snapshot, self._write_keyed),
+            managed_keyed=self._groups(snapshot, write_keyed) if keyed is None else keyed,
             raw_keyed=self._groups(snapshot, self._write_raw_keyed),
             managed_operator=self._operator_states(snapshot),
             raw_operator=self._raw_operator(snapshot),
@@ -75,30 +82,6 @@ class OperatorSnapshotWriter:
             ),
         )
 
-    def _write_keyed(self, stream: StateOutputStream, snapshot: OperatorSnapshot) -> dict[int, int]:
-        states = [
-            (name, kind, groups)
-            for of in (snapshot.keyed, snapshot.timers)
-            for name, (kind, groups) in of.items()
-        ]
-        groups = sorted({group for *_, of_state in states for group in of_state})
-        if not groups:
-            return {}
-        stream.write(_U8.pack(FORMAT_VERSION))
-        self._write_block(
-            stream, self._codec.encode({"states": [(name, kind) for name, kind, _ in states]})
-        )
-        offsets: dict[int, int] = {}
-        for group in groups:
-            offsets[group] = stream.position
-            for index, (_, _, of_state) in enumerate(states):
-                entries = of_state.get(group)
-                if entries is not None:
-                    stream.write(_U16.pack(index + 1) + _U64.pack(len(entries)))
-                    stream.write(entries)
-            stream.write(_U16.pack(0))
-        return offsets
-
     def _write_raw_keyed(
         self, stream: StateOutputStream, snapshot: OperatorSnapshot
     ) -> dict[int, int]:
@@ -117,11 +100,11 @@ class OperatorSnapshotWriter:
                     offsets = []
                     for block in values.blocks:
                         offsets.append(stream.position)
-                        self._write_block(stream, block)
+                        _write_block(stream, block)
                     states[f"{mode}:{name}"] = PartitionableState(mode, tuple(offsets))
             for name, values in snapshot.broadcast.items():
                 states[f"broadcast:{name}"] = PartitionableState("broadcast", (stream.position,))
-                self._write_block(stream, values.blocks[0])
+                _write_block(stream, values.blocks[0])
             return self._operator_handle(stream, states)
         finally:
             stream.close()
@@ -145,10 +128,45 @@ class OperatorSnapshotWriter:
         handle = stream.handle()
         return () if handle is None else (OperatorStateHandle(states, handle),)
 
-    @staticmethod
-    def _write_block(stream: StateOutputStream, data: bytes) -> None:
-        stream.write(_U32.pack(len(data)))
-        stream.write(data)
+
+def write_keyed(
+    stream: StateOutputStream, snapshot: OperatorSnapshot, wanted: Container[int] | None = None
+) -> dict[int, int]:
+    """Writes the keyed states and the timers; gives where each key group begins.
+
+    Args:
+        stream: Takes them; it stays empty when there are none.
+        snapshot: Has them.
+        wanted: The key groups that are written; None for all.
+    """
+    states = [
+        (name, kind, groups)
+        for of in (snapshot.keyed, snapshot.timers)
+        for name, (kind, groups) in of.items()
+    ]
+    groups = sorted({group for *_, of_state in states for group in of_state})
+    if wanted is not None:
+        groups = [group for group in groups if group in wanted]
+    if not groups:
+        return {}
+    stream.write(_U8.pack(FORMAT_VERSION))
+    head = {"states": [(name, kind) for name, kind, _ in states]}
+    _write_block(stream, codec_for(None).encode(head))
+    offsets: dict[int, int] = {}
+    for group in groups:
+        offsets[group] = stream.position
+        for index, (_, _, of_state) in enumerate(states):
+            entries = of_state.get(group)
+            if entries is not None:
+                stream.write(_U16.pack(index + 1) + _U64.pack(len(entries)))
+                stream.write(entries)
+        stream.write(_U16.pack(0))
+    return offsets
+
+
+def _write_block(stream: StateOutputStream, data: bytes) -> None:
+    stream.write(_U32.pack(len(data)))
+    stream.write(data)
 
 
 class OperatorSnapshotReader:
@@ -170,11 +188,12 @@ class OperatorSnapshotReader:
         keyed: KeyedStates = {}
         timers: KeyedStates = {}
         for handle in state.managed_keyed:
-            if isinstance(handle, IncrementalKeyGroupsHandle):
-                raise CorruptCheckpointError(
-                    f"checkpoint {checkpoint_id} holds incremental state of another backend"
-                )
-            self._read_keyed(handle, keyed, timers)
+            if isinstance(handle, KeyGroupsHandle):
+                self._read_keyed(handle, keyed, timers)
+                continue
+            for name, first, offsets in self._codec.decode(read_stream(handle.meta)):
+                part = KeyGroupsHandle(first, tuple(offsets), handle.shared[name])
+                self._read_keyed(part, keyed, timers)
         raw_keyed: dict[int, bytes] = {}
         for handle in state.raw_keyed:
             for group, block in self._groups(handle):

@@ -19,6 +19,7 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
     Alignment,
@@ -33,6 +34,7 @@ from penstock.taskexecutor.checkpointing.channel_state import (
     InFlight,
     write_in_flight,
 )
+from penstock.taskexecutor.checkpointing.incremental_states import IncrementalStates
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 from penstock.taskexecutor.checkpointing.writing_thread import WritingThread
@@ -111,7 +113,7 @@ class SubtaskCheckpointCoordinator:
         self,
         chain: OperatorChain,
         environment: TaskEnvironment,
-        open_stream: Callable[[CheckpointBarrier], StateOutputStream],
+        open_stream: Callable[[CheckpointBarrier, bool], StateOutputStream],
         report: Callable[[Message], None],
         execute: Callable[[Callable[[], object]], None],
         *,
@@ -125,7 +127,8 @@ class SubtaskCheckpointCoordinator:
         Args:
             chain: The operators.
             environment: The subtask.
-            open_stream: Opens a stream of state of a checkpoint.
+            open_stream: Opens a stream of state of a checkpoint, or, given True, one that later
+                checkpoints may refer to as well.
             report: Sends a message to the JobMaster, from any thread.
             execute: Has the task's thread call something between two elements.
             head_id: The operator that in-flight input belongs to.
@@ -147,6 +150,9 @@ class SubtaskCheckpointCoordinator:
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
+        self._increments = (
+            IncrementalStates() if INCREMENTAL.read(environment.configuration) else None
+        )
         self._writer: WritingThread | None = None
 
     @property
@@ -234,6 +240,9 @@ class SubtaskCheckpointCoordinator:
         if checkpoint_id <= self._last_complete_id:
             return
         self._last_complete_id = checkpoint_id
+        if self._increments is not None and self._increments.completed(checkpoint_id):
+            for context in self._chain.contexts:
+                context.keyed_state.base_on(checkpoint_id)
         if not self._is_finished:
             self._chain.notify_checkpoint_complete(checkpoint_id)
 
@@ -301,6 +310,8 @@ class SubtaskCheckpointCoordinator:
                 self._slices.stop(snapshot.slices)
             for operator in snapshot.operators.values():
                 operator.close()
+        if self._increments is not None:
+            self._increments.aborted(checkpoint_id)
 
     def _serialise(self, snapshot: _Snapshot) -> None:
         """Has the operators' state serialised in slices, then written."""
@@ -328,18 +339,13 @@ class SubtaskCheckpointCoordinator:
         started_ns = time.monotonic_ns()
         streams: list[StateOutputStream] = []
 
-        def open_stream() -> StateOutputStream:
-            stream = self._open_stream(snapshot.barrier)
+        def open_stream(is_shared: bool = False) -> StateOutputStream:
+            stream = self._open_stream(snapshot.barrier, is_shared)
             streams.append(stream)
             return stream
 
         try:
-            writer = OperatorSnapshotWriter(open_stream)
-            operators = {
-                operator_id: handles
-                for operator_id, operator in snapshot.operators.items()
-                if not (handles := writer.write(operator.finished())).is_empty
-            }
+            operators, referred_bytes = self._write_operators(snapshot, open_stream)
             self._await_barriers(snapshot)
             if snapshot.is_discarded.is_set():
                 # What would be reported now is not all of it.
@@ -351,7 +357,7 @@ class SubtaskCheckpointCoordinator:
             return
         finally:
             self._under_way.pop(checkpoint_id, None)
-        full_bytes = sum(stream.position for stream in streams)
+        written_bytes = sum(stream.position for stream in streams)
         metrics = CheckpointMetrics(
             sync_ms=snapshot.sync_ms,
             async_ms=(time.monotonic_ns() - started_ns) / 1e6,
@@ -359,8 +365,8 @@ class SubtaskCheckpointCoordinator:
             start_delay_ms=snapshot.figures.start_delay_ms,
             processed_bytes=snapshot.figures.processed_bytes,
             persisted_bytes=persisted_bytes,
-            checkpointed_bytes=full_bytes,
-            full_bytes=full_bytes,
+            checkpointed_bytes=written_bytes,
+            full_bytes=written_bytes + referred_bytes,
             is_unaligned=snapshot.inputs is not None or bool(snapshot.outputs),
         )
         state = TaskStateSnapshot(operators, self._is_finished)
@@ -392,6 +398,26 @@ class SubtaskCheckpointCoordinator:
                         snapshot.outputs[index] = overtaken
                     break
                 has_left = partition.wait_barrier_taken(checkpoint_id, min(left_ms, _WAIT_MS))
+
+    def _write_operators(
+        self, snapshot: _Snapshot, open_stream: Callable[..., StateOutputStream]
+    ) -> tuple[dict[bytes, OperatorSubtaskState], int]:
+        """Writes the operators' state; gives the handles, and the bytes of other checkpoints."""
+        writer = OperatorSnapshotWriter(open_stream)
+        increments = None if snapshot.barrier.kind.is_savepoint else self._increments
+        operators: dict[bytes, OperatorSubtaskState] = {}
+        referred_bytes = 0
+        for operator_id, operator in snapshot.operators.items():
+            finished, keyed = operator.finished(), None
+            if increments is not None:
+                keyed, referred = increments.write(
+                    operator_id, finished, operator.base_id, operator.changed_groups(), open_stream
+                )
+                referred_bytes += referred
+            handles = writer.write(finished, keyed)
+            if not handles.is_empty:
+                operators[operator_id] = handles
+        return operators, referred_bytes
 
     def _fail(self, snapshot: _Snapshot, error: Exception) -> None:
         checkpoint_id = snapshot.barrier.checkpoint_id

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.checkpoint_storage.file_systems import file_system_of
-from penstock.checkpoint_storage.storage import checkpoint_directory
+from penstock.checkpoint_storage.storage import checkpoint_directory, shared_directory
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options import checkpointing
@@ -186,7 +186,7 @@ class TaskCheckpoints:
         else:
             self.stop_mode, self._stop_barrier = mode, barrier
 
-    def _open_stream(self, barrier: CheckpointBarrier) -> StateOutputStream:
+    def _open_stream(self, barrier: CheckpointBarrier, is_shared: bool) -> StateOutputStream:
         configuration = self._environment.configuration
         threshold = checkpointing.INLINE_THRESHOLD.read(configuration)
         if barrier.location is not None:
@@ -196,7 +196,11 @@ class TaskCheckpoints:
             if directory is None:
                 return DriverStateStream()
             job_id = self._environment.job_id
-            location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
+            if is_shared:
+                location = shared_directory(directory, job_id)
+                file_system_of(location).make_directory(location)
+            else:
+                location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
         return StateOutputStream(file_system_of(location), location, threshold)
 
 

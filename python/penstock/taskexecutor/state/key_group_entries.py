@@ -38,8 +38,24 @@ class KeyGroupEntries:
         self._has_timers = has_timers
         self._groups: dict[int, bytearray] = {}
         self._namespaces: dict[int, int] = {}
+        self._changed: set[int] = set()
+        #: When entries of a group were last removed.
+        self._removed: dict[int, int] = {}
 
-    def add(self, namespace: Any, number: int, identity: Any, value: Any) -> None:
+    def note_removal(self, identity: Any, epoch: int) -> None:
+        """An entry of a key was removed."""
+        key = key_of(identity[0] if self._has_timers else identity)
+        self._removed[key_group(self._hash_of(key), self._max_parallelism)] = epoch
+
+    def note_all_removed(self, epoch: int) -> None:
+        """Entries of any group were removed."""
+        self._removed = dict.fromkeys(self._key_groups, epoch)
+
+    def mark_removals(self, removals: KeyGroupEntries, since: int) -> None:
+        """Groups from which an entry was removed have changed."""
+        self._changed.update(group for group, epoch in removals._removed.items() if epoch >= since)
+
+    def add(self, namespace: Any, number: int, identity: Any, value: Any, is_changed: bool) -> None:
         """Serialises an entry.
 
         Args:
@@ -47,6 +63,7 @@ class KeyGroupEntries:
             number: Differs between namespaces; 0 is None.
             identity: What stands for its key.
             value: Its value.
+            is_changed: Whether it differs from what the snapshot is based on.
 
         Raises:
             IllegalStateError: Its key is in none of the key groups.
@@ -70,10 +87,16 @@ class KeyGroupEntries:
         encode_dynamic(out, value)
         self._groups.setdefault(group, bytearray()).extend(out)
         self._namespaces[group] = number
+        if is_changed:
+            self._changed.add(group)
 
     def key_groups(self) -> list[int]:
         """The groups that have entries, in their order."""
         return sorted(self._groups)
+
+    def changed_groups(self) -> list[int]:
+        """The groups that differ from what the snapshot is based on, with or without entries."""
+        return sorted(self._changed)
 
     def take(self, key_group: int) -> bytes:
         """The entries of a group, which are not kept here any more."""

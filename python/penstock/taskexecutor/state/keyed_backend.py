@@ -37,7 +37,7 @@ from penstock.taskexecutor.state.ttl_states import (
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
@@ -56,13 +56,18 @@ class HeapKeyedStateBackend(KeyContext):
     """
 
     def __init__(
-        self, clock_ms: Callable[[], int] = wall_clock_ms, evaluation: Evaluation | None = None
+        self,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+        evaluation: Evaluation | None = None,
+        *,
+        is_incremental: bool = False,
     ) -> None:
         """Creates a backend without states.
 
         Args:
             clock_ms: The clock of times to live.
             evaluation: Says which functions that fold values are evaluated; None calls them all.
+            is_incremental: Whether snapshots tell which key groups have changed.
         """
         super().__init__()
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
@@ -70,6 +75,10 @@ class HeapKeyedStateBackend(KeyContext):
         self._tables: dict[str, StateTable] = {}
         self._timers: dict[str, StateTable] = {}
         self.types = DeclaredTypes()
+        self._is_incremental = is_incremental
+        #: Of the snapshots that later ones may be based on, the epochs of the tables.
+        self._epochs: dict[int, dict[StateTable, int]] = {}
+        self._base_id: int | None = None
 
     def timer_table(self, name: str) -> StateTable:
         """The timers of one service and one notion of time, created when missing."""
@@ -198,9 +207,22 @@ class HeapKeyedStateBackend(KeyContext):
         """Number of entries of all states."""
         return sum(map(len, self._tables.values()))
 
-    def open_snapshot(self, grouping: KeyGrouping) -> HeapKeyedSnapshot:
+    def open_snapshot(self, grouping: KeyGrouping, checkpoint_id: int) -> HeapKeyedSnapshot:
         """All states and timers as they are now, to be serialised while they change."""
-        return HeapKeyedSnapshot(self._tables, self._timers, grouping)
+        since = {} if self._base_id is None else self._epochs[self._base_id]
+        if self._is_incremental:
+            for table in (*self._tables.values(), *self._timers.values()):
+                table.note_removals(*grouping.arguments)
+        snapshot = HeapKeyedSnapshot(self._tables, self._timers, grouping, since, self._base_id)
+        if self._is_incremental:
+            self._epochs[checkpoint_id] = snapshot.epochs
+        return snapshot
+
+    def base_on(self, checkpoint_id: int) -> None:
+        """Later snapshots tell what has changed since that of a checkpoint."""
+        if checkpoint_id in self._epochs:
+            self._base_id = checkpoint_id
+            self._epochs = {id_: of for id_, of in self._epochs.items() if id_ >= checkpoint_id}
 
     def restore(
         self, keyed: KeyedStates, timers: KeyedStates, key_groups: range, keys: KeyReader
@@ -251,14 +273,28 @@ class HeapKeyedSnapshot:
         tables: dict[str, StateTable],
         timers: dict[str, StateTable],
         grouping: KeyGrouping,
+        since: Mapping[StateTable, int],
+        base_id: int | None,
     ) -> None:
-        """Opens a snapshot of each table."""
+        """Opens a snapshot of each table.
+
+        Args:
+            tables: Those of states.
+            timers: Those of timers.
+            grouping: How keys are in key groups.
+            since: The epochs of the tables in the snapshot that this one is based on.
+            base_id: The checkpoint of that one; None for none.
+        """
+        self.base_id = base_id
+        self.epochs: dict[StateTable, int] = {}
 
         def opened(of: dict[str, StateTable]) -> dict[str, tuple[str, TableSnapshot]]:
-            arguments = grouping.kind, grouping.max_parallelism, grouping.key_groups
-            return {
-                name: (table.kind, table.open_snapshot(*arguments)) for name, table in of.items()
-            }
+            snapshots = {}
+            for name, table in of.items():
+                snapshot = table.open_snapshot(*grouping.arguments, since.get(table, 0))
+                self.epochs[table] = snapshot.epoch
+                snapshots[name] = (table.kind, snapshot)
+            return snapshots
 
         self._states = opened(tables)
         self._timers = opened(timers)
@@ -280,6 +316,11 @@ class HeapKeyedSnapshot:
         """Gives it up."""
         while self._left:
             self._left.pop().close()
+
+    def changed_groups(self) -> set[int]:
+        """The key groups that are not as in the base, once ``advance`` has given True."""
+        tables = (*self._states.values(), *self._timers.values())
+        return {group for _, table in tables for group in table.entries.changed_groups()}
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 
@@ -32,9 +33,23 @@ class KeyGrouping:
     max_parallelism: int
     key_groups: range
 
+    @property
+    def arguments(self) -> tuple[str | None, int, range]:
+        """All three, in this order."""
+        return self.kind, self.max_parallelism, self.key_groups
+
 
 class KeyedSnapshot(Protocol):
-    """The content of a backend at one moment, serialised in slices while the backend is used."""
+    """The content of a backend at one moment, serialised in slices while the backend is used.
+
+    Attributes:
+        base_id: The checkpoint that ``changed_groups`` compares with; None when all have changed.
+    """
+
+    base_id: int | None
+
+    def changed_groups(self) -> set[int]:
+        """The key groups that are not as in the base, once ``advance`` has given True."""
 
     def advance(self, deadline_ns: int) -> bool:
         """Serialises until a time of the monotonic clock; True when there is nothing left.
@@ -93,8 +108,11 @@ class KeyedStateBackend(Protocol):
     def release_namespace(self, namespace: Any) -> None:
         """Forgets a namespace in every state that holds no key in it."""
 
-    def open_snapshot(self, grouping: KeyGrouping) -> KeyedSnapshot:
+    def open_snapshot(self, grouping: KeyGrouping, checkpoint_id: int) -> KeyedSnapshot:
         """All states and timers as they are now; several may be open."""
+
+    def base_on(self, checkpoint_id: int) -> None:
+        """Later snapshots tell what has changed since that of a checkpoint, if they can."""
 
     def restore(
         self, keyed: KeyedStates, timers: KeyedStates, key_groups: range, keys: KeyReader
@@ -118,4 +136,6 @@ def create_keyed_state_backend(
         clock_ms: The clock of times to live.
         evaluation: Says which functions that fold values are evaluated.
     """
-    return _BACKENDS[BACKEND.read(configuration)](clock_ms, evaluation)
+    return _BACKENDS[BACKEND.read(configuration)](
+        clock_ms, evaluation, is_incremental=INCREMENTAL.read(configuration)
+    )

@@ -112,6 +112,7 @@ class RunningSnapshot:
 
     Attributes:
         checkpoint_id: The checkpoint that it is for.
+        base_id: The earlier one that ``changed_groups`` compares with; None when all have changed.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class RunningSnapshot:
             failure: Why something cannot be serialised.
         """
         self.checkpoint_id = operator.checkpoint_id
+        self.base_id = keyed.base_id
         self._operator = operator
         self._keyed = keyed
         self._failure = failure
@@ -146,6 +148,10 @@ class RunningSnapshot:
     def close(self) -> None:
         """Gives it up."""
         self._keyed.close()
+
+    def changed_groups(self) -> set[int]:
+        """The key groups whose keyed state differs from that in the base, at the end."""
+        return self._keyed.changed_groups()
 
     def finished(self) -> OperatorSnapshot:
         """The snapshot, once ``advance`` has given True; to be asked for once, by any thread."""

@@ -146,6 +146,8 @@ class StateMap:
         if position is None:
             return None
         self._touch(position)
+        if self.table.removals is not None:
+            self.table.removals.note_removal(key, self.table.epoch)
         del self._positions[key]
         entry = self._entries[position]
         assert entry is not None
@@ -157,6 +159,8 @@ class StateMap:
     def clear(self) -> None:
         """Removes every entry."""
         self._found = -1
+        if self.table.removals is not None and self._positions:
+            self.table.removals.note_all_removed(self.table.epoch)
         if self.table.snapshots and self._positions:
             # They may be many: the snapshots serialise them later.
             contents = StateMap(self.table, self.namespace)
@@ -219,6 +223,7 @@ class StateTable:
             namespaces are times and whose keys are pairs of key and namespace.
         epoch: Number of the snapshots opened until now.
         snapshots: Those that are open.
+        removals: Knows when entries of a group were removed; None if it need not.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -227,6 +232,7 @@ class StateTable:
         self.kind = kind
         self.epoch = 0
         self.snapshots: list[TableSnapshot] = []
+        self.removals: KeyGroupEntries | None = None
         self._maps: dict[Any, StateMap] = {}
         self._slots: list[StateMap | None] = []
         self._free_slots: list[int] = []
@@ -262,8 +268,16 @@ class StateTable:
                 self._free_slots.append(found.slot)
                 found.slot = -1
 
+    def note_removals(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
+        """Lets later snapshots know which key groups have changed: an entry says it by its epoch.
+
+        Args: As of ``open_snapshot``.
+        """
+        if self.removals is None:
+            self.removals = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
+
     def open_snapshot(
-        self, kind: str | None, max_parallelism: int, key_groups: range
+        self, kind: str | None, max_parallelism: int, key_groups: range, since: int = 0
     ) -> TableSnapshot:
         """What the table holds now, to be read in slices while it changes.
 
@@ -273,9 +287,12 @@ class StateTable:
             kind: That of the declared type of keys, which their hash depends on; None for none.
             max_parallelism: Number of all key groups.
             key_groups: Those that all keys of the table are in.
+            since: The epoch of an earlier snapshot that this one is based on; 0 for none.
         """
         entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
-        return TableSnapshot(self, entries)
+        if self.removals is not None:
+            entries.mark_removals(self.removals, since)
+        return TableSnapshot(self, entries, since)
 
     def load(self, data: bytes, keys: KeyReader) -> None:
         """Puts the entries in that a snapshot serialised.
@@ -320,14 +337,16 @@ class TableSnapshot:
 
     Attributes:
         entries: What is serialised, by key group; whole once ``advance`` has given True.
+        epoch: Entries of an earlier one are part of the snapshot.
     """
 
-    def __init__(self, table: StateTable, entries: KeyGroupEntries) -> None:
+    def __init__(self, table: StateTable, entries: KeyGroupEntries, since: int) -> None:
         """Opens one; use ``StateTable.open_snapshot``."""
         table.epoch += 1
         self.entries = entries
         self._table: StateTable | None = table
-        self._epoch = table.epoch
+        self.epoch = table.epoch
+        self._since = since
         #: Up to this map, and to the position in it, all has been serialised.
         self._slot = 0
         self._position = 0
@@ -370,7 +389,7 @@ class TableSnapshot:
 
     def save(self, contents: StateMap, position: int) -> None:
         """Serialises an entry before it changes, unless that was done."""
-        if contents._epochs[position] >= self._epoch or self._failure is not None:
+        if contents._epochs[position] >= self.epoch or self._failure is not None:
             return
         if (contents.slot, position) < (self._slot, self._position):
             return
@@ -412,11 +431,12 @@ class TableSnapshot:
         """Serialises entries from a position on; gives the next one and the steps left."""
         end = min(len(contents._entries), position + steps)
         for at in range(position, end):
-            if contents._entries[at] is not None and contents._epochs[at] < self._epoch:
+            if contents._entries[at] is not None and contents._epochs[at] < self.epoch:
                 self._add(contents, at)
         return max(position, end), steps - max(0, end - position)
 
     def _add(self, contents: StateMap, position: int) -> None:
         entry = contents._entries[position]
         assert entry is not None, "who asks has looked"
-        self.entries.add(contents.namespace, contents.number, *entry)
+        is_changed = contents._epochs[position] >= self._since
+        self.entries.add(contents.namespace, contents.number, *entry, is_changed)

@@ -234,7 +234,8 @@ class OperatorContext:
         grouping = KeyGrouping(
             self._key_type.kind, self.environment.max_parallelism, self.key_groups
         )
-        return RunningSnapshot(operator, self.keyed_state.open_snapshot(grouping), failure)
+        keyed = self.keyed_state.open_snapshot(grouping, checkpoint_id)
+        return RunningSnapshot(operator, keyed, failure)
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
         """Fills the backends and the timer services, of the key groups that are here.
