@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from penstock.checkpoint_storage.disposal import discard_streams
 from penstock.checkpoint_storage.handles import FileHandle, IncrementalKeyGroupsHandle
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.checkpointing.snapshot_format import write_keyed
@@ -33,7 +34,7 @@ _Piece = tuple["StreamHandle", dict[int, int]]
 class IncrementalStates:
     """What the operators of a task have written, for later checkpoints to refer to.
 
-    ``write`` runs in the thread that writes, the rest in the task's.
+    ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """
 
     def __init__(self) -> None:
@@ -83,12 +84,17 @@ class IncrementalStates:
         self._written.setdefault(checkpoint_id, {})[operator_id] = pieces
         if not pieces:
             return (), 0
-        meta = open_stream(False)
         try:
-            meta.write(codec_for(None).encode([_placed(name, *pieces[name]) for name in pieces]))
-            meta_handle = meta.handle()
-        finally:
-            meta.close()
+            meta = open_stream(False)
+            try:
+                placed = [_placed(name, *pieces[name]) for name in pieces]
+                meta.write(codec_for(None).encode(placed))
+                meta_handle = meta.handle()
+            finally:
+                meta.close()
+        except BaseException:
+            self.failed(checkpoint_id)
+            raise
         assert meta_handle is not None, "something was written"
         first, last = min(groups), max(groups)
         handle_ = IncrementalKeyGroupsHandle(
@@ -111,6 +117,13 @@ class IncrementalStates:
         for earlier_id in [id_ for id_ in self._written if id_ < checkpoint_id]:
             del self._written[earlier_id]
         return True
+
+    def failed(self, checkpoint_id: int) -> None:
+        """A checkpoint could not be written to its end: deletes what nobody will hear of."""
+        for pieces in self._written.pop(checkpoint_id, {}).values():
+            own = pieces.get(str(checkpoint_id))
+            if own is not None:
+                discard_streams((own[0],))
 
     def aborted(self, checkpoint_id: int) -> None:
         """A checkpoint will not be complete."""

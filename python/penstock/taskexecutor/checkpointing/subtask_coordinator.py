@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -353,6 +354,10 @@ class SubtaskCheckpointCoordinator:
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
+            if self._increments is not None:
+                with suppress(Exception):
+                    # What could not be written cannot be deleted, perhaps; the error is the first.
+                    self._increments.failed(checkpoint_id)
             self._fail(snapshot, error)
             return
         finally:

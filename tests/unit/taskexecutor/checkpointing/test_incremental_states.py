@@ -183,3 +183,19 @@ def test_without_state_there_is_no_handle(tmp_path):
     with keyed_sum() as harness:
         assert World(tmp_path, harness).take() == ()
     assert not list(tmp_path.glob("*/*"))
+
+
+def test_what_failed_half_way_leaves_no_file(tmp_path):
+    with keyed_sum() as harness:
+        world = World(tmp_path, harness)
+        harness.process_element((1, 1))
+        running = harness.begin_snapshot(1)
+
+        def full_disk(is_shared):
+            if is_shared:
+                return world.open_stream(True)
+            raise OSError("no space left")
+
+        with pytest.raises(OSError, match="no space"):
+            world.states.write(OPERATOR, serialised(running), None, set(), full_disk)
+        assert not list(tmp_path.glob("shared/*"))
