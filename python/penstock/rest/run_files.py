@@ -118,7 +118,9 @@ def running_clusters() -> list[RunningCluster]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.getuid():
+                return None  # somebody else's, who would like to be sent a token
             content = json.loads(file.read(_MAX_BYTES))
         if (
             isinstance(content["url"], str)

@@ -51,6 +51,26 @@ def test_what_is_no_such_file_is_left_alone(folder):
     assert len(list(folder.iterdir())) == 5
 
 
+def test_files_of_other_users_are_not_believed(folder, monkeypatch):
+    """They could name an address that is to be sent a token."""
+    RunFile("http://127.0.0.1:1", None).write()
+    path = next(folder.iterdir())
+    found = os.stat(path)
+    foreign = os.stat_result([*found[:4], found.st_uid + 1, *found[5:]])
+    monkeypatch.setattr(os, "fstat", lambda descriptor: foreign)
+    assert running_clusters() == []
+    assert path.exists()
+    monkeypatch.undo()
+
+
+def test_a_link_among_the_files_is_not_followed(folder, tmp_path):
+    RunFile("http://127.0.0.1:1", None).write()
+    path = next(folder.iterdir())
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert running_clusters() == []
+
+
 def test_a_folder_that_is_open_to_others_is_closed(folder):
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)
