@@ -31,7 +31,7 @@ from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
-from penstock.jobmaster.snapshots import JobSnapshot, job_snapshot
+from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snapshot
 from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import (
@@ -95,6 +95,7 @@ class JobMaster:
         self._resources = resources
         self._on_ended = on_ended
         self._on_stuck = on_stuck
+        self._pictures: SubtaskPictures = {}
         self._wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._scheduler = Scheduler(
             job_graph,
@@ -329,6 +330,7 @@ class JobMaster:
             self._scheduler.exceptions,
             coordinator.statistics,
             coordinator.settings,
+            self._pictures,
             wall_offset_ms=self._wall_offset_ms,
             now_ms=now_ms(),
         )

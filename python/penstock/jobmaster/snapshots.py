@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         CompletedFigures,
     )
     from penstock.jobmaster.exception_history import ExceptionHistory
-    from penstock.jobmaster.execution import Execution
+    from penstock.jobmaster.execution import Execution, ExecutionVertex
     from penstock.jobmaster.execution_graph import ExecutionGraph, ExecutionJobVertex
     from penstock.jobmaster.failure import Failure
     from penstock.jobmaster.states import JobStatus
@@ -221,11 +221,16 @@ class ClusterSnapshot:
         return next((job for job in self.jobs if job.id == job_id), None)
 
 
+SubtaskPictures = dict[tuple[bytes, int], tuple[tuple[object, ...], SubtaskSnapshot]]
+"""The last picture of each subtask with what it depends on: most have not changed since."""
+
+
 def job_snapshot(
     graph: ExecutionGraph,
     exceptions: ExceptionHistory,
     statistics: CheckpointStatistics,
     settings: CheckpointSettings,
+    known: SubtaskPictures,
     *,
     wall_offset_ms: int,
     now_ms: int,
@@ -237,6 +242,7 @@ def job_snapshot(
         exceptions: What has failed.
         statistics: Figures of its checkpoints.
         settings: How they are taken.
+        known: Pictures of subtasks, to be taken anew only where something has changed.
         wall_offset_ms: The wall clock minus the clock of the state machines.
         now_ms: The time of that clock.
     """
@@ -250,7 +256,7 @@ def job_snapshot(
             status: at_ms + wall_offset_ms for status, at_ms in graph.status_timestamps.items()
         },
         bounded=job.bounded,
-        vertices=tuple(_vertex(v, job, wall_offset_ms) for v in graph.vertices.values()),
+        vertices=tuple(_vertex(v, job, known, wall_offset_ms) for v in graph.vertices.values()),
         num_restarts=graph.num_restarts,
         exceptions=tuple(
             ExceptionSnapshot(
@@ -266,7 +272,9 @@ def job_snapshot(
     )
 
 
-def _vertex(vertex: ExecutionJobVertex, job: JobGraph, wall_offset_ms: int) -> VertexSnapshot:
+def _vertex(
+    vertex: ExecutionJobVertex, job: JobGraph, known: SubtaskPictures, wall_offset_ms: int
+) -> VertexSnapshot:
     fixed = vertex.job_vertex
     producers = {d.id: (v.id, d.type) for v in job.vertices.values() for d in v.produced}
     return VertexSnapshot(
@@ -280,15 +288,26 @@ def _vertex(vertex: ExecutionJobVertex, job: JobGraph, wall_offset_ms: int) -> V
             (producers[edge.dataset_id][0], edge.ship_strategy, producers[edge.dataset_id][1])
             for edge in fixed.inputs
         ),
-        subtasks=tuple(
-            SubtaskSnapshot(
-                subtask.subtask,
-                _attempt(subtask.current, wall_offset_ms),
-                tuple(_attempt(attempt, wall_offset_ms) for attempt in subtask.prior),
-            )
-            for subtask in vertex.subtasks
-        ),
+        subtasks=tuple(_subtask(one, known, wall_offset_ms) for one in vertex.subtasks),
     )
+
+
+def _subtask(
+    subtask: ExecutionVertex, known: SubtaskPictures, wall_offset_ms: int
+) -> SubtaskSnapshot:
+    current = subtask.current
+    # Times and failures change with the state, ended attempts with the number of the current one.
+    depends_on = (current.attempt_id.attempt, current.state, current.slot)
+    found = known.get(subtask.id)
+    if found is not None and found[0] == depends_on:
+        return found[1]
+    picture = SubtaskSnapshot(
+        subtask.subtask,
+        _attempt(current, wall_offset_ms),
+        tuple(_attempt(attempt, wall_offset_ms) for attempt in subtask.prior),
+    )
+    known[subtask.id] = (depends_on, picture)
+    return picture
 
 
 def _attempt(execution: Execution, wall_offset_ms: int) -> AttemptSnapshot:
