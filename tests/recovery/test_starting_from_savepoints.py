@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from e2e.running import run_program
-from penstock.common import Types
+from penstock.common import Configuration, Types
 from penstock.errors import (
     CheckpointStorageError,
     ConfigurationError,
@@ -48,6 +48,34 @@ def counts_from(path, options=None, parallelism=2):
     env = environment({"execution.state-recovery.path": path, **(options or {})}, parallelism)
     with counted(numbers(env, ELEMENTS)).execute_and_collect() as results:
         return last_counts(results)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"execution.checkpointing.unaligned.enabled": "true"},
+        {"execution.checkpointing.mode": "AT_LEAST_ONCE"},
+    ],
+)
+def test_a_savepoint_between_checkpoints(tmp_path, options):
+    """One that the job goes on after, and the one that it stops with; results are shown anew.
+
+    Those that a job has shown are no concern of the one that goes on, which is another program.
+    """
+    options = {"execution.checkpointing.interval": "10 ms", **options}
+    env = environment(options)
+    with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
+        client = results.get_job_client()
+        paths = [asked(client.trigger_savepoint, str(tmp_path))]
+        path, before = stopped(results, tmp_path)
+    assert before, "what came before the savepoint is shown"
+    for taken in (*paths, path):
+        counts = counts_from(taken, options, parallelism=3)
+        if "execution.checkpointing.mode" in options:
+            assert all(count >= ELEMENTS // KEYS for count in counts.values())
+        else:
+            assert counts == ALL
 
 
 @pytest.fixture(scope="module")
@@ -203,6 +231,21 @@ def test_a_derived_maximum_parallelism_gives_way(tmp_path):
     assert counts_from(path, {"execution.target": "in-process"}, parallelism=3) == ALL
     with pytest.raises(InvalidProgramError, match="3 key groups: its parallelism can be 3 at most"):
         counts_from(path, parallelism=4)
+
+
+def test_a_program_may_try_again(savepoint, tmp_path):
+    """With another path: what it has built is not lost, nor is the sink of its results doubled."""
+    env = environment({"execution.target": "in-process"})
+    stream = counted(numbers(env, ELEMENTS))
+    for path in (str(tmp_path / "missing"), savepoint):
+        configuration = Configuration()
+        configuration.set_string("execution.state-recovery.path", path)
+        env.configure(configuration)
+        if path != savepoint:
+            with pytest.raises(CheckpointStorageError):
+                stream.execute_and_collect()
+    with stream.execute_and_collect() as results:
+        assert last_counts(results) == ALL
 
 
 def test_what_is_no_savepoint_is_said(savepoint, tmp_path):

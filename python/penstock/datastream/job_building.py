@@ -49,6 +49,10 @@ class JobBuilder:
         """Adds an operator; sources come with the operators that read them."""
         self._operators.append(operator)
 
+    def forget(self, operator: PhysicalTransformation) -> None:
+        """Forgets one operator, if it is there."""
+        self._operators = [other for other in self._operators if other is not operator]
+
     def clear(self) -> None:
         """Forgets the operators."""
         self._operators.clear()

@@ -589,6 +589,10 @@ class StreamExecutionEnvironment(MissingMethods):
         """Registers an operator of the next job."""
         self._job.add(transformation)
 
+    def forget_operator(self, transformation: PhysicalTransformation) -> None:
+        """Forgets an operator of the next job, if it is there."""
+        self._job.forget(transformation)
+
     def start_collecting(self, job_name: str | None, collect_id: str) -> JobClient:
         """Starts the job whose last operator is a collect sink."""
         return self._start(job_name, collect_id)

@@ -17,6 +17,10 @@ from penstock.graph.chaining import is_chainable
 if TYPE_CHECKING:
     from penstock.graph.stream_graph import StreamGraph, StreamNode
 
+#: The uid of the sink of execute-and-collect, of which a job has one at most.  What it keeps
+#: belongs to the program that reads the results, so that nobody misses it in another job.
+COLLECT_SINK_UID: Final = "penstock: results of execute-and-collect"
+
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
 _C1: Final = 0x87C37B91114253D5
 _C2: Final = 0x4CF5AD432745937F

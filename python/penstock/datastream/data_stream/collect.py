@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.collected_batch import elements_of
 from penstock.datastream.data_stream.collected_values import conversion_of
+from penstock.graph.operator_ids import COLLECT_SINK_UID
 from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import LegacySinkTransformation
 
@@ -91,19 +92,22 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
     environment = stream.get_execution_environment()
     output_type: Any = stream.transformation.output_type
     collect_id = uuid.uuid4().hex
-    environment.add_operator(
-        LegacySinkTransformation(
-            stream.transformation,
-            "Collect Stream Sink",
-            OperatorDescriptor(
-                "collect_sink", None, {"collect_id": collect_id, "type": output_type}
-            ),
-            None,
-            # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.
-            1,
-        )
+    sink = LegacySinkTransformation(
+        stream.transformation,
+        "Collect Stream Sink",
+        OperatorDescriptor("collect_sink", None, {"collect_id": collect_id, "type": output_type}),
+        None,
+        # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.
+        1,
     )
-    client = environment.start_collecting(job_name, collect_id)
+    sink.uid = COLLECT_SINK_UID
+    environment.add_operator(sink)
+    try:
+        client = environment.start_collecting(job_name, collect_id)
+    except BaseException:
+        # Another attempt makes a sink of its own.
+        environment.forget_operator(sink)
+        raise
     decode: Callable[[bytes], Any] = codec_for(output_type).decode
     convert = conversion_of(output_type)
     if convert is None:

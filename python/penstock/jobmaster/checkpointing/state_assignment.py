@@ -15,6 +15,7 @@ from penstock.checkpoint_storage.handles import (
 from penstock.common.options.state_recovery import IGNORE_UNCLAIMED
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_range
+from penstock.graph.operator_ids import COLLECT_SINK_UID
 from penstock.jobmaster.checkpointing.finished_operators import check_finished_operators
 from penstock.jobmaster.checkpointing.in_flight_assignment import check_in_flight
 
@@ -48,7 +49,11 @@ def assign_states(
             known[identity.id] = identity
             if identity.uid_hash is not None:
                 known[identity.uid_hash] = identity
-    left = [state for id_, state in operators.items() if id_ not in known and state.has_state]
+    left = [
+        state
+        for id_, state in operators.items()
+        if id_ not in known and state.has_state and state.uid != COLLECT_SINK_UID
+    ]
     if left and not allow_non_restored:
         names = ", ".join(map(_described, left))
         raise InvalidProgramError(

@@ -71,9 +71,10 @@ class CollectSink(StreamOperator):
     def initialize_state(self, context: StateInitializationContext) -> None:
         """Takes over how many batches were sent before the checkpoint."""
         if self.commits:
-            descriptor = ListStateDescriptor(_STATE, Types.LONG())
+            descriptor = ListStateDescriptor(_STATE, Types.TUPLE([Types.STRING(), Types.LONG()]))
             self.state = context.get_operator_state_store().get_list_state(descriptor)
-            self.sent = sum(self.state.get())
+            # What a savepoint holds of another job went to that job's program.
+            self.sent = sum(sent for owner, sent in self.state.get() if owner == self.collect_id)
 
     def open(self) -> None:
         """Prepares for elements."""
@@ -105,7 +106,7 @@ class CollectSink(StreamOperator):
         if self.commits:
             self._send(0)
             self._tell(lambda client: client.sync(self.sent))
-            self.state.update([self.sent])
+            self.state.update([(self.collect_id, self.sent)])
             self.snapshots.append((context.get_checkpoint_id(), self.sent, self.has_ended))
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
