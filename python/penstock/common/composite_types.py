@@ -230,13 +230,15 @@ class RowTypeInfo(TypeInformation):
         return [f"f{i}" for i in range(len(self._field_types))]
 
     def get_field_index(self, field_name: str) -> int:
-        """The position of a named field.
+        """The position of a named field; -1 for a name of none when the fields have no names.
 
         Raises:
-            ValueError: No field has that name.
+            ValueError: The fields have names, and none has that one.
         """
         names = self.get_field_names()
         if field_name not in names:
+            if not self._field_names:
+                return -1
             raise ValueError(f"the row has no field {field_name!r}, it has {names}")
         return names.index(field_name)
 

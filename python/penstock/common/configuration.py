@@ -87,7 +87,7 @@ class Configuration:
         Raises:
             ConfigurationError: The value is no number.
         """
-        return self._number(key, float) if key in self._values else default_value
+        return self._number(key, float) if key in self._values else float(default_value)
 
     def set_float(self, key: str, value: float) -> Configuration:
         """Sets a number."""
@@ -100,7 +100,7 @@ class Configuration:
             ConfigurationError: The value was not set as bytes.
         """
         if key not in self._values:
-            return default_value
+            return bytearray(default_value)
         value = self._values[key]
         if not isinstance(value, (bytes, bytearray)):
             raise ConfigurationError(f"{key}: {value!r} was not set as bytes")

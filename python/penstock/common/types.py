@@ -41,7 +41,7 @@ class Row(RowBase):
         return row
 
     def __call__(self, *args: Any) -> Row:
-        """Makes a row whose field names are this row's values.
+        """Makes a row of this row's kind whose field names are this row's values.
 
         Raises:
             ValueError: More values than names.
@@ -49,7 +49,7 @@ class Row(RowBase):
         names = list(self)
         if len(args) > len(names):
             raise ValueError(f"{len(args)} values for the {len(names)} field names {names}")
-        return _restore_row(names, list(args), RowKind.INSERT)
+        return _restore_row(names, list(args), self.get_row_kind())
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the fields, names and kind."""

@@ -72,6 +72,7 @@ def test_rows_within_values_become_dictionaries_too():
 
 
 def test_pickling_keeps_names_values_and_kind():
+    assert Row.of_kind(RowKind.DELETE, "a")(1).get_row_kind() is RowKind.DELETE
     row = Row.of_kind(RowKind.UPDATE_AFTER, a=1, b=[2])
     copy = pickle.loads(pickle.dumps(row))
     assert (copy, repr(copy), copy.get_row_kind()) == (row, repr(row), RowKind.UPDATE_AFTER)

@@ -106,3 +106,11 @@ def test_an_unknown_field_has_no_index() -> None:
     assert row.get_field_index("b") == 1
     with pytest.raises(ValueError, match="no field 'z'"):
         row.get_field_index("z")
+    assert Types.ROW([Types.INT()]).get_field_index("z") == -1
+
+
+def test_defaults_of_settings_have_their_class() -> None:
+    settings = Configuration()
+    assert str(settings.get_float("unset", 7)) == "7.0"
+    assert settings.get_bytearray("unset", b"x") == bytearray(b"x")
+    assert type(settings.get_bytearray("unset", b"x")) is bytearray  # type: ignore[arg-type]
