@@ -13,7 +13,7 @@ Judgement = Callable[[str, str, str], bool]
 
 _ARGUMENT_ERRORS = ("WrongArgumentError", "InvalidProgramError", "TypeError", "ConfigurationError")
 _ERROR = re.compile(r"![A-Za-z0-9]+")
-_WHOLE = r"Types\.(BYTE|SHORT|INT|LONG)\(\)"
+_NUMBER = r"Types\.(BYTE|SHORT|INT|LONG|FLOAT|DOUBLE)\(\)"
 
 
 def _fails(outcome: str, *errors: str) -> bool:
@@ -60,5 +60,50 @@ CALLS: dict[str, Judgement] = {
     "a getter fails with another error": _errors_within,
     "an internal form": _case(r"(to|from)_internal_type"),
     "an object shows itself otherwise": _own_names,
-    "an operator of PyFlink's own": _case(r"partition_custom|get_side_output"),
+    "an operator of PyFlink's own": _case(
+        r"partition_custom|get_side_output|assign_timestamps_and_watermarks"
+    ),
+    "a list of types is a row": _case(r"\[(Types\.INT\(\)|int_type)?\]"),
+    "an array of objects": _case(r"OBJECT_ARRAY"),
+    "a text that Java makes": _case(r"configuration\.set_(float|bytearray)"),
+    "a number that Java cannot hold": _case(r"2\*\*31|get_default_local_parallelism"),
+    "PyFlink's own mistake": _case(
+        r"StateTtlConfig|EmbeddedRocksDBStateBackend|== Types|set_parallelism\(-1\)"
+    ),
+    "a getter of an object": _case(r"get_agg_function|AggregatingStateDescriptor|ttl"),
 }
+
+
+def _value(answered: bool, position: str, kind: str = "", value: str = "") -> Judgement:
+    """Of a value: whether penstock answers where PyFlink refuses, or refuses where it answers."""
+
+    def judged(case: str, pyflink: str, penstock: str) -> bool:
+        where, declared, given = case.split(" | ", 2)
+        matches = zip((position, kind, value), (where, declared, given), strict=True)
+        differ = pyflink.startswith("!") is answered and penstock.startswith("!") is not answered
+        return differ and all(re.search(pattern, text) for pattern, text in matches)
+
+    return judged
+
+
+VALUES: dict[str, Judgement] = {
+    "another class of error": _both_fail,
+    "from_collection takes more": _value(True, r"^source"),
+    "None is a value": _value(True, "", "", "None"),
+    "penstock takes more": _value(True, ""),
+    "a Java object's text": _value(False, r"^source", "STRING"),
+    "from_collection takes no other class": _value(False, r"^source"),
+    "a tuple that is too long": _value(False, "", r"^Types\.(TUPLE|ROW)"),
+    "a state of numbers": _value(False, "state", rf"^{_NUMBER}$"),
+    "None is not of the type": _value(False, "", "", r"^None$"),
+    "a truth of a decimal": _value(False, "", r"^Types\.BOOLEAN", "Decimal"),
+    "a time to the microsecond": _case(r"\| [^|]*(SQL_TIME|INSTANT)"),
+    "what Java cannot hold": _case(r"^source \| "),
+    "a truth of a fraction": _case(r"^map \| Types\.BOOLEAN\(\) \| (1e-46|0\.1)$"),
+}
+
+
+def kind_of(name: str, case: str, pyflink: str, penstock: str) -> str | None:
+    """The kind of a difference; None if nobody has judged it."""
+    judgements = {"calls": CALLS, "values": VALUES}[name]
+    return next((k for k, fits in judgements.items() if fits(case, pyflink, penstock)), None)

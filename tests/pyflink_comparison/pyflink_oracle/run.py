@@ -13,7 +13,7 @@ import signal
 import sys
 import zlib
 
-from pyflink_oracle import coders, outcomes, recording, values
+from pyflink_oracle import coders, kinds, outcomes, recording, values
 from pyflink_oracle.calls import call_cases
 from pyflink_oracle.library import Library
 
@@ -22,13 +22,6 @@ SAMPLE = 16
 
 #: Where nothing is written between two functions, or PyFlink's coders have no say.
 _WITHOUT_CODER = ("source", "source_in_function", "map_chained")
-
-_KINDS = {
-    (False, True): "refused, where PyFlink answers or notices later",
-    (True, False): "answered, where PyFlink refuses",
-    (True, True): "refused by another class of error",
-    (False, False): "answered otherwise",
-}
 
 
 def run_calls(library: Library, cases: list[str]) -> dict[str, str]:
@@ -136,26 +129,30 @@ def report(
 ) -> bool:
     """Prints what is not known yet, or no longer true; whether there is any."""
     differing = {
-        case: outcome
+        case: kinds.kind_of(name, case, outcome, found[case])
         for case, outcome in recorded.items()
         if case in found and not outcomes.agree(outcome, found[case])
     }
     known_file = f"{name}_known_differences.json"
     if accept:
-        kinds: dict[str, list[str]] = {}
-        for case, outcome in differing.items():
-            kind = _KINDS[outcome.startswith("!"), found[case].startswith("!")]
-            kinds.setdefault(kind, []).append(case)
-        recording.save(known_file, kinds)
+        by_kind: dict[str, list[str]] = {}
+        for case, kind in differing.items():
+            if kind is not None:
+                by_kind.setdefault(kind, []).append(case)
+        recording.save(known_file, by_kind)
     known = recording.by_case(recording.load(known_file))
-    new = [case for case in differing if case not in known]
+    new = [case for case, kind in differing.items() if known.get(case) is None or kind is None]
+    other = [case for case, kind in differing.items() if case not in new and known[case] != kind]
     gone = [case for case in known if case in found and case not in differing]
     for case in new:
         print(f"{case}\n    pyflink:  {recorded[case][:300]}\n    penstock: {found[case][:300]}")
+        print(f"    of the kind {differing[case] or 'that nobody has judged, see kinds.py'}")
+    for case in other:
+        print(f"{case}\n    is {differing[case]!r} now, listed as {known[case]!r}")
     for case in gone:
         print(f"{case}\n    agrees now: take it out of {known_file}")
     print(f"{len(found)} {name}, {len(differing)} differ, {len(new)} of them unknown")
-    return bool(new or gone)
+    return bool(new or other or gone)
 
 
 if __name__ == "__main__":
