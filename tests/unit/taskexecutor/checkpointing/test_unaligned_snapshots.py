@@ -64,13 +64,14 @@ class Task:
         self.coordinator = SubtaskCheckpointCoordinator(
             self,
             SimpleNamespace(
+                configuration={},
                 partitions=self.partitions,
                 gates=[(0, self.gate)],
                 task_name="task",
                 job_id=b"j",
                 attempt_id=b"a",
             ),
-            lambda barrier: self.open_stream(barrier),
+            lambda barrier, is_shared: self.open_stream(barrier),
             self.reports.put,
             lambda action: action(),
             head_id=HEAD,
