@@ -8,6 +8,7 @@ import inspect
 import ipaddress
 import json
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
@@ -85,6 +86,7 @@ class RestApplication:
             for prefix in ("/v1", "")
             for endpoint in ENDPOINTS
         ]
+        routes += [Route(path, _serving(path), methods=["GET"]) for path in _PAGE]
         routes.append(Route("/openapi.json", self._openapi, methods=["GET"]))
         routes.append(Route("/metrics", self._prometheus, methods=["GET"]))
         inner = Starlette(
@@ -110,6 +112,8 @@ class RestApplication:
         """Why a request is not answered, before anything else of it is looked at."""
         headers = dict(scope["headers"])
         if self._token is not None:
+            if scope["path"] in _PAGE and scope["method"] == "GET":
+                return None  # the page has no secrets; it asks for them with the token
             if not hmac.compare_digest(_shown_token(headers, scope["query_string"]), self._token):
                 return 401, "a token is needed: in the header 'Authorization: Bearer <token>'"
             return None
@@ -204,6 +208,28 @@ class RestApplication:
 
 
 _ALIASES: Final = frozenset({"targetDirectory", "target-directory"})
+
+
+_FOLDER: Final = Path(__file__).with_name("page")
+_PAGE: Final = {
+    "/": ("index.html", "text/html"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/page.css": ("page.css", "text/css"),
+}
+
+
+def _serving(path: str) -> Callable[[Request], Awaitable[Response]]:
+    name, media_type = _PAGE[path]
+    body = (_FOLDER / name).read_bytes()
+    own = "'self'"
+    policy = f"default-src 'none'; script-src {own}; style-src {own}; connect-src {own}; "
+    policy += "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    headers = {**_HEADERS, "Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
+
+    async def serve(request: Request) -> Response:  # noqa: ARG001
+        return Response(body, headers=headers, media_type=media_type)
+
+    return serve
 
 
 def _shown_token(headers: Mapping[bytes, bytes], query: bytes) -> bytes:

@@ -110,7 +110,7 @@ class RestServer:
             self._run_file.write()
         except OSError as error:
             logger.warning("the command line will not find this cluster by itself: %s", error)
-        link = self.url if self.token is None else f"{self.url}/v1/overview?token={self.token}"
+        link = f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
         logger.warning("REST interface: %s", link)
 
     def close(self) -> None:
