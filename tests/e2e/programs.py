@@ -276,6 +276,9 @@ def is_watched(env, folder):
 
 
 if __name__ == "__main__":
-    name, master, argument, *options = sys.argv[1:]
+    names, master, argument, *options = sys.argv[1:]
     chosen = dict(option.split("=", 1) for option in options)
-    globals()[name](environment(master, **chosen), argument)
+    for name in names.split("+"):
+        if name != names:
+            print("---", name)
+        globals()[name](environment(master, **chosen), argument)

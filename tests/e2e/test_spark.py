@@ -54,10 +54,18 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
     assert {word: int(count) for word, count in found.items()} == dict(expected)
 
 
-def test_results_come_back_and_spark_serves_several_jobs() -> None:
-    outcome = program("collects", "local[2]")
+@pytest.fixture(scope="module")
+def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What programs say that run one after the other: to start Spark takes longer than to run."""
+    names = "collects+raises+tells_processes+cancels"
+    outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
-    assert outcome.out.splitlines() == ["[1, 4, 9]"] * 2
+    parts = re.split(r"^--- (\w+)\n", outcome.out, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_results_come_back_and_spark_serves_several_jobs(on_one_spark: dict[str, str]) -> None:
+    assert on_one_spark["collects"].splitlines() == ["[1, 4, 9]"] * 2
 
 
 def test_a_job_on_spark_is_stopped_and_another_one_goes_on(tmp_path: Path) -> None:
@@ -98,13 +106,12 @@ def test_executors_without_penstock_are_named(tmp_path: Path) -> None:
     assert f"'{python}', has no penstock: install it there" in outcome.err
 
 
-def test_user_exception_reaches_the_caller() -> None:
+def test_user_exception_reaches_the_caller(on_one_spark: dict[str, str]) -> None:
     """As that exception, with the operator, the subtask and the user's own line."""
-    outcome = program("raises", "local[2]")
-    assert outcome.code == 0, outcome.err
-    assert "caught integer division or modulo by zero" in outcome.out
-    assert "divide" in outcome.out
-    assert "1 // (number - 2)" in outcome.out
+    said = on_one_spark["raises"]
+    assert "caught integer division or modulo by zero" in said
+    assert "divide" in said
+    assert "1 // (number - 2)" in said
 
 
 def test_user_code_that_exits_and_what_it_logged() -> None:
@@ -126,11 +133,9 @@ def test_too_few_slots_names_asked_and_given() -> None:
     assert re.search(r"\b2\b.*\b1\b", outcome.err[outcome.err.index("NoResourceAvailableError") :])
 
 
-def test_slots_are_spread_over_the_places_there_are() -> None:
+def test_slots_are_spread_over_the_places_there_are(on_one_spark: dict[str, str]) -> None:
     """Three subtasks run in the two TaskExecutors that Spark has places for."""
-    outcome = program("tells_processes", "local[2]")
-    assert outcome.code == 0, outcome.err
-    assert outcome.out.splitlines() == ["[1, 2]"]
+    assert on_one_spark["tells_processes"].splitlines() == ["[1, 2]"]
 
 
 @pytest.mark.parametrize("master", MASTERS)
@@ -182,10 +187,8 @@ def test_temporary_folders_of_a_killed_spark(tmp_path: Path) -> None:
     assert list(temporary.glob("penstock-spark-*")) == []
 
 
-def test_cancel(tmp_path: Path) -> None:
-    outcome = program("cancels", "local[2]", tmp_path)
-    assert outcome.code == 0, outcome.err
-    assert outcome.out.split()[-2:] == ["JobCancelledError", "CANCELED"]
+def test_cancel(on_one_spark: dict[str, str]) -> None:
+    assert on_one_spark["cancels"].split()[-2:] == ["JobCancelledError", "CANCELED"]
 
 
 def test_interrupt_ends_everything(tmp_path: Path) -> None:
