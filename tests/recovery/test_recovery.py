@@ -4,7 +4,14 @@ Goal: nothing is lost and nothing counted twice in state, whether a function rai
 was killed, wherever the checkpoints are.  Method: real processes of the local target.
 """
 
+import threading
+
 import pytest
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.functions import CheckpointListener
+from penstock.jobmaster import job_master
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
 from recovery.programs import KEYS, checkpoints_after_part_of_a_source, counts, passed_on
 
@@ -113,3 +120,40 @@ def test_checkpoints_go_on_when_some_of_a_source_has_ended(tmp_path, source):
     """F14: the first subtask reads a short part, and the job outlives it by many checkpoints."""
     completed = checkpoints_after_part_of_a_source(source, tmp_path)
     assert completed > 5
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("how", ["raise", "kill"])
+def test_a_restart_waits_for_no_explanation_of_what_is_cancelled(tmp_path, monkeypatch, how):
+    """Tasks that read from one that failed fail too; their reports are not held back."""
+    monkeypatch.setattr(job_master, "SECONDARY_GRACE_S", 3600.0)
+    last, failed = counts(ELEMENTS * 5, tmp_path, 2, how, {})
+    assert failed > 0
+    assert last == dict.fromkeys(range(KEYS), ELEMENTS * 5 // KEYS)
+
+
+class SlowAndTold(MapFunction, CheckpointListener):
+    """Takes its time, and says what the last complete checkpoint is."""
+
+    def open(self, runtime_context):
+        self.complete = 0
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.complete = checkpoint_id
+
+    def map(self, value):
+        threading.Event().wait(0.2)
+        return self.complete
+
+
+@pytest.mark.timeout(100)
+def test_a_source_whose_elements_take_long_takes_checkpoints(tmp_path):
+    """It looks after them between two elements, not after a thousand of them."""
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.interval", "10 ms")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    source = NumberSequenceSource(0, 10**9)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    with stream.map(SlowAndTold(), Types.LONG()).execute_and_collect() as results:
+        assert any(complete > 0 for complete in results)

@@ -251,9 +251,10 @@ class JobMaster:
                 attempt, state, executor_id, now_ms(), failure
             )
 
-        unexpected_cancel = state is ExecutionState.CANCELED and not self._is_canceling(attempt)
-        if unexpected_cancel or (
-            failure is not None and failure.exception_name in SECONDARY_FAILURES
+        # Of a task that is being cancelled the cause is known: nothing waits for its report.
+        if not self._is_canceling(attempt) and (
+            state is ExecutionState.CANCELED
+            or (failure is not None and failure.exception_name in SECONDARY_FAILURES)
         ):
             self._hold(bring)
             return
