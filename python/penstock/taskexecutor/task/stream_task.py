@@ -7,6 +7,7 @@ input or take one step of the source.  It takes no new input while an output has
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,8 +60,14 @@ _OUTPUT_WAIT_MS = 10
 #: The same where barriers overtake data: they do not wait for a buffer either.
 _UNALIGNED_OUTPUT_WAIT_MS = 2
 
-#: Elements per step of a source, between two looks at mails, timers and outputs.
+#: Most elements per step of a source, between two looks at mails, timers and outputs.
 _SOURCE_STEP = 1024
+
+#: A step that took longer is followed by shorter ones: checkpoints and cancellation wait for it.
+_LONG_STEP_NS = 10_000_000
+
+#: A step that took less is followed by a longer one.
+_SHORT_STEP_NS = 5_000_000
 
 #: Distance of two reports of accumulators while the task runs.
 _ACCUMULATOR_INTERVAL_MS = 1000
@@ -337,6 +344,7 @@ class StreamTask:
         # Such a source ends its thread by itself; the others are simply read no further.
         stop = getattr(source, "stop", None)
         is_stopping = False
+        step = 1
         while not self._cancelled.is_set():
             with lock:
                 if mailbox.has_mail:
@@ -349,9 +357,11 @@ class StreamTask:
                 stop()
             if not self._outputs_available():
                 continue
-            status = source.emit_next(_SOURCE_STEP)
+            started_ns = time.monotonic_ns()
+            status = source.emit_next(step)
             if status == END_OF_DATA:
                 break
+            step = _next_step(step, time.monotonic_ns() - started_ns)
             if status == NOTHING_AVAILABLE and not mailbox.has_mail:
                 self._times.idle(lambda: source.wait_available(timers.wait_ms(_IDLE_WAIT_MS)))
         if self._stop_mode is not StopMode.NO_DRAIN and not self._cancelled.is_set():
@@ -426,3 +436,10 @@ class StreamTask:
         selector = self._chain.failed_selector(error)
         if selector is not None:
             error.add_note(f"raised by the {selector} of the elements that the operator emits")
+
+
+def _next_step(step: int, took_ns: int) -> int:
+    """How many elements a source emits in its next step, given how long the last one took."""
+    if took_ns > _LONG_STEP_NS:
+        return max(1, step // 2)
+    return min(_SOURCE_STEP, step * 2) if took_ns < _SHORT_STEP_NS else step
