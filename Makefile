@@ -90,6 +90,9 @@ bench-checkpoints: $(STAMP)  ## what checkpoints cost a keyed sum with two milli
 bench-workloads: $(STAMP)  ## the workloads beside the peers that are installed
 	$(BIN)/python benchmarks/workloads/all_workloads.py
 
+bench-recovery: $(STAMP)  ## how long a job stands still when it fails, and what an empty checkpoint takes
+	$(BIN)/python benchmarks/recovery.py
+
 bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time and memory of each
 	$(BIN)/python benchmarks/workers.py
 
