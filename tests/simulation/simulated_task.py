@@ -213,6 +213,10 @@ class SimulatedTask:
     # What the barrier handler wants -----------------------------------------------------------
 
     @property
+    def processed_bytes(self):
+        return 0
+
+    @property
     def num_channels(self):
         return len(self.inputs)
 
