@@ -119,14 +119,14 @@ def passed_on(elements, folder, failures, how, options, *, pause_s, padding=0):
     return last, len(os.listdir(folder))
 
 
-def counts(elements, folder, failures, how, options):
+def counts(elements, folder, failures, how, options, keys=KEYS):
     """The last count of each key, and how often the job failed."""
     env = environment(options)
     stream = (
         env.from_source(
             NumberSequenceSource(0, elements - 1), WatermarkStrategy.no_watermarks(), "numbers"
         )
-        .map(lambda number: (number % KEYS, 1), PAIR)
+        .map(lambda number: (number % keys, 1), PAIR)
         .key_by(lambda pair: pair[0], Types.LONG())
         .reduce(lambda one, other: (one[0], one[1] + other[1]))
         .map(Misfortune(str(folder), failures, how), PAIR)

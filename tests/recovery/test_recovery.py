@@ -43,6 +43,21 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
         assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
 
 
+def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):
+    """F7: snapshots that take many slices, between which elements change the state.
+
+    In the pure runtime, which needs many slices for what the native one does in one.
+    """
+    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
+    failures = tmp_path / "failures"
+    failures.mkdir()
+    options = {"execution.checkpointing.dir": str(tmp_path / "checkpoints")}
+    keys, rounds = 8_000, 12
+    last, failed = counts(keys * rounds, failures, 2, "raise", options, keys)
+    assert failed > 0, "the job ended before its first failure"
+    assert last == dict.fromkeys(range(keys), rounds)
+
+
 @pytest.mark.parametrize("target", ["local", "in-process"])
 def test_batch_jobs_take_no_checkpoints(tmp_path, target):
     """They end without a last one, and do not restart because of an interval that is set."""
