@@ -110,6 +110,6 @@ def running_job(path: Path, **options: str) -> tuple[Any, Client, str]:
     job_id = str(job.get_job_id())
     client.until(
         f"/jobs/{job_id}",
-        lambda found: all(v["status"] == "RUNNING" for v in found["vertices"]),
+        lambda found: all(v["tasks"]["RUNNING"] == v["parallelism"] for v in found["vertices"]),
     )
     return job, client, job_id
