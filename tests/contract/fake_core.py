@@ -112,10 +112,26 @@ class FakeGate:
         self.core = core
         self.num_channels = num_channels
         self.batches = deque(batches)
+        self.overtaking = deque()
+        self.urgent = ctypes.c_uint8(0)
         self.waits = []
         self.held = None
         core.objects[id(self)] = self
         self._handle = capsule(id(self), b"penstock.gate")
+
+    def overtake(self, *batches):
+        """Has events come that are to be handed on between two records."""
+        self.overtaking.extend(batches)
+        self.urgent.value = 1
+
+    def fill_urgent(self, batch):
+        held, self.held = self.held, None
+        self.batches.appendleft(self.overtaking.popleft())
+        result = self.fill(batch)
+        # The batch before it stays valid.
+        self.held_urgent, self.held = self.held, held
+        self.urgent.value = bool(self.overtaking)
+        return result
 
     def fill(self, batch):
         if not self.batches:
@@ -156,14 +172,17 @@ class FakeCore(types.ModuleType):
             EVENT(self._event),
             GATE_NEXT(self._gate_next),
             GATE_TRY_NEXT(self._gate_try_next),
-            GATE_URGENT(self._gate_urgent),
-            GATE_TRY_NEXT(self._gate_try_next),
+            GATE_URGENT(lambda handle: ctypes.addressof(self.objects[handle].urgent)),
+            GATE_TRY_NEXT(self._gate_next_urgent),
         )
         self._C_API = capsule(ctypes.addressof(self.table), b"penstock._core._C_API")
 
     def install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "penstock._core", self)
         return self
+
+    def _gate_next_urgent(self, handle, batch):
+        return self.objects[handle].fill_urgent(batch.contents)
 
     def _last_error(self, out, capacity):
         text = "\0".join(self.last_error).encode()
@@ -204,8 +223,6 @@ class FakeCore(types.ModuleType):
             stream.append(event)
         return partition.fail()
 
-    def _gate_urgent(self, handle):
-        return ctypes.addressof(self.urgent)
 
     def _gate_next(self, handle, timeout_ms, batch):
         gate = self.objects[handle]

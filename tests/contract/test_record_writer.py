@@ -558,6 +558,46 @@ def test_waits_only_when_nothing_is_there(core):
     assert gate.waits == [0, 250]
 
 
+@native_only
+def test_events_between_the_records_of_a_buffer(core):
+    """They come before the next record, and see what is left of the buffer."""
+    seen = []
+    gate = FakeGate(core, 1, [(1, 0, 1, framed("spanning")[4:], framed("a", "b", "c"))])
+    gate.unconsumed = lambda channel: b"begun"
+    events = [CancelCheckpointMarker(number) for number in (3, 4, 5)]
+    batches = [(2, 0, 3, None, serialize_event(event)) for event in events]
+
+    class Handler(Collected):
+        def on_event(self, channel, event, data_type):
+            super().on_event(channel, event, data_type)
+            seen.append((len(taken), processor.unconsumed(channel), processor.bytes_in))
+
+    def process(value, timestamp):
+        del timestamp
+        if value == "spanning":
+            gate.overtake(batches[0])
+        elif value == "b":
+            gate.overtake(*batches[1:])
+
+    handler = Handler()
+    processor, taken = native_processor(gate, handler, process)
+    assert processor.process_next(0) == 1
+    assert handler.events[0] == events
+    assert [value for value, _ in taken] == ["spanning", "a", "b", "c"]
+    after = 12 + len(framed("spanning"))
+    assert seen == [
+        (1, framed("a", "b", "c") + b"begun", after),
+        (3, framed("c") + b"begun", after + 12 + len(framed("a", "b"))),
+        (3, framed("c") + b"begun", after + 24 + len(framed("a", "b"))),
+    ]
+    assert processor.bytes_in == 36 + len(framed("spanning", "a", "b", "c"))
+    assert processor.unconsumed(0) == b"begun"
+    gate.overtake(batches[0])
+    assert processor.is_urgent
+    assert processor.process_urgent()
+    assert not processor.process_urgent()
+
+
 CORRUPT = [
     b"\0", struct.pack(">i", 5) + b"\x01", struct.pack(">i", -1) + b"\x01",
     struct.pack(">i", 0), struct.pack(">iB", 1, 1), struct.pack(">iBB", 2, 9, 0),
