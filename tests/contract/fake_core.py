@@ -160,7 +160,6 @@ class FakeCore(types.ModuleType):
         super().__init__("penstock._core")
         self.objects = {}
         self.last_error = ("NetworkError", "none")
-        self.urgent = ctypes.c_uint8(0)
         self.table = Table(
             1,
             ctypes.sizeof(Table),
@@ -222,7 +221,6 @@ class FakeCore(types.ModuleType):
         for stream in partition.streams:
             stream.append(event)
         return partition.fail()
-
 
     def _gate_next(self, handle, timeout_ms, batch):
         gate = self.objects[handle]

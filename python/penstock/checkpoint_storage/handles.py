@@ -129,6 +129,20 @@ class ChannelStateHandle(msgspec.Struct, frozen=True):
     stream: StreamHandle
 
 
+class RescaledChannel(msgspec.Struct, frozen=True):
+    """All that was in flight in a channel of another parallelism; never part of metadata.
+
+    Attributes:
+        gate: The gate that the records belong to now.
+        pieces: What the consumer had kept, then what the producer had: together whole records.
+        is_keyed: Whether other subtasks read the same channel for their own keys.
+    """
+
+    gate: int
+    pieces: tuple[ChannelStateHandle, ...]
+    is_keyed: bool
+
+
 class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of one operator in one subtask.
 
@@ -143,6 +157,7 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
         input_channels: What was in flight to the operator.
         result_subpartitions: What was in flight from it.
         types: The declared types of the states, by kind and name; see `state_types`.
+        rescaled_channels: The same, when a subtask restores from another parallelism.
     """
 
     managed_keyed: tuple[KeyGroupsHandle | IncrementalKeyGroupsHandle, ...] = ()
@@ -152,6 +167,7 @@ class OperatorSubtaskState(msgspec.Struct, frozen=True, omit_defaults=True):
     input_channels: tuple[ChannelStateHandle, ...] = ()
     result_subpartitions: tuple[ChannelStateHandle, ...] = ()
     types: dict[str, str] = {}
+    rescaled_channels: tuple[RescaledChannel, ...] = ()
 
     @property
     def is_empty(self) -> bool:

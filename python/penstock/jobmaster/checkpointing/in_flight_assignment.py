@@ -1,81 +1,147 @@
-"""Whether data in flight in a checkpoint finds its channels again in a job (SEMANTICS F6, F12)."""
+"""Gives the data in flight of a checkpoint to a job's subtasks (SEMANTICS F6, F12).
+
+Where an exchange has the parallelism that it had, data goes back to where it was.  Where it has
+another one, each of its former channels, which is what the consumer had kept and then what the
+producer had, is read as whole records: by one consumer, or, when records have keys, by all, each
+of which takes its own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final
 
+from penstock.checkpoint_storage.handles import RescaledChannel
 from penstock.errors import InvalidProgramError
 from penstock.graph.wiring import DistributionPattern
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.checkpoint_storage.checkpoint_metadata import OperatorState
-    from penstock.graph.job_graph import JobGraph, JobVertex
+    from penstock.checkpoint_storage.handles import ChannelStateHandle
+    from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex, OperatorIdentity
+
+_KEYED: Final = "HASH"
+
+#: Exchanges that may give any record to any consumer.
+_FREE: Final = frozenset({"REBALANCE", "SHUFFLE"})
 
 
-def check_in_flight(job: JobGraph, vertex: JobVertex, state: OperatorState) -> None:
-    """Looks whether what was in flight at an operator has the channels that it had.
+class InFlightAssignment:
+    """Where the data in flight of a checkpoint goes.
 
-    Records in flight were given to subtasks that may not be theirs at another parallelism.
-
-    Args:
-        job: The job to be started.
-        vertex: Where the operator is in it.
-        state: The operator's state in the checkpoint.
-
-    Raises:
-        InvalidProgramError: It has not; the text says what can be done.
+    Attributes:
+        rescaled: Former channels by (vertex, subtask), where the parallelism has changed.
     """
-    handles = [
-        (gate, handle)
-        for subtask in state.subtasks.values()
-        for gate, handles in (
-            (True, subtask.input_channels),
-            (False, subtask.result_subpartitions),
-        )
-        for handle in handles
-    ]
-    if not handles:
-        return
-    if vertex.parallelism != state.parallelism:
-        raise _refusal(state, f"{state.parallelism} subtasks, not {vertex.parallelism}")
-    for is_input, handle in handles:
-        what = "channels of an input" if is_input else "receivers of an output"
-        now = (_num_channels if is_input else _num_subpartitions)(job, vertex, handle.index)
-        if now not in (None, handle.of):
-            raise _refusal(state, f"{handle.of} {what}, not {now}")
 
+    def __init__(
+        self, job: JobGraph, state_of: Callable[[OperatorIdentity], OperatorState | None]
+    ) -> None:
+        """Looks at every exchange of a job.
 
-def _num_channels(job: JobGraph, vertex: JobVertex, gate: int) -> int | None:
-    """How many channels a gate has; None when it depends on the subtask."""
-    if gate >= len(vertex.inputs):
-        return 0
-    edge = vertex.inputs[gate]
-    if edge.distribution is DistributionPattern.POINTWISE:
-        return None
-    return next(
-        producer.parallelism
-        for producer in job.vertices.values()
-        if any(produced.id == edge.dataset_id for produced in producer.produced)
-    )
+        Args:
+            job: The job to be started.
+            state_of: What the checkpoint has of an operator.
 
+        Raises:
+            InvalidProgramError: Data in flight has no place in the job; the text says where.
+        """
+        self._state_of = state_of
+        self._kept_inputs: set[tuple[bytes, int]] = set()
+        self._kept_outputs: set[tuple[bytes, int]] = set()
+        self.rescaled: dict[tuple[bytes, int], list[RescaledChannel]] = defaultdict(list)
+        producers = {
+            produced.id: (vertex, index)
+            for vertex in job.vertices.values()
+            for index, produced in enumerate(vertex.produced)
+        }
+        for vertex in job.vertices.values():
+            for gate, edge in enumerate(vertex.inputs):
+                self._assign(*producers[edge.dataset_id], vertex, gate, edge)
+        for vertex in job.vertices.values():
+            self._check_places(vertex)
 
-def _num_subpartitions(job: JobGraph, vertex: JobVertex, partition: int) -> int | None:
-    """How many subpartitions a partition has; None when it depends on the subtask."""
-    if partition >= len(vertex.produced):
-        return 0
-    dataset_id = vertex.produced[partition].id
-    for consumer in job.vertices.values():
-        for edge in consumer.inputs:
-            if edge.dataset_id == dataset_id:
-                if edge.distribution is DistributionPattern.POINTWISE:
-                    return None
-                return consumer.parallelism
-    return 0
+    def stays(self, vertex: JobVertex, handle: ChannelStateHandle, *, is_input: bool) -> bool:
+        """Whether a piece goes back to the gate or partition that it was taken from."""
+        kept = self._kept_inputs if is_input else self._kept_outputs
+        return (vertex.id, handle.index) in kept
 
+    def _assign(
+        self, producer: JobVertex, partition: int, consumer: JobVertex, gate: int, edge: JobEdge
+    ) -> None:
+        inputs = self._inputs(consumer, gate)
+        outputs = self._outputs(producer, partition)
+        handles = [*inputs.values(), *outputs.values()]
+        if not handles:
+            return
+        # A pointwise channel's neighbours are not all subtasks.
+        tells = edge.distribution is not DistributionPattern.POINTWISE
+        num_producers = self._parallelism(producer, {h.of for h in inputs.values() if tells})
+        num_consumers = self._parallelism(consumer, {h.of for h in outputs.values() if tells})
+        if (producer.parallelism, consumer.parallelism) == (num_producers, num_consumers):
+            self._kept_inputs.add((consumer.id, gate))
+            self._kept_outputs.add((producer.id, partition))
+            return
+        if edge.ship_strategy != _KEYED and edge.ship_strategy not in _FREE:
+            raise InvalidProgramError(
+                f"{producer.name!r} and {consumer.name!r} had data in flight between them in the "
+                f"checkpoint, {num_producers} subtasks and {num_consumers}, and the exchange "
+                f"({edge.ship_strategy}) does not say where it belongs among others: restore both "
+                "with the parallelism that they had, or from a savepoint or an aligned checkpoint"
+            )
+        for channel in sorted({*inputs, *outputs}):
+            pieces = tuple(of[channel] for of in (inputs, outputs) if channel in of)
+            _, former = channel
+            is_keyed = edge.ship_strategy == _KEYED
+            found = RescaledChannel(gate, pieces, is_keyed)
+            # Former key groups are not looked at: their number may have been another one.
+            for subtask in range(consumer.parallelism):
+                if is_keyed or subtask == former % consumer.parallelism:
+                    self.rescaled[(consumer.id, subtask)].append(found)
 
-def _refusal(state: OperatorState, what: str) -> InvalidProgramError:
-    return InvalidProgramError(
-        f"{state.uid or state.name!r} had data in flight in the checkpoint, with {what}: restore "
-        "it with the parallelism that it had, there and at its neighbours, or from a savepoint or "
-        "an aligned checkpoint"
-    )
+    def _inputs(self, vertex: JobVertex, gate: int) -> dict[tuple[int, int], ChannelStateHandle]:
+        """What consumers had kept of an exchange, by producer and consumer."""
+        state = self._state_of(vertex.operators[0]) if vertex.operators else None
+        return {
+            (handle.channel, subtask): handle
+            for subtask, of in ({} if state is None else state.subtasks).items()
+            for handle in of.input_channels
+            if handle.index == gate
+        }
+
+    def _outputs(
+        self, vertex: JobVertex, partition: int
+    ) -> dict[tuple[int, int], ChannelStateHandle]:
+        """What producers had kept of an exchange, by producer and consumer."""
+        return {
+            (subtask, handle.channel): handle
+            for identity in vertex.operators
+            if (state := self._state_of(identity)) is not None
+            for subtask, of in state.subtasks.items()
+            for handle in of.result_subpartitions
+            if handle.index == partition
+        }
+
+    def _parallelism(self, vertex: JobVertex, told: set[int]) -> int:
+        """How many subtasks a vertex had: what its neighbour saw, or what its own state says."""
+        if told:
+            return max(told)
+        states = (self._state_of(identity) for identity in vertex.operators)
+        return next((s.parallelism for s in states if s is not None), vertex.parallelism)
+
+    def _check_places(self, vertex: JobVertex) -> None:
+        """Refuses data of a gate or partition that the vertex does not have."""
+        for identity in vertex.operators:
+            state = self._state_of(identity)
+            for of in () if state is None else state.subtasks.values():
+                for handles, places, what in (
+                    (of.input_channels, vertex.inputs, "inputs"),
+                    (of.result_subpartitions, vertex.produced, "outputs"),
+                ):
+                    if any(handle.index >= len(places) for handle in handles):
+                        raise InvalidProgramError(
+                            f"{identity.name!r} had data in flight in the checkpoint, at one of "
+                            f"its {what}, of which {vertex.name!r} has {len(places)}: restore the "
+                            "job that took it, or from a savepoint or an aligned checkpoint"
+                        )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
+
 from penstock.checkpoint_storage.handles import (
     IncrementalKeyGroupsHandle,
     KeyGroupsHandle,
@@ -17,7 +19,7 @@ from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_range
 from penstock.graph.operator_ids import COLLECT_SINK_UID
 from penstock.jobmaster.checkpointing.finished_operators import check_finished_operators
-from penstock.jobmaster.checkpointing.in_flight_assignment import check_in_flight
+from penstock.jobmaster.checkpointing.in_flight_assignment import InFlightAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,9 +64,10 @@ def assign_states(
             f"{IGNORE_UNCLAIMED.key}"
         )
     check_finished_operators(job, {id_: _state_of(known[id_], operators) for id_ in known})
+    in_flight = InFlightAssignment(job, lambda identity: _state_of(identity, operators))
     assigned: dict[tuple[bytes, int], TaskStateSnapshot] = {}
     for vertex in job.vertices.values():
-        _assign_vertex(job, vertex, operators, assigned)
+        _assign_vertex(vertex, operators, in_flight, assigned)
     return assigned
 
 
@@ -96,9 +99,9 @@ def _state_of(
 
 
 def _assign_vertex(
-    job: JobGraph,
     vertex: JobVertex,
     operators: Mapping[bytes, OperatorState],
+    in_flight: InFlightAssignment,
     assigned: dict[tuple[bytes, int], TaskStateSnapshot],
 ) -> None:
     by_subtask: list[dict[bytes, OperatorSubtaskState]] = [{} for _ in range(vertex.parallelism)]
@@ -108,14 +111,18 @@ def _assign_vertex(
         if state is None:
             continue
         _check_parallelism(vertex, identity, state)
-        check_in_flight(job, vertex, state)
         ended = _finished_subtasks(state, vertex.parallelism)
         finished = ended if finished is None else finished & ended
         # Also those who get nothing are told that the operator starts from a checkpoint: a source
         # whose splits are all read must not begin again.
-        for subtask, part in enumerate(_redistribute(state, vertex)):
+        for subtask, part in enumerate(_redistribute(state, vertex, in_flight)):
             by_subtask[subtask][identity.id] = part
     for subtask, states in enumerate(by_subtask):
+        rescaled = in_flight.rescaled.get((vertex.id, subtask))
+        if rescaled is not None:
+            head_id = vertex.operators[0].id
+            head = states.get(head_id, OperatorSubtaskState())
+            states[head_id] = msgspec.structs.replace(head, rescaled_channels=tuple(rescaled))
         is_finished = finished is not None and subtask in finished
         if states or is_finished:
             assigned[(vertex.id, subtask)] = TaskStateSnapshot(states, is_finished)
@@ -141,7 +148,9 @@ def _check_parallelism(vertex: JobVertex, identity: OperatorIdentity, state: Ope
         )
 
 
-def _redistribute(state: OperatorState, vertex: JobVertex) -> list[OperatorSubtaskState]:
+def _redistribute(
+    state: OperatorState, vertex: JobVertex, in_flight: InFlightAssignment
+) -> list[OperatorSubtaskState]:
     """The parts of one operator's state for the subtasks of its vertex."""
     parallelism = vertex.parallelism
     old = [state.subtasks.get(i, OperatorSubtaskState()) for i in range(state.parallelism)]
@@ -161,8 +170,16 @@ def _redistribute(state: OperatorState, vertex: JobVertex) -> list[OperatorSubta
                 raw_keyed=_of_groups((h for s in old for h in s.raw_keyed), groups),
                 managed_operator=operator[subtask],
                 raw_operator=raw_operator[subtask],
-                input_channels=same.input_channels,
-                result_subpartitions=same.result_subpartitions,
+                input_channels=tuple(
+                    handle
+                    for handle in same.input_channels
+                    if in_flight.stays(vertex, handle, is_input=True)
+                ),
+                result_subpartitions=tuple(
+                    handle
+                    for handle in same.result_subpartitions
+                    if in_flight.stays(vertex, handle, is_input=False)
+                ),
                 types=state.types,
             )
         )

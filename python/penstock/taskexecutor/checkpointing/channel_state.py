@@ -13,7 +13,11 @@ from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.checkpoint_storage.handles import OperatorSubtaskState, TaskStateSnapshot
+    from penstock.checkpoint_storage.handles import (
+        OperatorSubtaskState,
+        RescaledChannel,
+        TaskStateSnapshot,
+    )
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.network import InputGate, ResultPartition
 
@@ -195,6 +199,18 @@ class InFlightRecovery:
         """
         for piece in self._pieces(lambda state: state.input_channels):
             gates[piece.index].recover(piece.channel, self._reader.read_buffers(piece))
+
+    def rescaled_channels(self) -> Iterable[tuple[RescaledChannel, bytes]]:
+        """What was in flight in channels of another parallelism: whole records of each.
+
+        Raises:
+            CheckpointStorageError: A stream cannot be read.
+            CorruptCheckpointError: It is not what was written.
+        """
+        for state in self._states:
+            for channel in state.rescaled_channels:
+                pieces = (b"".join(self._reader.read_buffers(piece)) for piece in channel.pieces)
+                yield channel, b"".join(pieces)
 
     def _pieces(
         self, of: Callable[[OperatorSubtaskState], Iterable[ChannelStateHandle]]

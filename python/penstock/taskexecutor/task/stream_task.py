@@ -36,6 +36,7 @@ from penstock.taskexecutor.task.latency import LatencyTracking
 from penstock.taskexecutor.task.mailbox import Mailbox, MailboxClosedError
 from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.taskexecutor.task.operator_context import OperatorContext
+from penstock.taskexecutor.task.rescaled_input import RescaledInput
 from penstock.taskexecutor.task.task_failure import LOCATION_ATTRIBUTE, OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.task.task_input import TaskInput
 from penstock.taskexecutor.task.task_metrics import publish_task_metrics
@@ -153,6 +154,7 @@ class StreamTask:
             if self._input is not None:
                 self._input.checkpoints = self._checkpoints
                 if in_flight is not None:
+                    self._process_rescaled(chain, in_flight)
                     in_flight.recover_inputs([gate for _, gate in self._environment.gates])
                 self._input.request_partitions()
                 self._debloat_later(self._input)
@@ -218,6 +220,17 @@ class StreamTask:
         # Closed means that the task is ending: its checkpoints are aborted with its end.
         with suppress(MailboxClosedError):
             self.mailbox.execute(handle)
+
+    def _process_rescaled(self, chain: OperatorChain, in_flight: InFlightRecovery) -> None:
+        """Processes what was in flight at another parallelism.
+
+        That is before the task counts as running: the records are in no channel from which a
+        checkpoint could take them.
+        """
+        rescaled = RescaledInput(self._chain_config, chain, self._environment)
+        for channel, data in in_flight.rescaled_channels():
+            self._check_cancelled()
+            rescaled.process(channel, data)
 
     def _restored_snapshots(self, chain: OperatorChain) -> dict[bytes, OperatorSnapshot]:
         """What the operators start from, by their ids."""

@@ -243,19 +243,71 @@ def test_data_in_flight_goes_where_it_was():
     assert assigned[1].operators[job.id] == OperatorSubtaskState()
 
 
+def test_data_in_flight_at_another_parallelism():
+    """What a consumer had kept and what its producer had are read as one, by key by everybody."""
+    job = Job(3)
+    count = next(v for v in job.graph.vertices.values() if v.name.startswith("Count"))
+    kept = OperatorSubtaskState(
+        input_channels=in_flight(of=1), result_subpartitions=in_flight(of=2)
+    )
+    behind = OperatorState(
+        count.operators[0].id,
+        2,
+        128,
+        "Count",
+        subtasks={0: OperatorSubtaskState(input_channels=in_flight(of=2))},
+    )
+    states = [job.state(OperatorSubtaskState(), kept), behind]
+    found = assign_states(job.graph, {s.operator_id: s for s in states})
+    head = {
+        (vertex_id, subtask): snapshot.operators.get(vertex_id, OperatorSubtaskState())
+        for (vertex_id, subtask), snapshot in found.items()
+    }
+    assert all(not s.input_channels and not s.result_subpartitions for s in head.values())
+    # The second of two flat maps had kept something of the source; the exchange is a free one.
+    read = [head[(job.vertex.id, subtask)].rescaled_channels for subtask in range(3)]
+    assert [[(c.gate, len(c.pieces), c.is_keyed) for c in channels] for channels in read] == [
+        [],
+        [(0, 1, False)],
+        [],
+    ]
+    # It had something for the first count too, which had kept something of the first flat map.
+    for subtask in range(2):
+        channels = head[(count.id, subtask)].rescaled_channels
+        assert [(c.gate, len(c.pieces), c.is_keyed) for c in channels] == [(0, 1, True)] * 2
+
+
+def test_both_ends_of_a_channel_are_read_together():
+    job = Job(1)
+    count = next(v for v in job.graph.vertices.values() if v.name.startswith("Count"))
+    sent = OperatorSubtaskState(result_subpartitions=in_flight(of=2))
+    got = OperatorSubtaskState(input_channels=in_flight(of=2))
+    behind = OperatorState(count.operators[0].id, 2, 128, "Count", subtasks={0: got})
+    states = [job.state(sent, OperatorSubtaskState()), behind]
+    found = assign_states(job.graph, {s.operator_id: s for s in states})
+    [channel] = found[(count.id, 1)].operators[count.id].rescaled_channels
+    assert channel.pieces == (got.input_channels[0], sent.result_subpartitions[0])
+
+
 @pytest.mark.parametrize(
-    ("parallelism", "state", "says"),
+    ("state", "says"),
     [
-        (3, {"input_channels": in_flight(of=1)}, "with 2 subtasks, not 3"),
-        (2, {"input_channels": in_flight(of=5)}, "with 5 channels of an input, not 1"),
-        (2, {"input_channels": in_flight(1, of=1)}, "with 1 channels of an input, not 0"),
-        (2, {"result_subpartitions": in_flight(of=4)}, "with 4 receivers of an output, not 2"),
-        (2, {"result_subpartitions": in_flight(1)}, "with 2 receivers of an output, not 0"),
+        ({"input_channels": in_flight(1, of=1)}, "at one of its inputs, of which .* has 1"),
+        ({"result_subpartitions": in_flight(1)}, "at one of its outputs, of which .* has 1"),
     ],
 )
-def test_data_in_flight_needs_the_channels_that_it_had(parallelism, state, says):
-    """Also when a neighbour's parallelism has changed and the operator's has not."""
-    job = Job(parallelism)
+def test_data_in_flight_needs_its_exchange(state, says):
+    """Another job, or one that is chained in another way."""
+    job = Job()
     state = OperatorSubtaskState(**state)
     with pytest.raises(InvalidProgramError, match=f"{says}.* savepoint"):
+        job.assigned(job.state(state, OperatorSubtaskState()))
+
+
+@pytest.mark.parametrize("strategy", ["BROADCAST", "GLOBAL", "CUSTOM", "RESCALE"])
+def test_exchanges_that_cannot_be_rescaled(strategy):
+    job = Job(3)
+    job.vertex.inputs[0].ship_strategy = strategy
+    state = OperatorSubtaskState(input_channels=in_flight(of=1))
+    with pytest.raises(InvalidProgramError, match=f"1 subtasks and 2, .*{strategy}"):
         job.assigned(job.state(state, OperatorSubtaskState()))

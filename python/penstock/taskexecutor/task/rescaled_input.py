@@ -1,0 +1,100 @@
+"""Records that were in flight when the job had another parallelism (SEMANTICS F6, F12)."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from penstock import network
+from penstock.errors import CorruptCheckpointError, InvalidProgramError
+from penstock.expressions.functions import bound_function
+from penstock.network.stream_element import MIN_TIMESTAMP, RECORD, RECORD_WITH_TIMESTAMP
+from penstock.serialization.codec import codec_for
+from penstock.serialization.key_types import sent_key_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.checkpoint_storage.handles import RescaledChannel
+    from penstock.graph.job_graph import ChainConfig
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
+
+_TIMESTAMP: Final = struct.Struct(">q")
+
+
+class RescaledInput:
+    """Gives a task's operators what was in flight to the former subtasks of its vertex."""
+
+    def __init__(
+        self, config: ChainConfig, chain: OperatorChain, environment: TaskEnvironment
+    ) -> None:
+        """Prepares.
+
+        Args:
+            config: Gives the element type of each gate and the key selectors.
+            chain: The operators, open.
+            environment: The subtask.
+        """
+        self._config = config
+        self._chain = chain
+        self._environment = environment
+
+    def process(self, channel: RescaledChannel, data: bytes) -> None:
+        """Processes the records of a former channel that belong to this subtask.
+
+        What else travels with records is left out: the producers, which start anew, will tell
+        their watermarks again, and a late one only lets more elements be in time.
+
+        Raises:
+            CorruptCheckpointError: The bytes are not whole records.
+            InvalidProgramError: Records were sent by a key that the operator does not have.
+        """
+        gate = self._config.gates[channel.gate]
+        codec: Any = codec_for(cast("Any", gate.type))
+        target = self._chain.get_input(gate.input_number)
+        is_own = self._ownership(gate.input_number, gate.type) if channel.is_keyed else None
+        deserializer: Any = network.RecordDeserializer([self._environment.temp_directory()])
+        for payload in deserializer.records_of(data):
+            tag = payload[0]
+            if tag == RECORD:
+                value, timestamp = codec.decode(payload[1:]), MIN_TIMESTAMP
+            elif tag == RECORD_WITH_TIMESTAMP:
+                value, timestamp = codec.decode(payload[9:]), _TIMESTAMP.unpack_from(payload, 1)[0]
+            else:
+                continue
+            if is_own is None or is_own(value):
+                target.process(value, timestamp)
+        if deserializer.has_pending_bytes:
+            raise CorruptCheckpointError(
+                f"{self._environment.task_name}: what was in flight in a channel of gate "
+                f"{channel.gate} ends inside of a record"
+            )
+
+    def _ownership(self, input_number: int, elements: object) -> Callable[[Any], bool]:
+        """Whether the key of an element is one of this subtask."""
+        head = self._config.operators[0]
+        selectors = head.key_selectors
+        selector = selectors[input_number] if input_number < len(selectors) else None
+        if selector is None:
+            raise InvalidProgramError(
+                f"records were in flight to {head.name!r} by a key that it does not have: restore "
+                "it with the parallelism that it had, or from a savepoint or an aligned checkpoint"
+            )
+        evaluation = self._chain.contexts[0].evaluation
+        select, position = evaluation.key_selection(bound_function(selector, "get_key"))
+        key_type, codec = sent_key_type(
+            cast("Any", head.key_type),
+            cast("Any", elements),
+            None if position < 0 else position,
+        )
+        environment = self._environment
+        channels = network.make_selector(
+            "KEY_GROUP",
+            environment.parallelism,
+            key_selector=select,
+            key_type=key_type,
+            elements=codec,
+            max_parallelism=environment.max_parallelism,
+        )
+        return lambda value: channels.select(value) == environment.subtask

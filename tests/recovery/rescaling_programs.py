@@ -1,0 +1,64 @@
+"""A backpressured job that is cancelled, and goes on with another parallelism."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from recovery.programs import KEYS, PAIR, Work, environment
+
+TRIPLE = Types.TUPLE([Types.LONG(), Types.LONG(), Types.STRING()])
+
+
+def job(elements, options, parallelism, pause_s, padding):
+    """Counts elements by key behind a keyed exchange, which follows one that is not keyed."""
+    env = environment(options)
+    env.set_parallelism(parallelism)
+    env.set_max_parallelism(16)
+    text = "x" * padding
+    stream = (
+        env.from_source(
+            NumberSequenceSource(0, elements - 1), WatermarkStrategy.no_watermarks(), "numbers"
+        )
+        .uid("numbers")
+        .map(lambda number: (number % KEYS, 1, text), TRIPLE)
+        .uid("triples")
+        .rebalance()
+        .map(Work(pause_s), TRIPLE)
+        .uid("work")
+        .key_by(lambda triple: triple[0], Types.LONG())
+        .map(Work(pause_s), TRIPLE)
+        .uid("keyed work")
+        .map(lambda triple: triple[:2], PAIR)
+        .uid("pairs")
+        .key_by(lambda pair: pair[0], Types.LONG())
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+        .uid("counts")
+    )
+    return stream.execute_and_collect("rescaled")
+
+
+def cancelled(results, folder):
+    """The last checkpoint of a job that is cancelled once it has taken a few."""
+    deadline = time.monotonic() + 30
+    while True:
+        found = sorted(
+            Path(folder).glob("*/chk-*/_metadata"), key=lambda path: int(path.parent.name[4:])
+        )
+        if found and int(found[-1].parent.name[4:]) >= 4:
+            break
+        assert time.monotonic() < deadline, "no checkpoint was complete in time"
+        time.sleep(0.01)
+    results.get_job_client().cancel().result()
+    results.close()
+    found = sorted(Path(folder).glob("*/chk-*/_metadata"), key=lambda path: path.stat().st_mtime)
+    return str(found[-1].parent)
+
+
+def last_counts(results):
+    """The last count of each key."""
+    last = Counter()
+    for key, count in results:
+        last[key] = max(last[key], count)
+    return last
