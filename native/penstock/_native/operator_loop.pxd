@@ -34,6 +34,15 @@ cdef class CopyingChainingOutput(ChainingOutput):
     cdef object copied
 
 
+@cython.final
+cdef class TypedChainingOutput(ChainingOutput):
+    cdef object encode
+    cdef object decode
+    cdef object exact
+
+    cpdef typed(self, object value)
+
+
 cdef class StreamOperator(Input):
     cdef public Output output
     cdef public object failed_with

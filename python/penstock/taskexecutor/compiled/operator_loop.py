@@ -143,6 +143,44 @@ class CopyingChainingOutput(ChainingOutput):
         self.target.process_all(map(self.copied, values), timestamp)
 
 
+class TypedChainingOutput(ChainingOutput):
+    """Hands what a codec makes of elements to the next operator of the chain."""
+
+    def __init__(
+        self,
+        target: Input,
+        encode: Callable[[Any], bytes],
+        decode: Callable[[bytes], Any],
+        exact: type | None,
+    ) -> None:
+        """Connects to an input.
+
+        Args:
+            target: What takes the elements.
+            encode: The codec's, of their declared type.
+            decode: The codec's.
+            exact: The class of elements that come back as they are; None if there is none.
+        """
+        ChainingOutput.__init__(self, target)
+        self.encode = encode
+        self.decode = decode
+        self.exact = exact
+
+    def typed(self, value: Any) -> Any:
+        """The value as it comes back when it has been written and read."""
+        if type(value) is self.exact:
+            return value
+        return self.decode(self.encode(value))
+
+    def collect(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        self.target.process(self.typed(value), timestamp)
+
+    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
+        """Takes elements of one timestamp."""
+        self.target.process_all(map(self.typed, values), timestamp)
+
+
 class StreamOperator(Input):
     """Base of the operators with one input; those with two have an ``Input`` for each.
 

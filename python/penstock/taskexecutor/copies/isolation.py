@@ -23,7 +23,7 @@ from penstock.taskexecutor.compiled import (
     ValueCopier,
 )
 from penstock.taskexecutor.copies.copy_plans import UNCHANGING_CLASSES
-from penstock.taskexecutor.copies.typed_outputs import TypedChainingOutput, has_form, is_written
+from penstock.taskexecutor.copies.typed_outputs import has_form, is_written, typed_output
 from penstock.taskexecutor.state.isolated_states import isolated
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Isolation:
             declared = types[edge.input_number] if edge.input_number < len(types) else None
         is_read = consumer.descriptor.kind in _READERS
         if has_form(declared) and not is_read and is_written(config, edge, consumer):
-            return TypedChainingOutput(target, declared)
+            return typed_output(target, declared)
         if not is_read and not self._gives_away(config, operator, edge):
             copier = self.copier("hands on", declared)
             if copier is not None:

@@ -7,18 +7,16 @@ around operators that are no Python functions, values are written and read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, Types
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.compiled import ChainingOutput
+from penstock.taskexecutor.compiled import TypedChainingOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.common.typeinfo import TypeInformation
     from penstock.graph.job_graph import ChainedOutput, OperatorConfig
-    from penstock.taskexecutor.compiled import Input
+    from penstock.taskexecutor.compiled import ChainingOutput, Input
 
 #: Kinds of operators that PyFlink leaves to Java.
 _NOT_PYTHON: Final = frozenset({"watermarks", "project"})
@@ -39,34 +37,11 @@ _EXACT: Final = (
 _UNCHANGED: Final = (Types.STRING(), Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG())
 
 
-class TypedChainingOutput(ChainingOutput):
-    """Hands what a codec makes of elements to the next operator of the chain."""
-
-    def __init__(self, target: Input, declared: TypeInformation) -> None:
-        """Connects to an input.
-
-        Args:
-            target: What takes the elements.
-            declared: Their type.
-        """
-        ChainingOutput.__init__(self, target)
-        codec = codec_for(declared)
-        self._encode = codec.encode
-        self._decode = codec.decode
-        self._exact = next((cls for kind, cls in _EXACT if kind == declared), None)
-
-    def collect(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
-        self.target.process(self._typed(value), timestamp)
-
-    def collect_all(self, values: Iterable[Any], timestamp: int) -> None:
-        """Takes elements of one timestamp."""
-        self.target.process_all(map(self._typed, values), timestamp)
-
-    def _typed(self, value: Any) -> Any:
-        if type(value) is self._exact:
-            return value
-        return self._decode(self._encode(value))
+def typed_output(target: Input, declared: TypeInformation) -> ChainingOutput:
+    """What hands elements of a declared type to an input, in their form."""
+    codec = codec_for(declared)
+    exact = next((cls for kind, cls in _EXACT if kind == declared), None)
+    return TypedChainingOutput(target, codec.encode, codec.decode, exact)
 
 
 def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorConfig) -> bool:
