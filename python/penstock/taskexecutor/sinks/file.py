@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,8 @@ class FileSinkOperator(CommittableEmitter):
         self.encode: Callable[[Any], bytes] = _encode_function(context)
         self.assigner = arguments["bucket_assigner"]
         self.policy = arguments["rolling_policy"]
+        size: int | None = self.policy.part_size_bytes
+        self.limit_bytes = sys.maxsize if size is None else size
         self.check_interval_ms: int = arguments.get("bucket_check_interval_ms", 60_000)
         self.named_by_subtask: bool = arguments.get("named_by_subtask", False)
         of_this = context.environment.subtask if self.named_by_subtask else uuid.uuid4()
@@ -125,7 +128,7 @@ class FileSinkOperator(CommittableEmitter):
             part = self.parts.get(bucket)
             if part is None:
                 part = self.parts[bucket] = self._new_part(bucket, now_ms)
-            elif self._is_full(part):
+            elif part.size_bytes > self.limit_bytes:
                 self._end_part(bucket)
                 part = self.parts[bucket] = self._new_part(bucket, now_ms)
             part.write(self.encode(value), now_ms)
@@ -137,7 +140,7 @@ class FileSinkOperator(CommittableEmitter):
         """Ends the files that a checkpoint, or the end of the input, ends."""
         always = end_of_input or isinstance(self.policy, OnCheckpointRollingPolicy)
         for bucket, part in list(self.parts.items()):
-            if always or self._is_full(part):
+            if always or part.size_bytes > self.limit_bytes:
                 self._end_part(bucket)
 
     def prepare_commit(self) -> Iterable[PendingFile]:
@@ -163,10 +166,6 @@ class FileSinkOperator(CommittableEmitter):
             if Path(pending.path) not in self.held:
                 Path(pending.path).unlink(missing_ok=True)
         self.pending = []
-
-    def _is_full(self, part: PartFile) -> bool:
-        limit: int | None = self.policy.part_size_bytes
-        return limit is not None and part.size_bytes > limit
 
     def _end_part(self, bucket: str) -> None:
         # One that cannot be ended stays, so that ``close`` gives it up.
