@@ -220,10 +220,6 @@ class SimulatedTask:
     def num_channels(self):
         return len(self.inputs)
 
-    @property
-    def processed_bytes(self):
-        return sum(self.read)
-
     def resume_consumption(self, channel):
         self.blocked.discard(channel)
 
