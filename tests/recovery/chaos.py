@@ -159,14 +159,22 @@ def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=Non
 
 
 def children():
-    """The processes of this one."""
+    """The processes of this one that live."""
     found = []
     for task in Path("/proc/self/task").iterdir():
         try:
-            found += map(int, (task / "children").read_text().split())
+            found += filter(lives, map(int, (task / "children").read_text().split()))
         except OSError:
             continue
     return found
+
+
+def lives(pid):
+    """Whether a process is there and is not just waited for: a death counts once."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 class Progress:
