@@ -69,18 +69,22 @@ class RestServer:
             shown = socket.gethostname()
         self.url = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
         self._operations = Operations()
-        application = RestApplication(
-            gateway,
-            self._operations,
-            driver_process,
-            token=self.token,
-            read_only=rest.READ_ONLY.read(options),
-            max_content_bytes=rest.MAX_CONTENT.read(options),
-            hosts=frozenset({"localhost", host.lower(), socket.gethostname().lower(), shown}),
-        )
+        try:
+            application = RestApplication(
+                gateway,
+                self._operations,
+                driver_process,
+                token=self.token,
+                read_only=rest.READ_ONLY.read(options),
+                max_content_bytes=rest.MAX_CONTENT.read(options),
+                hosts=frozenset({"localhost", host.lower(), socket.gethostname().lower(), shown}),
+            ).asgi()
+        except BaseException:
+            self._socket.close()
+            raise
         self._server = uvicorn.Server(
             uvicorn.Config(
-                application.asgi(),
+                application,
                 http="h11",
                 ws="none",
                 lifespan="off",
