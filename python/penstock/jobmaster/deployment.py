@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.common.options.rest import without_secrets
 from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
 from penstock.rpc.messages import (
     ChannelDescriptor,
@@ -44,7 +45,7 @@ def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDepl
         attempt_number=execution.attempt_id.attempt,
         allocation_id=execution.slot.allocation_id,
         code_id=code_id_of(graph.job.job_id, job_vertex.id),
-        configuration=dict(graph.job.configuration),
+        configuration=without_secrets(graph.job.configuration),
         partitions=produced_partitions(graph, subtask),
         gates=_gates(graph, subtask),
     )

@@ -12,6 +12,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint_storage.recovery import RecoverySource
+from penstock.common.options.rest import without_secrets
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.jobmaster.cluster_gateway import ClusterGateway
@@ -442,7 +443,7 @@ class Dispatcher:
             "runtime": self.settings.runtime,
             "tls_identity": None if identity is None else [part.hex() for part in identity],
             "epoch": epoch,
-            "config": self._configuration,
+            "config": without_secrets(self._configuration),
             "temp_dirs": self.settings.temp_dirs,
             "log_levels": levels(),
             "metrics_interval_ms": self._monitoring.metrics_interval_ms,

@@ -114,7 +114,8 @@ def deployed(job):
 
 
 def test_deployment_of_a_consumer_names_its_producers():
-    job = word_count(parallelism=2, configuration={"k": "v"}).job_graph()
+    settings = {"k": "v", "rest.token": "not for user code"}
+    job = word_count(parallelism=2, configuration=settings).job_graph()
     graph = deployed(job)
     words = vertex_named(job, "Flat Map")
     count = graph.vertices[vertex_named(job, "Count -> Sink: Print").id].subtasks[1]

@@ -1,6 +1,8 @@
 """Options of the REST interface."""
 
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
@@ -11,6 +13,9 @@ from penstock.common.options.value_types import (
     PortRangeType,
     TextType,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PORT: Final[Option[tuple[int, ...] | None]] = Option(
     "rest.bind-port",
@@ -57,3 +62,8 @@ REFRESH_INTERVAL: Final = Option(
     3_000,
     "how often tools should ask the REST interface anew; it tells them",
 )
+
+
+def without_secrets(options: Mapping[str, str]) -> dict[str, str]:
+    """The options as workers get them: user code reads them, and the token is not for it."""
+    return {key: value for key, value in options.items() if key != TOKEN.key}
