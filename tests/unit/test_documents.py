@@ -14,6 +14,7 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
     exec(compile(example, "example", "exec"), {"__name__": "__main__"})
