@@ -52,7 +52,7 @@ def without_gc():
 
 
 def codec_of(kind, type_info):
-    package = "penstock._native" if kind == "native" else "penstock.network.pure"
+    package = "penstock._native" if kind == "native" else "penstock.serialization.pure"
     return importlib.import_module(f"{package}.codec").Codec(schema_of(type_info))
 
 
@@ -97,7 +97,7 @@ def test_exchange(benchmark, kind, selector):
     """Elements through a writer, a local channel and the reading loop, on one thread."""
     if kind == "native" and importlib.util.find_spec("penstock._core") is None:
         pytest.skip("penstock._core is not built")
-    package = "penstock._native" if kind == "native" else "penstock.taskexecutor"
+    package = "penstock._native" if kind == "native" else "penstock.taskexecutor.compiled"
     operators = importlib.import_module(f"{package}.function_operators")
     codec = codec_of(kind, CASES["word_count_typed"][0])
     environment = load("NetworkEnvironment", kind)(executor_id="bench", token=b"t" * 32)
