@@ -52,7 +52,7 @@ def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):
     failures = tmp_path / "failures"
     failures.mkdir()
     options = {"execution.checkpointing.dir": str(tmp_path / "checkpoints")}
-    keys, rounds = 8_000, 12
+    keys, rounds = 8_000, 48
     last, failed = counts(keys * rounds, failures, 2, "raise", options, keys)
     assert failed > 0, "the job ended before its first failure"
     assert last == dict.fromkeys(range(keys), rounds)
