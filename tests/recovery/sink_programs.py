@@ -6,9 +6,9 @@ import threading
 import uuid
 from pathlib import Path
 
-from penstock.common import Configuration, Types
+from penstock.common import Types
 from penstock.common.serialization import Encoder
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import MapFunction
 from penstock.datastream.connectors import (
     Committer,
     CommittingSinkWriter,
@@ -24,6 +24,7 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.datastream.state import ListStateDescriptor
+from recovery.programs import environment
 
 KEYS = 10
 BATCHES = 40
@@ -119,17 +120,7 @@ def fates(folder, moments):
 
 def lines(elements, fate, options):
     """Each number once, behind a keyed stage, as text; and the environment."""
-    configuration = Configuration()
-    for key, value in {
-        "execution.checkpointing.interval": "10 ms",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "20",
-        "restart-strategy.fixed-delay.delay": "1 ms",
-        **options,
-    }.items():
-        configuration.set_string(key, value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
+    env = environment(options)
     pair = Types.TUPLE([Types.LONG(), Types.LONG()])
     stream = (
         env.add_source(PacedNumbers(elements), type_info=Types.LONG())
