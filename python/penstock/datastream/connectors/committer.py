@@ -11,10 +11,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.datastream.connectors.init_context import InitContext
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.common.configuration import Configuration
     from penstock.datastream.data_stream import DataStream
 
 __all__ = [
@@ -81,32 +82,8 @@ class Committer(ABC, Generic[CommT]):
         """Called once, however the task ends."""
 
 
-class CommitterInitContext(ABC):
+class CommitterInitContext(InitContext):
     """What a committer may ask when it is made."""
-
-    @abstractmethod
-    def get_index_of_subtask(self) -> int:
-        """The committer's subtask, from 0."""
-
-    @abstractmethod
-    def get_number_of_parallel_subtasks(self) -> int:
-        """The number of committers."""
-
-    @abstractmethod
-    def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
-
-    @abstractmethod
-    def metric_group(self) -> Any:
-        """Where the committer registers its metrics."""
-
-    @abstractmethod
-    def get_configuration(self) -> Configuration:
-        """The job's configuration."""
-
-    @abstractmethod
-    def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the committer goes on from; None when it starts anew."""
 
 
 class SupportsCommitter(ABC, Generic[CommT]):

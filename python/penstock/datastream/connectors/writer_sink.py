@@ -7,16 +7,15 @@ of its task.  What commits with checkpoints is in `penstock.datastream.connector
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.committer import SupportsCommitter, SupportsGlobalCommitter
+from penstock.datastream.connectors.init_context import InitContext
 from penstock.graph.operators import OperatorDescriptor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from penstock.common.configuration import Configuration
 
 __all__ = [
     "CommittingSinkWriter",
@@ -101,36 +100,12 @@ class SupportsWriterState(ABC, Generic[T, StateT]):
         """
 
 
-class WriterInitContext(ABC):
+class WriterInitContext(InitContext):
     """What a writer may ask when it is made."""
-
-    @abstractmethod
-    def get_index_of_subtask(self) -> int:
-        """The writer's subtask, from 0."""
-
-    @abstractmethod
-    def get_number_of_parallel_subtasks(self) -> int:
-        """The number of writers."""
-
-    @abstractmethod
-    def get_attempt_number(self) -> int:
-        """How often the subtask was started before, from 0."""
 
     @abstractmethod
     def current_processing_time(self) -> int:
         """The time of the machine's clock in ms."""
-
-    @abstractmethod
-    def metric_group(self) -> Any:
-        """Where the writer registers its metrics."""
-
-    @abstractmethod
-    def get_configuration(self) -> Configuration:
-        """The job's configuration."""
-
-    @abstractmethod
-    def get_restored_checkpoint_id(self) -> int | None:
-        """The checkpoint that the writer goes on from; None when it starts anew."""
 
 
 class PythonSink(Sink, ABC, Generic[T]):

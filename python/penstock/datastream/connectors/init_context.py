@@ -1,0 +1,39 @@
+"""What writers and committers of sinks have in common to ask."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.common.configuration import Configuration
+
+__all__ = ["InitContext"]
+
+
+class InitContext(ABC):
+    """What a writer or a committer may ask when it is made."""
+
+    @abstractmethod
+    def get_index_of_subtask(self) -> int:
+        """The subtask that it belongs to, from 0."""
+
+    @abstractmethod
+    def get_number_of_parallel_subtasks(self) -> int:
+        """The number of its kind."""
+
+    @abstractmethod
+    def get_attempt_number(self) -> int:
+        """How often the subtask was started before, from 0."""
+
+    @abstractmethod
+    def metric_group(self) -> Any:
+        """Where it registers its metrics."""
+
+    @abstractmethod
+    def get_configuration(self) -> Configuration:
+        """The job's configuration."""
+
+    @abstractmethod
+    def get_restored_checkpoint_id(self) -> int | None:
+        """The checkpoint that it goes on from; None when it starts anew."""
