@@ -13,7 +13,7 @@ import pytest
 from penstock.common import Types
 from penstock.datastream.functions import KeyedProcessFunction
 from penstock.datastream.state import ValueStateDescriptor
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
@@ -39,22 +39,24 @@ def feed(harness, values):
 
 
 @pytest.mark.parametrize(
-    ("kind", "function"),
-    [("map", lambda pair: pair), ("filter", lambda pair: True), ("flat_map", lambda pair: [pair])],
+    "descriptor",
+    [
+        pytest.param(operators.Map(lambda pair: pair), id="map"),
+        pytest.param(operators.Filter(lambda pair: True), id="filter"),
+        pytest.param(operators.FlatMap(lambda pair: [pair]), id="flat_map"),
+    ],
 )
-def test_stateless(benchmark, kind, function):
-    with OneInputStreamOperatorTestHarness(OperatorDescriptor(kind, function)) as harness:
+def test_stateless(benchmark, descriptor):
+    with OneInputStreamOperatorTestHarness(descriptor) as harness:
         benchmark(feed, harness, PAIRS)
 
 
 @pytest.mark.parametrize(
     "descriptor",
     [
-        pytest.param(OperatorDescriptor("reduce", lambda a, b: (a[0], a[1] + b[1])), id="reduce"),
-        pytest.param(
-            OperatorDescriptor("aggregate_field", None, {"position": 1, "op": "sum"}), id="sum"
-        ),
-        pytest.param(OperatorDescriptor("keyed_process", CountInState()), id="value_state"),
+        pytest.param(operators.Reduce(lambda a, b: (a[0], a[1] + b[1])), id="reduce"),
+        pytest.param(operators.AggregateField(position=1, operation="sum"), id="sum"),
+        pytest.param(operators.KeyedProcess(CountInState()), id="value_state"),
     ],
 )
 def test_keyed(benchmark, descriptor):

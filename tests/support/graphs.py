@@ -1,10 +1,10 @@
 """Small programs for tests of graphs and scheduling, written without the DataStream API."""
 
+from penstock.graph import operators
 from penstock.graph import partitioners as p
 from penstock.graph import transformations as t
 from penstock.graph.job_graph import JobGraph
 from penstock.graph.job_graph_generator import JobGraphGenerator
-from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.settings import GraphSettings
 from penstock.graph.stream_graph import StreamGraph
 from penstock.graph.stream_graph_generator import StreamGraphGenerator
@@ -27,15 +27,15 @@ class Program:
 
     def source(self, name="Source", parallelism=-1, *, legacy=False, bounded=True):
         kind = t.LegacySourceTransformation if legacy else t.SourceTransformation
-        descriptor = OperatorDescriptor("number_sequence_source")
+        descriptor = operators.NumberSequenceSource(start=1, end=2)
         return self._add(kind(name, descriptor, None, parallelism, bounded=bounded))
 
-    def map(self, input, name="Map", parallelism=-1, *, kind="map", key_selector=None):
+    def map(self, input, name="Map", parallelism=-1, *, kind=operators.Map, key_selector=None):
         return self._add(
             t.OneInputTransformation(
                 input,
                 name,
-                OperatorDescriptor(kind, identity),
+                kind(identity),
                 None,
                 parallelism,
                 key_selector=key_selector,
@@ -44,16 +44,16 @@ class Program:
 
     def reduce(self, input, name="Reduce", parallelism=-1):
         keyed = t.PartitionTransformation(input, p.key_group(identity))
-        return self.map(keyed, name, parallelism, kind="reduce", key_selector=identity)
+        return self.map(keyed, name, parallelism, kind=operators.Reduce, key_selector=identity)
 
     def co_map(self, first, second, name="Co-Map", parallelism=-1):
-        descriptor = OperatorDescriptor("co_map", identity)
+        descriptor = operators.CoMap(identity)
         return self._add(
             t.TwoInputTransformation(first, second, name, descriptor, None, parallelism)
         )
 
     def sink(self, input, name="Print", parallelism=-1):
-        descriptor = OperatorDescriptor("print_sink")
+        descriptor = operators.PrintSink()
         return self._add(t.LegacySinkTransformation(input, name, descriptor, None, parallelism))
 
     def partition(self, input, partitioner, mode=p.ExchangeMode.UNDEFINED):
@@ -70,7 +70,7 @@ class Program:
 def word_count(parallelism=2, **settings) -> Program:
     """Source (1) -> Flat Map -> key_by -> Reduce -> Print."""
     program = Program(parallelism=parallelism, **settings)
-    words = program.map(program.source("Text", 1), "Flat Map", kind="flat_map")
+    words = program.map(program.source("Text", 1), "Flat Map", kind=operators.FlatMap)
     program.sink(program.reduce(words, "Count"))
     return program
 

@@ -15,7 +15,7 @@ from penstock.datastream.functions.asynchronous import (
 )
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.transformations import OneInputTransformation
 
 if TYPE_CHECKING:
@@ -137,17 +137,18 @@ def _wait(
         raise InvalidProgramError(f"capacity must be positive, got {capacity}")
     environment = data_stream.get_execution_environment()
     key_selector, key_type = data_stream._keys()
-    arguments = {
-        "timeout_ms": timeout.to_milliseconds(),
-        "capacity": capacity,
-        "retry_strategy": shipped(retry_strategy, "async_retry_strategy"),
-        "output_mode": output_mode.name,
-    }
+    descriptor = operators.AsyncWait(
+        shipped(async_function, "AsyncDataStream"),
+        timeout_ms=timeout.to_milliseconds(),
+        capacity=capacity,
+        retry_strategy=shipped(retry_strategy, "async_retry_strategy"),
+        ordered=output_mode is _ORDERED,
+    )
     return data_stream._add(
         OneInputTransformation(
             data_stream.transformation,
             "async wait operator",
-            OperatorDescriptor("async_wait", shipped(async_function, "AsyncDataStream"), arguments),
+            descriptor,
             type_argument(output_type, "AsyncDataStream"),
             environment.get_parallelism(),
             key_selector=key_selector,

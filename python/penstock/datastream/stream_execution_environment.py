@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from penstock.common.argument_kinds import checks_arguments
@@ -27,7 +28,7 @@ from penstock.datastream.shipping import shipped
 from penstock.datastream.slot_sharing_group import SlotSharingGroup
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
 from penstock.expressions.computed import with_computed_timestamps
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.settings import DEFAULT_JOB_NAME
 from penstock.graph.transformations import (
     LegacySourceTransformation,
@@ -360,10 +361,8 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._source(
             SourceTransformation(
                 "Collection Source",
-                OperatorDescriptor(
-                    "collection_source",
-                    None,
-                    {"elements": elements, "type": declared, "classes": list(classes)},
+                operators.CollectionSource(
+                    elements=elements, element_type=declared, classes=list(classes)
                 ),
                 declared,
                 1,
@@ -418,20 +417,13 @@ class StreamExecutionEnvironment(MissingMethods):
             source.get_produced_type() if type_info is None else type_info, "from_source"
         )
         operator = source.source_operator()
-        descriptor = OperatorDescriptor(
-            operator.kind,
-            shipped(operator.function, "from_source"),
-            {
-                **operator.arguments,
-                "watermark_strategy": with_computed_timestamps(
-                    shipped(watermark_strategy, "from_source"), declared
-                ),
-            },
-        )
+        if isinstance(operator, operators.SplitSource):
+            operator = replace(operator, function=shipped(operator.function, "from_source"))
+        timestamped = with_computed_timestamps(shipped(watermark_strategy, "from_source"), declared)
         return self._source(
             SourceTransformation(
                 source_name,
-                descriptor,
+                replace(operator, watermark_strategy=timestamped),
                 declared,
                 self.get_parallelism(),
                 bounded=source.is_bounded(),
@@ -450,7 +442,7 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._source(
             LegacySourceTransformation(
                 source_name,
-                OperatorDescriptor("source_function", shipped(source_func, "add_source")),
+                operators.FunctionSource(shipped(source_func, "add_source")),
                 type_argument(type_info, "add_source"),
                 self.get_parallelism() if parallel else 1,
                 bounded=False,
@@ -491,17 +483,8 @@ class StreamExecutionEnvironment(MissingMethods):
         return self._source(
             LegacySourceTransformation(
                 "Socket Stream",
-                OperatorDescriptor(
-                    "socket_text_source",
-                    None,
-                    {
-                        "host": hostname,
-                        "port": port,
-                        "delimiter": delimiter,
-                        "max_retry": max_retry,
-                        "connect_timeout_ms": 0,
-                        "retry_delay_ms": 500,
-                    },
+                operators.SocketTextSource(
+                    host=hostname, port=port, delimiter=delimiter, max_retry=max_retry
                 ),
                 Types.STRING(),
                 1,

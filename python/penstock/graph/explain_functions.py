@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.expressions.computed import computed_by
 from penstock.expressions.evaluation import Called
 from penstock.expressions.functions import bound_function
+from penstock.graph import operators
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.graph.operators import OperatorDescriptor
     from penstock.graph.stream_graph import StreamNode
 
 #: By kind of operator: the method of its function, and its number of arguments.
-_METHODS: Final = {
-    "map": ("map", 1),
-    "flat_map": ("flat_map", 1),
-    "filter": ("filter", 1),
-    "reduce": ("reduce", 2),
+_METHODS: Final[Mapping[type[OperatorDescriptor], tuple[str, int]]] = {
+    operators.Map: ("map", 1),
+    operators.FlatMap: ("flat_map", 1),
+    operators.Filter: ("filter", 1),
+    operators.Reduce: ("reduce", 2),
 }
 
-#: Kinds of operators whose functions are given more than elements.
-_CALLED: Final = {
-    "key_extract": "the key is paired with its element",
-    "sink_function": "sinks are",
-    "sink_writer": "sinks are",
-    "sink_committer": "committers are",
-    "source_function": "sources are",
+#: Kinds of operators whose functions are never evaluated, and why.
+_CALLED: Final[Mapping[type[OperatorDescriptor], str]] = {
+    operators.FunctionSink: "as sinks are",
+    operators.SinkWriter: "as sinks are",
+    operators.SinkCommitter: "as committers are",
+    operators.FunctionSource: "as sources are",
 }
 
 
@@ -59,41 +59,42 @@ def function_facts(node: StreamNode, evaluation: Evaluation) -> list[str]:
 
 def _own_functions(node: StreamNode, evaluation: Evaluation) -> Iterator[tuple[str, str]]:
     descriptor = node.descriptor
-    if descriptor.kind in _METHODS:
-        method, arguments = _METHODS[descriptor.kind]
-        called = bound_function(descriptor.function, method)
-        keyed = descriptor.kind != "reduce" and any(s is not None for s in node.key_selectors)
-        if keyed and hasattr(descriptor.function, "open"):
+    function = descriptor.user_function
+    if type(descriptor) in _METHODS:
+        method, arguments = _METHODS[type(descriptor)]
+        called = bound_function(function, method)
+        keyed = any(s is not None for s in node.key_selectors)
+        if keyed and method != "reduce" and hasattr(function, "open"):
             yield method, "called, because it may use the state of a key"
         else:
             yield method, _fact(called, arguments, evaluation)
-    elif descriptor.kind == "window":
+    elif isinstance(descriptor, operators.Window):
         yield from _window_functions(descriptor, evaluation)
-    elif descriptor.function is not None and descriptor.kind != "watermarks":
-        reason = _CALLED.get(descriptor.kind)
-        if reason is not None:
-            yield type(descriptor.function).__name__, f"called, as {reason}"
-        elif descriptor.kind.endswith(("process", "map", "join", "wait")):
-            yield type(descriptor.function).__name__, "called, as it is given more than elements"
-    for argument in ("strategy", "watermark_strategy"):
-        assigner = getattr(descriptor.arguments.get(argument), "timestamp_assigner", None)
-        if assigner is not None:
-            yield "timestamp assigner", _fact(assigner.extract_timestamp, 2, evaluation)
+    elif function is not None and not isinstance(descriptor, operators.SplitSource):
+        reason = _CALLED.get(type(descriptor), "as it is given more than elements")
+        yield type(function).__name__, f"called, {reason}"
+    strategy = None
+    if isinstance(descriptor, operators.Watermarks):
+        strategy = descriptor.strategy
+    elif isinstance(descriptor, operators.SourceDescriptor):
+        strategy = descriptor.watermark_strategy
+    if strategy is not None and strategy.timestamp_assigner is not None:
+        assigned = strategy.timestamp_assigner.extract_timestamp
+        yield "timestamp assigner", _fact(assigned, 2, evaluation)
 
 
 def _window_functions(
-    descriptor: OperatorDescriptor, evaluation: Evaluation
+    descriptor: operators.Window, evaluation: Evaluation
 ) -> Iterator[tuple[str, str]]:
-    function: Any = descriptor.function
-    kind = descriptor.arguments["function_kind"]
+    function, kind = descriptor.function, descriptor.function_kind
     if kind == "reduce" or kind == "aggregate":
-        if descriptor.arguments.get("evictor") is not None:
+        if descriptor.evictor is not None:
             yield kind, "called when a window fires, because an evictor looks at its elements"
         elif kind == "reduce":
             yield kind, _fact(bound_function(function, "reduce"), 2, evaluation)
         else:
             yield "add", _fact(function.add, 2, evaluation)
-    window_function = descriptor.arguments.get("window_function")
+    window_function = descriptor.window_function
     if kind not in ("reduce", "aggregate"):
         window_function = function
     if window_function is not None:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.graph import transformations as t
 from penstock.graph.iteration_groups import Iteration, iteration_groups
-from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.partitioners import ExchangeMode
 from penstock.graph.stream_graph import IllegalGraphStateError, StreamGraph, StreamNode
 from penstock.graph.unaligned_checkpoints import refuse_where_unsafe, settle_edges
@@ -306,11 +306,14 @@ class StreamGraphGenerator:
     def _group_iterations(self) -> None:
         """Tells heads and tails with which other iterations they come to rest."""
         for number, members in enumerate(iteration_groups(self._graph, self._iterations)):
-            group = {"group": f"iterations-{number}", "group_size": len(members)}
+            group = f"iterations-{number}"
             for node_id in (id_ for member in members for id_ in self._iterations[member]):
                 node = self._graph.nodes[node_id]
-                arguments = {**node.descriptor.arguments, **group}
-                node.descriptor = replace(node.descriptor, arguments=arguments)
+                descriptor = node.descriptor
+                if isinstance(descriptor, operators.IterationHead):
+                    node.descriptor = replace(descriptor, group=group, group_size=len(members))
+                elif isinstance(descriptor, operators.IterationTail):
+                    node.descriptor = replace(descriptor, group=group)
 
     def _add_iteration_node(self, feedback: _Feedback, number: int, *, is_head: bool) -> int:
         parallelism = feedback.parallelism
@@ -323,10 +326,10 @@ class StreamGraphGenerator:
             StreamNode(
                 id=self._new_id(),
                 name=name,
-                descriptor=OperatorDescriptor(
-                    "iteration_head" if is_head else "iteration_tail",
-                    None,
-                    {"iteration": iteration, "wait_time_ms": feedback.wait_time_ms},
+                descriptor=(
+                    operators.IterationHead(iteration=iteration, wait_time_ms=feedback.wait_time_ms)
+                    if is_head
+                    else operators.IterationTail(iteration=iteration)
                 ),
                 parallelism=parallelism,
                 max_parallelism=self._settings.max_parallelism,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.common.options.checkpointing import FORCE_UNALIGNED
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 
 if TYPE_CHECKING:
     from penstock.graph.stream_graph import StreamGraph
@@ -26,7 +27,7 @@ def refuse_where_unsafe(graph: StreamGraph) -> None:
         InvalidProgramError: The job has such a part; names it and what can be done.
     """
     for node in graph.nodes.values():
-        if node.descriptor.kind == "iteration_head":
+        if isinstance(node.descriptor, operators.IterationHead):
             raise _refusal(
                 "iterative jobs: what goes round in an iteration is no part of them",
                 node.location,

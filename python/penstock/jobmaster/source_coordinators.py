@@ -6,6 +6,7 @@ import pickle
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from penstock.graph import operators
 from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.jobmaster.watermark_alignment import AlignmentGroups
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.graph.job_graph import JobGraph
-    from penstock.graph.operators import OperatorDescriptor
+    from penstock.graph.operators import SourceDescriptor
     from penstock.jobmaster.resource_manager import TaskExecutorGateway
 
 
@@ -36,9 +37,9 @@ class SourceCoordinators:
         for vertex in job_graph.vertices.values():
             for operator_id, code in vertex.coordinators:
                 # The driver made these bytes itself, when it built the job.
-                descriptor: OperatorDescriptor = pickle.loads(code)
+                descriptor: SourceDescriptor = pickle.loads(code)
                 self._operators.setdefault(vertex.id, []).append(operator_id)
-                if descriptor.kind == "split_source":
+                if isinstance(descriptor, operators.SplitSource):
                     self._enumerating[operator_id] = SourceCoordinator(
                         job_graph.job_id,
                         operator_id,
@@ -46,8 +47,8 @@ class SourceCoordinators:
                         vertex.parallelism,
                         fail,
                     )
-                strategy = descriptor.arguments.get("watermark_strategy")
-                alignment = getattr(strategy, "alignment", None)
+                strategy = descriptor.watermark_strategy
+                alignment = None if strategy is None else strategy.alignment
                 if alignment is not None:
                     self._alignment.add(operator_id, alignment.group, alignment.max_drift_ms)
 

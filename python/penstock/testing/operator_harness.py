@@ -54,7 +54,7 @@ class _OperatorTestHarness:
             coordinator: Takes what a source sends to its part beside the JobMaster.
         """
         self._task = VirtualTask(
-            descriptor.kind,
+            type(descriptor).__name__,
             configuration,
             subtask=subtask,
             parallelism=parallelism,
@@ -65,7 +65,7 @@ class _OperatorTestHarness:
             OperatorConfig(
                 id=bytes(16),
                 uid=None,
-                name=descriptor.kind,
+                name=type(descriptor).__name__,
                 descriptor=descriptor,
                 key_selectors=key_selectors,
                 key_type=key_type,

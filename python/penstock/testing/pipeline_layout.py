@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.multiple_input import MultipleInputProcessFunction
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
-from penstock.graph.operators import OperatorDescriptor
 
 if TYPE_CHECKING:
     from penstock.graph.stream_graph import StreamEdge, StreamGraph, StreamNode
@@ -20,9 +20,9 @@ class _Pass(MultipleInputProcessFunction):
         return (value,)
 
 
-def passing(num_inputs: int = 1) -> OperatorDescriptor:
+def passing(num_inputs: int = 1) -> operators.OperatorDescriptor:
     """Joins streams: elements keep their timestamps, the slowest decides the watermark."""
-    return OperatorDescriptor("multiple_input_process", _Pass(), {"num_inputs": num_inputs})
+    return operators.MultipleInputProcess(_Pass(), num_inputs=num_inputs)
 
 
 @dataclass
@@ -52,7 +52,7 @@ def lay_out(graph: StreamGraph) -> Layout:
         InvalidProgramError: The program has iterations, whose ends meet in a cluster only.
     """
     order = _receivers_last(graph)
-    if any(node.descriptor.kind.startswith("iteration_") for node in order):
+    if any(isinstance(node.descriptor, operators.IterationHead) for node in order):
         raise InvalidProgramError(
             "a PipelineTestHarness runs no iterations: execute the program, with "
             "execution.target: in-process"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing.operator_harness import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -31,7 +31,7 @@ class ProcessFunctionTestHarnesses:
     @staticmethod
     def for_process_function(function: ProcessFunction) -> OneInputStreamOperatorTestHarness:
         """For a function on a stream without keys."""
-        return OneInputStreamOperatorTestHarness(OperatorDescriptor("process", function))
+        return OneInputStreamOperatorTestHarness(operators.Process(function))
 
     @staticmethod
     def for_keyed_process_function(
@@ -39,13 +39,13 @@ class ProcessFunctionTestHarnesses:
     ) -> KeyedOneInputStreamOperatorTestHarness:
         """For a function on a keyed stream."""
         return KeyedOneInputStreamOperatorTestHarness(
-            OperatorDescriptor("keyed_process", function), key_selector
+            operators.KeyedProcess(function), key_selector
         )
 
     @staticmethod
     def for_co_process_function(function: CoProcessFunction) -> TwoInputStreamOperatorTestHarness:
         """For a function of two streams without keys."""
-        return TwoInputStreamOperatorTestHarness(OperatorDescriptor("co_process", function))
+        return TwoInputStreamOperatorTestHarness(operators.CoProcess(function))
 
     @staticmethod
     def for_keyed_co_process_function(
@@ -55,7 +55,7 @@ class ProcessFunctionTestHarnesses:
     ) -> KeyedTwoInputStreamOperatorTestHarness:
         """For a function of two keyed streams."""
         return KeyedTwoInputStreamOperatorTestHarness(
-            OperatorDescriptor("keyed_co_process", function), key_selector1, key_selector2
+            operators.KeyedCoProcess(function), key_selector1, key_selector2
         )
 
     @staticmethod
@@ -63,7 +63,7 @@ class ProcessFunctionTestHarnesses:
         function: BroadcastProcessFunction[Any, Any, Any],
     ) -> TwoInputStreamOperatorTestHarness:
         """For a function beside a broadcast stream, which is the second input."""
-        return TwoInputStreamOperatorTestHarness(OperatorDescriptor("broadcast_process", function))
+        return TwoInputStreamOperatorTestHarness(operators.BroadcastProcess(function))
 
     @staticmethod
     def for_keyed_broadcast_process_function(
@@ -72,5 +72,5 @@ class ProcessFunctionTestHarnesses:
     ) -> KeyedTwoInputStreamOperatorTestHarness:
         """For a keyed function beside a broadcast stream, which is the second input."""
         return KeyedTwoInputStreamOperatorTestHarness(
-            OperatorDescriptor("keyed_broadcast_process", function), key_selector, None
+            operators.KeyedBroadcastProcess(function), key_selector, None
         )

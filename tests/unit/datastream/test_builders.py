@@ -18,6 +18,7 @@ from penstock.datastream import (
 from penstock.datastream.state import MapStateDescriptor
 from penstock.datastream.window import TumblingEventTimeWindows
 from penstock.errors import ConfigurationError, InvalidProgramError, WrongArgumentError
+from penstock.graph import operators
 from penstock.graph.transformations import ChainingStrategy
 
 
@@ -89,8 +90,8 @@ def test_keyed_transformations_carry_the_key(pairs):
 def test_sum_takes_positions_and_names(env):
     row = Types.ROW_NAMED(["k", "n"], [Types.STRING(), Types.INT()])
     keyed = env.from_collection([("a", 1)], row).key_by(lambda v: v[0])
-    assert keyed.sum("n").transformation.operator.arguments == {"position": 1, "op": "sum"}
-    assert keyed.sum(-1).transformation.operator.arguments == {"position": 1, "op": "sum"}
+    assert keyed.sum("n").transformation.operator == operators.AggregateField("sum", 1)
+    assert keyed.sum(-1).transformation.operator == operators.AggregateField("sum", 1)
     for wrong in ("x", 2, -3, 1.5):
         with pytest.raises(InvalidProgramError):
             keyed.max(wrong)
@@ -304,8 +305,8 @@ def test_an_interval_join_shifts_exclusive_bounds(pairs):
     keyed = pairs.key_by(lambda v: v[0])
     interval = keyed.interval_join(keyed).between(Time.milliseconds(-5), Time.milliseconds(5))
     joined = interval.lower_bound_exclusive().upper_bound_exclusive().process(Pair())
-    arguments = joined.transformation.operator.arguments
-    assert (arguments["lower_bound_ms"], arguments["upper_bound_ms"]) == (-4, 4)
+    join = joined.transformation.operator
+    assert (join.lower_bound_ms, join.upper_bound_ms) == (-4, 4)
     nothing = keyed.interval_join(keyed).between(Time.milliseconds(1), Time.milliseconds(1))
     with pytest.raises(InvalidProgramError, match="above"):
         nothing.lower_bound_exclusive().process(Pair())
@@ -327,10 +328,10 @@ def test_a_source_takes_the_type_and_the_strategy(env):
     from penstock.datastream.connectors.number_seq import NumberSequenceSource
 
     stream = env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "n")
-    arguments = stream.transformation.operator.arguments
+    numbers = stream.transformation.operator
     assert str(stream.get_type()) == "Long"
-    assert (arguments["start"], arguments["end"]) == (1, 3)
-    assert not arguments["watermark_strategy"].emits_periodically
+    assert (numbers.start, numbers.end) == (1, 3)
+    assert not numbers.watermark_strategy.emits_periodically
 
 
 def test_arrays_are_no_keys(env):

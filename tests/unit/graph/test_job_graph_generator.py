@@ -1,14 +1,15 @@
 """Chaining and JobGraph generation (SEMANTICS E3, E5)."""
 
 import threading
+from functools import partial
 
 import pytest
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.graph import partitioners as p
 from penstock.graph import transformations as t
 from penstock.graph.chaining import is_chainable, why_not_chainable
 from penstock.graph.job_graph import BLOCKING, PIPELINED_BOUNDED, JobEdge
-from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import ChainingStrategy
 from penstock.graph.wiring import DistributionPattern
 from support.graphs import Program, identity, vertex_named, vertex_names, word_count
@@ -114,7 +115,8 @@ class TestConditions:
     def test_yielding_operator_and_legacy_source(self, legacy):
         program = Program(parallelism=1)
         mapped = program.map(program.source(legacy=legacy))
-        waiting = program.map(mapped, "Async", kind="async_wait")
+        kind = partial(operators.AsyncWait, timeout_ms=0, capacity=1, ordered=True)
+        waiting = program.map(mapped, "Async", kind=kind)
         assert is_chained(program, mapped, waiting) is not legacy
 
 
@@ -238,7 +240,7 @@ def test_two_input_gates_and_selectors():
         left,
         right,
         "Both",
-        OperatorDescriptor("keyed_co_process", identity),
+        operators.KeyedCoProcess(identity),
         None,
         key_selector1=identity,
         key_selector2=len,
@@ -254,7 +256,7 @@ def test_an_unpicklable_function_names_its_operator():
     lock = threading.Lock()
     program.map(program.source(), "Fine")
     bad = program.map(program.source(), "Bad")
-    bad.operator = OperatorDescriptor("map", lambda v: (lock, v))
+    bad.operator = operators.Map(lambda v: (lock, v))
     with pytest.raises(InvalidProgramError, match=r"'Bad'.*open"):
         program.job_graph()
 

@@ -2,9 +2,9 @@
 
 import pytest
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.graph import partitioners as p
 from penstock.graph import transformations as t
-from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.stream_graph import IllegalGraphStateError
 from support.graphs import Program, identity, word_count
 
@@ -170,7 +170,8 @@ def test_two_inputs_are_numbered_from_zero():
 
 def test_multiple_inputs_with_keys():
     program = Program(parallelism=2)
-    many = t.KeyedMultipleInputTransformation("Many", OperatorDescriptor("multi"), None)
+    descriptor = operators.KeyedMultipleInputProcess(identity, num_inputs=3)
+    many = t.KeyedMultipleInputTransformation("Many", descriptor, None)
     for _ in range(3):
         many.add_input(program.partition(program.source(), p.key_group(identity)), identity)
     program.transformations.append(many)
@@ -276,11 +277,12 @@ class TestIterations:
         program.sink(body)
         graph = program.stream_graph()
         head, tail = (
-            next(n for n in graph.nodes.values() if n.descriptor.kind == kind)
-            for kind in ("iteration_head", "iteration_tail")
+            next(n for n in graph.nodes.values() if isinstance(n.descriptor, kind))
+            for kind in (operators.IterationHead, operators.IterationTail)
         )
-        assert head.descriptor.arguments == tail.descriptor.arguments
-        assert head.descriptor.arguments["wait_time_ms"] == 500
+        assert head.descriptor.iteration == tail.descriptor.iteration
+        assert head.descriptor.group == tail.descriptor.group
+        assert head.descriptor.wait_time_ms == 500
         assert head.co_location_group == tail.co_location_group is not None
         assert head.slot_sharing_group == tail.slot_sharing_group
         assert {e.source_id for e in graph.nodes[body.id].in_edges} == {

@@ -16,7 +16,7 @@ from penstock.datastream.connectors.split_source import (
     SourceSplit,
     SplitEnumerator,
 )
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.source_coordinator import Reader, SourceCoordinator
 from penstock.jobmaster.split_assignments import SplitAssignments
@@ -143,7 +143,7 @@ class Job:
             self.settle()
 
         test = OneInputStreamOperatorTestHarness(
-            OperatorDescriptor("split_source", self.source),
+            operators.SplitSource(self.source),
             subtask=subtask,
             parallelism=self.parallelism,
             coordinator=lambda message: send(with_attempt(message, attempt)),

@@ -30,9 +30,9 @@ from penstock.datastream.window import (
     EventTimeTrigger,
     TumblingEventTimeWindows,
 )
+from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
 from penstock.graph.key_groups import key_group_range
-from penstock.graph.operators import OperatorDescriptor
 from penstock.taskexecutor.task.stream_task import StreamTask
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE
 from penstock.testing import (
@@ -122,7 +122,7 @@ def chain_task(*descriptors, names):
     return task
 
 
-NUMBERS = OperatorDescriptor("number_sequence_source", None, {"start": 1, "end": 2})
+NUMBERS = operators.NumberSequenceSource(start=1, end=2)
 
 
 def test_hooks_run_in_the_order_of_the_chain():
@@ -131,9 +131,9 @@ def test_hooks_run_in_the_order_of_the_chain():
     calls = []
     task = chain_task(
         NUMBERS,
-        OperatorDescriptor("map", Recorder("a", calls)),
-        OperatorDescriptor("map", Recorder("b", calls)),
-        OperatorDescriptor("sink_writer", RecordingSink(calls)),
+        operators.Map(Recorder("a", calls)),
+        operators.Map(Recorder("b", calls)),
+        operators.SinkWriter(RecordingSink(calls)),
         names=["source", "a", "b", "sink"],
     )
     assert calls == ["initialize b", "open b", "initialize a", "open a"]
@@ -162,7 +162,7 @@ def test_failure_in_a_hook_names_the_operator():
         def snapshot_state(self, context):
             raise ValueError("no state")
 
-    descriptors = [NUMBERS, OperatorDescriptor("map", Broken("a", [])), RECORDS]
+    descriptors = [NUMBERS, operators.Map(Broken("a", [])), RECORDS]
     task = chain_task(*descriptors, names=["source", "broken", "sink"])
     chain = task._opened_chain()
     with pytest.raises(ValueError, match="no state") as caught:
@@ -172,7 +172,7 @@ def test_failure_in_a_hook_names_the_operator():
     chain.close()
 
 
-RECORDS = OperatorDescriptor("sink_function", lambda _: None)
+RECORDS = operators.FunctionSink(lambda _: None)
 
 
 class CountAndRemind(KeyedProcessFunction):
@@ -192,7 +192,7 @@ class CountAndRemind(KeyedProcessFunction):
 
 def counting(**options):
     return KeyedOneInputStreamOperatorTestHarness(
-        OperatorDescriptor("keyed_process", CountAndRemind()), itself, **options
+        operators.KeyedProcess(CountAndRemind()), itself, **options
     )
 
 
@@ -282,7 +282,7 @@ class Lists(MapFunction, CheckpointedFunction):
 
 
 def lists(function, **options):
-    return OneInputStreamOperatorTestHarness(OperatorDescriptor("map", function), **options)
+    return OneInputStreamOperatorTestHarness(operators.Map(function), **options)
 
 
 def test_operator_state_is_spread_by_its_kind():
@@ -424,13 +424,13 @@ def test_windows_come_back(assigner, trigger):
             "assigner": assigner,
             "trigger": trigger,
             "evictor": None,
-            "lateness": 0,
+            "lateness_ms": 0,
             "late_tag": None,
             "function_kind": "process",
             "state_descriptor": ListStateDescriptor("contents", Types.PICKLED_BYTE_ARRAY()),
         }
         return KeyedOneInputStreamOperatorTestHarness(
-            OperatorDescriptor("window", Show(), arguments), lambda value: value[0]
+            operators.Window(Show(), **arguments), lambda value: value[0]
         )
 
     with windows() as old:
@@ -460,10 +460,8 @@ def test_calls_under_way_are_made_again():
     """Elements whose results have not left belong to the state of an asynchronous operator."""
 
     def waiting(function):
-        arguments = {"timeout_ms": 0, "capacity": 4, "output_mode": "ORDERED"}
-        return OneInputStreamOperatorTestHarness(
-            OperatorDescriptor("async_wait", function, arguments)
-        )
+        arguments = {"timeout_ms": 0, "capacity": 4, "ordered": True}
+        return OneInputStreamOperatorTestHarness(operators.AsyncWait(function, **arguments))
 
     with waiting(Echo()) as old:
         old.process_element("a", 1)
@@ -519,12 +517,12 @@ class Splits(PythonSource):
 def test_splits_that_are_being_read_come_back():
     """D9: the reader's splits with their positions are operator list state."""
     log = []
-    with OneInputStreamOperatorTestHarness(OperatorDescriptor("split_source", Splits(log))) as old:
+    with OneInputStreamOperatorTestHarness(operators.SplitSource(Splits(log))) as old:
         snapshot = old.snapshot(1)
         old.notify_checkpoint_complete(1)
     assert log == ["start", "complete 1"]
     log.clear()
-    new = OneInputStreamOperatorTestHarness(OperatorDescriptor("split_source", Splits(log)))
+    new = OneInputStreamOperatorTestHarness(operators.SplitSource(Splits(log)))
     new.initialize_state(snapshot)
     with new:
         assert log == [["half a split"], "start"]

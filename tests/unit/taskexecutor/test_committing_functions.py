@@ -12,7 +12,7 @@ from penstock.datastream.functions import (
     TwoPhaseCommitSinkFunction,
 )
 from penstock.errors import InvalidProgramError, SinkError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
@@ -65,7 +65,7 @@ class Transactions(TwoPhaseCommitSinkFunction):
 
 def started(function, snapshot=None, configuration=CHECKPOINTS):
     test = OneInputStreamOperatorTestHarness(
-        OperatorDescriptor("sink_function", function), configuration=configuration
+        operators.FunctionSink(function), configuration=configuration
     )
     test.initialize_state(snapshot)
     test.open()

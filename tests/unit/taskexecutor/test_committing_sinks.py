@@ -18,7 +18,7 @@ from penstock.datastream.connectors import (
     SupportsWriterState,
 )
 from penstock.errors import SinkError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
@@ -58,7 +58,7 @@ class CommitterHarness:
                 return committer
 
         self.test = OneInputStreamOperatorTestHarness(
-            OperatorDescriptor("sink_committer", Sink()), configuration=configuration
+            operators.SinkCommitter(Sink()), configuration=configuration
         )
         self.test.initialize_state(snapshot)
         self.test.open()
@@ -273,7 +273,7 @@ class WriterSink(PythonSink, SupportsCommitter, SupportsWriterState):
 
 
 def test_a_writer_says_at_barriers_and_at_the_end_what_is_to_be_committed():
-    descriptor = OperatorDescriptor("sink_writer", WriterSink())
+    descriptor = operators.SinkWriter(WriterSink())
     with OneInputStreamOperatorTestHarness(descriptor, subtask=1, parallelism=2) as test:
         test.process_element("a")
         test.process_element("b")
@@ -319,7 +319,7 @@ def test_a_writer_must_do_what_its_sink_says(supported, wanted):
         def create_committer(self, context):
             raise NotImplementedError
 
-    harness = OneInputStreamOperatorTestHarness(OperatorDescriptor("sink_writer", Sink()))
+    harness = OneInputStreamOperatorTestHarness(operators.SinkWriter(Sink()))
     with pytest.raises(SinkError, match=f"create_writer must return a {wanted}"):
         harness.open()
 
@@ -332,6 +332,6 @@ def test_a_committer_must_be_one():
         def create_committer(self, context):
             return lambda requests: None
 
-    harness = OneInputStreamOperatorTestHarness(OperatorDescriptor("sink_committer", Sink()))
+    harness = OneInputStreamOperatorTestHarness(operators.SinkCommitter(Sink()))
     with pytest.raises(SinkError, match="create_committer must return a Committer"):
         harness.open()

@@ -11,7 +11,7 @@ import pytest
 from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, RollingPolicy
 from penstock.errors import SinkError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
@@ -24,7 +24,7 @@ def file_descriptor(folder, policy=None, **arguments):
         "bucket_assigner": BucketAssigner.base_path_bucket_assigner(),
         "rolling_policy": policy or RollingPolicy.default_rolling_policy(),
     }
-    return OperatorDescriptor("file_sink", None, {**defaults, **arguments})
+    return operators.FileSink(**defaults | arguments)
 
 
 class Sink:
@@ -36,7 +36,7 @@ class Sink:
             file_descriptor(folder, policy, **arguments), configuration=configuration
         )
         self.committer = OneInputStreamOperatorTestHarness(
-            OperatorDescriptor("file_committer"), configuration=configuration
+            operators.FileCommitter(), configuration=configuration
         )
         of_writer, of_committer = restored or (None, None)
         for harness, snapshot in ((self.committer, of_committer), (self.writer, of_writer)):

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 from penstock.errors import TemporaryFileError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.network.events import TaskEvent, parse_event, serialize_event
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE, NOTHING_AVAILABLE
@@ -13,9 +13,16 @@ from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, supe
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 
-def harness(kind, wait_time_ms=0, size=1, **options):
-    arguments = {"iteration": "i", "group": "g", "group_size": size, "wait_time_ms": wait_time_ms}
-    return OneInputStreamOperatorTestHarness(OperatorDescriptor(kind, None, arguments), **options)
+def head_harness(wait_time_ms=0, size=1, **options):
+    descriptor = operators.IterationHead(
+        iteration="i", group="g", group_size=size, wait_time_ms=wait_time_ms
+    )
+    return OneInputStreamOperatorTestHarness(descriptor, **options)
+
+
+def tail_harness(**options):
+    descriptor = operators.IterationTail(iteration="i", group="g")
+    return OneInputStreamOperatorTestHarness(descriptor, **options)
 
 
 def drain(channel):
@@ -90,7 +97,7 @@ def test_a_marker_survives_the_wire():
 
 
 def test_the_head_ends_after_a_superstep_without_elements():
-    with harness("iteration_head") as head, harness("iteration_tail") as tail:
+    with head_harness() as head, tail_harness() as tail:
         assert head.operator.emit_next(10) == NOTHING_AVAILABLE
         tail.process_element("a", 5)
         # The first marker says nothing about quiet: it was sent before any element could be.
@@ -112,8 +119,8 @@ def test_heads_of_a_group_tell_each_other_of_quiet_supersteps():
     many as the group has iterations."""
     sent = []
     with (
-        harness("iteration_head", size=2) as head,
-        harness("iteration_tail", size=2) as tail,
+        head_harness(size=2) as head,
+        tail_harness() as tail,
     ):
         head.operator.context.broadcast_event = sent.append
         assert head.operator.emit_next(10) == NOTHING_AVAILABLE
@@ -127,7 +134,7 @@ def test_heads_of_a_group_tell_each_other_of_quiet_supersteps():
 
 
 def test_the_head_ends_when_nothing_came_for_the_wait_time():
-    with harness("iteration_head", wait_time_ms=1) as head, harness("iteration_tail") as tail:
+    with head_harness(wait_time_ms=1) as head, tail_harness() as tail:
         tail.process_element("a", 5)
         while head.operator.emit_next(10) != END_OF_DATA:
             head.operator.wait_available(1000)
@@ -135,7 +142,7 @@ def test_the_head_ends_when_nothing_came_for_the_wait_time():
 
 
 def test_a_cancelled_head_ends():
-    with harness("iteration_head") as head:
+    with head_harness() as head:
         assert head.operator.emit_next(10) == NOTHING_AVAILABLE
         head.operator.cancel()
         head.operator.wait_available(600_000)
@@ -145,8 +152,8 @@ def test_a_cancelled_head_ends():
 def started(snapshots, subtask=0, parallelism=1):
     """Head and tail of a subtask, the head opened first, as it may be."""
     made = []
-    for kind, snapshot in zip(("iteration_head", "iteration_tail"), snapshots, strict=True):
-        test = harness(kind, subtask=subtask, parallelism=parallelism)
+    for harness, snapshot in zip((head_harness, tail_harness), snapshots, strict=True):
+        test = harness(subtask=subtask, parallelism=parallelism)
         test.initialize_state(snapshot)
         test.open()
         made.append(test)
@@ -243,12 +250,12 @@ def test_what_was_fed_back_is_spread_over_another_parallelism():
 
 def test_the_head_gives_a_tail_time_to_come():
     """The waiting time begins with the tail, which may bring elements of a snapshot."""
-    head = harness("iteration_head", wait_time_ms=1)
+    head = head_harness(wait_time_ms=1)
     with head:
         for _ in range(3):
             assert head.operator.emit_next(10) == NOTHING_AVAILABLE
             head.operator.wait_available(5)
-        with harness("iteration_tail"):
+        with tail_harness():
             while head.operator.emit_next(10) != END_OF_DATA:
                 head.operator.wait_available(1000)
 

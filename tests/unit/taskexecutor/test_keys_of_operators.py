@@ -34,8 +34,8 @@ from penstock.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from penstock.graph import operators
 from penstock.graph.key_groups import key_group, operator_index
-from penstock.graph.operators import OperatorDescriptor
 from penstock.network import key_hash
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
@@ -364,7 +364,7 @@ def test_a_snapshot_keeps_keys_apart(function, parallelism):
 
     def harness(subtask=0, parallelism=1):
         return KeyedOneInputStreamOperatorTestHarness(
-            OperatorDescriptor("keyed_process", function),
+            operators.KeyedProcess(function),
             key,
             subtask=subtask,
             parallelism=parallelism,

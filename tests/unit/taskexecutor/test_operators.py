@@ -24,7 +24,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import InvalidProgramError, SerializationError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -47,20 +47,19 @@ class TimestampOfValue(TimestampAssigner):
 
 
 def test_map_flat_map_filter_keep_timestamps():
-    for kind, function, expected in (
-        ("map", lambda v: v + 1, [(3, 7)]),
-        ("flat_map", lambda v: (v, v), [(2, 7), (2, 7)]),
-        ("filter", lambda v: v > 2, []),
-        ("project", None, [((5, 4), 7)]),
+    for descriptor, value, expected in (
+        (operators.Map(lambda v: v + 1), 2, [(3, 7)]),
+        (operators.FlatMap(lambda v: (v, v)), 2, [(2, 7), (2, 7)]),
+        (operators.Filter(lambda v: v > 2), 2, []),
+        (operators.Project((1, 0)), (4, 5), [((5, 4), 7)]),
     ):
-        descriptor = OperatorDescriptor(kind, function, {"indexes": (1, 0)})
         with OneInputStreamOperatorTestHarness(descriptor) as test:
-            test.process_element((4, 5) if kind == "project" else 2, 7)
+            test.process_element(value, 7)
             assert test.records == expected
 
 
 def test_failing_function_is_found_by_its_operator():
-    with OneInputStreamOperatorTestHarness(OperatorDescriptor("map", lambda v: 1 / v)) as test:
+    with OneInputStreamOperatorTestHarness(operators.Map(lambda v: 1 / v)) as test:
         with pytest.raises(ZeroDivisionError) as failure:
             test.process_element(0)
         assert test.operator.failed_with is failure.value
@@ -77,7 +76,7 @@ def test_failing_function_is_found_by_its_operator():
     ],
 )
 def test_built_in_aggregations_run(operation, expected):
-    descriptor = OperatorDescriptor("aggregate_field", None, {"op": operation, "position": 1})
+    descriptor = operators.AggregateField(operation=operation, position=1)
     with KeyedOneInputStreamOperatorTestHarness(descriptor, first) as test:
         for value in (("a", 3, 1), ("a", 1, 2), ("a", 5, 3)):
             test.process_element(value)
@@ -88,9 +87,7 @@ def test_built_in_aggregations_run(operation, expected):
 @pytest.mark.parametrize("position", [1, "a", -1])
 @pytest.mark.parametrize("value", [3, "text", {"a": 1}])
 def test_what_has_no_fields_has_the_position_0_alone(operation, position, value):
-    descriptor = OperatorDescriptor(
-        "aggregate_field", None, {"op": operation, "position": position}
-    )
+    descriptor = operators.AggregateField(operation=operation, position=position)
     with KeyedOneInputStreamOperatorTestHarness(descriptor, lambda _: 0) as test:
         test.process_element(value)
         with pytest.raises(InvalidProgramError, match="no fields"):
@@ -98,7 +95,7 @@ def test_what_has_no_fields_has_the_position_0_alone(operation, position, value)
 
 
 def test_positions_count_from_the_end_too():
-    descriptor = OperatorDescriptor("aggregate_field", None, {"op": "sum", "position": -1})
+    descriptor = operators.AggregateField(operation="sum", position=-1)
     with KeyedOneInputStreamOperatorTestHarness(descriptor, first) as test:
         test.process_element(("a", 3, 1))
         test.process_element(("a", 1, 2))
@@ -106,7 +103,7 @@ def test_positions_count_from_the_end_too():
 
 
 def test_reduce_is_final_only_in_batch():
-    descriptor = OperatorDescriptor("reduce", lambda a, b: (a[0], a[1] + b[1]))
+    descriptor = operators.Reduce(lambda a, b: (a[0], a[1] + b[1]))
     elements = (("a", 1), ("b", 2), ("a", 3))
     with KeyedOneInputStreamOperatorTestHarness(descriptor, first) as test:
         for value in elements:
@@ -254,7 +251,7 @@ class Pair(ProcessJoinFunction):
 def test_interval_join_equals_nested_loops(lower, upper):
     """G-6."""
     arguments = {"lower_bound_ms": lower, "upper_bound_ms": upper}
-    descriptor = OperatorDescriptor("interval_join", Pair(), arguments)
+    descriptor = operators.IntervalJoin(Pair(), **arguments)
     lefts, rights = [("k", t) for t in range(8)], [("k", t) for t in range(8)]
     expected = [
         (left, right, max(left, right))
@@ -275,7 +272,7 @@ def test_interval_join_equals_nested_loops(lower, upper):
 
 def test_interval_join_sends_late_elements_aside():
     arguments = {"lower_bound_ms": 0, "upper_bound_ms": 5, "left_late_tag": "late"}
-    descriptor = OperatorDescriptor("interval_join", Pair(), arguments)
+    descriptor = operators.IntervalJoin(Pair(), **arguments)
     with KeyedTwoInputStreamOperatorTestHarness(descriptor, first, first) as test:
         test.process_both_watermarks(10)
         test.process_element1(("k", 3), 3)
@@ -288,10 +285,10 @@ def async_harness(function, *, mode="ORDERED", capacity=10, timeout_ms=0, retry=
     arguments = {
         "capacity": capacity,
         "timeout_ms": timeout_ms,
-        "output_mode": mode,
+        "ordered": mode == "ORDERED",
         "retry_strategy": retry,
     }
-    return OneInputStreamOperatorTestHarness(OperatorDescriptor("async_wait", function, arguments))
+    return OneInputStreamOperatorTestHarness(operators.AsyncWait(function, **arguments))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +385,7 @@ def test_elements_further_apart_than_the_interval_all_move_event_time(quiet_ms, 
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
         TimestampOfValue()
     )
-    descriptor = OperatorDescriptor("watermarks", strategy, {"strategy": strategy})
+    descriptor = operators.Watermarks(strategy)
     with OneInputStreamOperatorTestHarness(descriptor) as test:
         test.process_element(10)
         test.set_processing_time(200)
@@ -407,7 +404,7 @@ def test_batch_feeds_keyed_functions_key_by_key_in_time_order():
         def on_timer(self, timestamp, ctx):
             yield "timer", ctx.get_current_key()
 
-    descriptor = OperatorDescriptor("keyed_process", Show())
+    descriptor = operators.KeyedProcess(Show())
     with KeyedOneInputStreamOperatorTestHarness(descriptor, first, configuration=BATCH) as test:
         for value in (("a", 3), ("b", 1), ("a", 2)):
             test.process_element(value, value[1])
@@ -439,7 +436,7 @@ class TotalOfAll(KeyedMultipleInputProcessFunction):
 
 def three_keyed_inputs():
     return MultipleInputStreamOperatorTestHarness(
-        OperatorDescriptor("keyed_multiple_input_process", TotalOfAll(), {"num_inputs": 3}),
+        operators.KeyedMultipleInputProcess(TotalOfAll(), num_inputs=3),
         key_selectors=(lambda v: v[0],) * 3,
     )
 
@@ -470,7 +467,7 @@ def test_an_operator_of_three_streams_shares_keys_and_waits_for_the_slowest():
 @pytest.mark.parametrize("result", [None, 5])
 def test_a_flat_map_that_returns_no_iterable_is_told_what_to_do(result):
     with (
-        OneInputStreamOperatorTestHarness(OperatorDescriptor("flat_map", lambda _: result)) as test,
+        OneInputStreamOperatorTestHarness(operators.FlatMap(lambda _: result)) as test,
         pytest.raises(TypeError) as raised,
     ):
         test.process_element(1)

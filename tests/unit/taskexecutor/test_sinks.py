@@ -7,7 +7,7 @@ from penstock.common.typeinfo import Types
 from penstock.common.types import Row, RowKind
 from penstock.datastream.functions import SinkFunction
 from penstock.errors import SinkError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
 from penstock.taskexecutor.sinks.element_text import flink_text
@@ -19,7 +19,7 @@ from penstock.testing import OneInputStreamOperatorTestHarness
     [("", 1, ""), ("", 2, "2> "), ("x", 1, "x> "), ("x", 2, "x:2> ")],
 )
 def test_print_prefixes_lines(capsys, identifier, parallelism, prefix):
-    descriptor = OperatorDescriptor("print_sink", None, {"sink_identifier": identifier})
+    descriptor = operators.PrintSink(identifier=identifier)
     subtask = parallelism - 1
     with OneInputStreamOperatorTestHarness(
         descriptor, subtask=subtask, parallelism=parallelism
@@ -49,7 +49,7 @@ def test_sink_function_sees_time_and_timestamp():
         def invoke(self, value, context):
             seen.append((value, context.timestamp(), context.current_watermark()))
 
-    with OneInputStreamOperatorTestHarness(OperatorDescriptor("sink_function", Seeing())) as test:
+    with OneInputStreamOperatorTestHarness(operators.FunctionSink(Seeing())) as test:
         test.process_watermark(5)
         test.process_element("a", 7)
         test.process_element("b")
@@ -84,7 +84,7 @@ class Client:
 
 
 def collect(client, values):
-    descriptor = OperatorDescriptor("collect_sink", None, {"collect_id": "c", "type": Types.INT()})
+    descriptor = operators.CollectSink(collect_id="c", element_type=Types.INT())
     test = OneInputStreamOperatorTestHarness(descriptor)
     assert isinstance(test.operator, CollectSink)
     test.operator.context.environment.open_collect_channel = lambda collect_id: client
@@ -111,7 +111,7 @@ CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
 
 
 def collecting(client, snapshot=None, **options):
-    descriptor = OperatorDescriptor("collect_sink", None, {"collect_id": "c", "type": Types.INT()})
+    descriptor = operators.CollectSink(collect_id="c", element_type=Types.INT())
     test = OneInputStreamOperatorTestHarness(descriptor, configuration={**CHECKPOINTS, **options})
     test.operator.context.environment.open_collect_channel = lambda collect_id: client
     test.initialize_state(snapshot)
@@ -169,7 +169,7 @@ def test_a_connection_that_breaks_in_a_job_with_checkpoints_fails_the_task():
     """Whether the driver lacks results is not known: they are sent again."""
     test = collecting(Client(broken=True))
     test.process_element(1)
-    with pytest.raises(SinkError, match="takes no more results of collect_sink: closed") as caught:
+    with pytest.raises(SinkError, match="takes no more results of CollectSink: closed") as caught:
         test.snapshot(1)
     assert test.operator.failed_with is caught.value
 

@@ -6,25 +6,21 @@ import pytest
 from penstock.common import Types, WatermarkStrategy
 from penstock.datastream.functions import CheckpointedFunction, SourceFunction
 from penstock.datastream.state import ListStateDescriptor
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
 
-def source(kind, **arguments):
-    return OperatorDescriptor(kind, None, arguments)
-
-
 def numbers(start, end, **arguments):
-    return source("number_sequence_source", start=start, end=end, **arguments)
+    return operators.NumberSequenceSource(start=start, end=end, **arguments)
 
 
 def collection(values):
     encode = codec_for(Types.INT()).encode
     elements = tuple(encode(value) for value in values)
-    return source("collection_source", elements=elements, type=Types.INT())
+    return operators.CollectionSource(elements=elements, element_type=Types.INT())
 
 
 def read(test, count=None):
@@ -65,12 +61,11 @@ STRATEGY = WatermarkStrategy.for_monotonous_timestamps()
         numbers(1, 10),
         numbers(1, 10, watermark_strategy=STRATEGY),
         collection(range(1, 11)),
-        source("hybrid_source", sources=(numbers(1, 4), collection([5, 6, 7]), numbers(8, 10))),
-        source(
-            "hybrid_source",
+        operators.HybridSource(sources=(numbers(1, 4), collection([5, 6, 7]), numbers(8, 10))),
+        operators.HybridSource(
             sources=(
                 numbers(1, 2),
-                source("hybrid_source", sources=(numbers(3, 9), numbers(10, 10))),
+                operators.HybridSource(sources=(numbers(3, 9), numbers(10, 10))),
             ),
         ),
     ],
@@ -88,8 +83,8 @@ def test_the_rest_follows_what_was_emitted(descriptor, count):
     "descriptor",
     [
         numbers(1, 40),
-        source(
-            "hybrid_source", sources=(numbers(1, 20), collection(range(21, 30)), numbers(30, 40))
+        operators.HybridSource(
+            sources=(numbers(1, 20), collection(range(21, 30)), numbers(30, 40))
         ),
     ],
     ids=["numbers", "hybrid"],
@@ -113,7 +108,7 @@ def test_files_go_on_behind_the_last_line(tmp_path, monkeypatch, block_bytes, en
     lines = {"a": ["", "a", "é" * 9, "", "x" * 30, "last"], "b": ["b1", "b2"]}
     for name, content in lines.items():
         (tmp_path / name).write_bytes(ending.join(content).encode(charset))
-    descriptor = source("file_source", paths=(str(tmp_path),), charset=charset)
+    descriptor = operators.FileSource(paths=(str(tmp_path),), charset=charset)
     everything = lines["a"] + lines["b"]
     for count in range(len(everything) + 3):
         (first,), snapshots = run(descriptor, None, [count])
@@ -129,7 +124,7 @@ def test_new_files_are_found_once_by_whatever_subtask(tmp_path):
     """Some were read, begun, found and not begun, or not found when the snapshot was taken."""
     for name in "abcdef":
         (tmp_path / name).write_text(f"{name}1\n{name}2\n{name}3\n")
-    descriptor = source("file_source", paths=(str(tmp_path),), discovery_interval_ms=60_000)
+    descriptor = operators.FileSource(paths=(str(tmp_path),), discovery_interval_ms=60_000)
     first, snapshots = run(descriptor, None, [0, 3])
     assert first[0] == []
     # A step of a subtask that has found nothing yet looks for files; it emits from the next on.
@@ -161,7 +156,7 @@ def test_new_files_are_found_once_by_whatever_subtask(tmp_path):
 def test_a_file_that_was_read_need_not_exist_any_more(tmp_path):
     for name in "ab":
         (tmp_path / name).write_text(f"{name}\n")
-    descriptor = source("file_source", paths=(str(tmp_path / "a"), str(tmp_path / "b")))
+    descriptor = operators.FileSource(paths=(str(tmp_path / "a"), str(tmp_path / "b")))
     (first,), snapshots = run(descriptor, None, [2])
     (tmp_path / "a").unlink()
     (rest,), _ = run(descriptor, snapshots, [None])
@@ -200,12 +195,12 @@ class Counting(SourceFunction, CheckpointedFunction):
 def test_source_functions_are_asked_under_their_lock():
     """The snapshot falls between two elements although the function has a thread of its own."""
     function = Counting()
-    with OneInputStreamOperatorTestHarness(OperatorDescriptor("source_function", function)) as old:
+    with OneInputStreamOperatorTestHarness(operators.FunctionSource(function)) as old:
         old.operator.emit_next(1)
         assert function.at_half.wait(10)
         snapshot = old.snapshot(1)
     (position,) = snapshot.lists["next"]
-    new = OneInputStreamOperatorTestHarness(OperatorDescriptor("source_function", Counting()))
+    new = OneInputStreamOperatorTestHarness(operators.FunctionSource(Counting()))
     new.initialize_state(snapshot)
     with new:
         while new.operator.emit_next(1) != END_OF_DATA:

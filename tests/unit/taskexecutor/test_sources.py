@@ -13,7 +13,7 @@ from penstock.datastream.connectors.file_system import (
 )
 from penstock.datastream.functions import SourceFunction
 from penstock.errors import SourceError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.taskexecutor.sources import file_splits
 from penstock.taskexecutor.sources.number_sequence import part_of_range
@@ -38,7 +38,7 @@ def test_parts_of_a_range_cover_it_once(parts):
 
 
 def test_number_sequence_is_divided():
-    descriptor = OperatorDescriptor("number_sequence_source", None, {"start": 1, "end": 10})
+    descriptor = operators.NumberSequenceSource(start=1, end=10)
     parts = [run(descriptor, subtask=i, parallelism=3) for i in range(3)]
     assert parts == [[1, 2, 3, 4], [5, 6, 7], [8, 9, 10]]
 
@@ -51,9 +51,7 @@ def test_every_line_belongs_to_one_split(tmp_path, monkeypatch, parallelism):
     for ending in ("\n", "\r\n"):
         for end in ("", ending):
             (tmp_path / "text").write_bytes((ending.join(lines) + end).encode())
-            descriptor = OperatorDescriptor(
-                "file_source", None, {"paths": (str(tmp_path),), "charset": "utf-8"}
-            )
+            descriptor = operators.FileSource(paths=(str(tmp_path),), charset="utf-8")
             parts = [
                 run(descriptor, subtask=i, parallelism=parallelism) for i in range(parallelism)
             ]
@@ -86,18 +84,18 @@ def test_hidden_files_are_left_out_and_folders_searched(tmp_path):
     (tmp_path / "sub").mkdir()
     for name in ("b", ".hidden", "_hidden", "sub/a"):
         (tmp_path / name).write_text(name + "\n")
-    descriptor = OperatorDescriptor("file_source", None, {"paths": (str(tmp_path),)})
+    descriptor = operators.FileSource(paths=(str(tmp_path),))
     assert run(descriptor) == ["b", "sub/a"]
 
 
 def test_other_charsets_are_read_as_text(tmp_path):
     (tmp_path / "text").write_bytes("é\nb".encode("utf-16"))
     arguments = {"paths": (str(tmp_path / "text"),), "charset": "utf-16"}
-    assert run(OperatorDescriptor("file_source", None, arguments)) == ["é", "b"]
+    assert run(operators.FileSource(**arguments)) == ["é", "b"]
 
 
 def test_missing_file_is_named(tmp_path):
-    descriptor = OperatorDescriptor("file_source", None, {"paths": (str(tmp_path / "no"),)})
+    descriptor = operators.FileSource(paths=(str(tmp_path / "no"),))
     with pytest.raises(FileNotFoundError, match="no such file"):
         run(descriptor)
 
@@ -121,7 +119,7 @@ class Server:
 
 def socket_descriptor(port, **arguments):
     defaults = {"host": "127.0.0.1", "port": port, "retry_delay_ms": 1}
-    return OperatorDescriptor("socket_text_source", None, {**defaults, **arguments})
+    return operators.SocketTextSource(**defaults, **arguments)
 
 
 def test_socket_text_is_cut_and_the_rest_emitted():
@@ -207,7 +205,7 @@ def test_source_function_runs_in_its_own_thread():
         def cancel(self):
             pass
 
-    assert run(OperatorDescriptor("source_function", Count())) == [0, 1, 2]
+    assert run(operators.FunctionSource(Count())) == [0, 1, 2]
 
 
 def test_failure_of_a_source_function_reaches_the_task():
@@ -219,12 +217,12 @@ def test_failure_of_a_source_function_reaches_the_task():
             pass
 
     with pytest.raises(ValueError, match="broken source"):
-        run(OperatorDescriptor("source_function", Broken()))
+        run(operators.FunctionSource(Broken()))
 
 
 def test_hybrid_source_reads_one_after_the_other(tmp_path):
     (tmp_path / "a").write_text("1\n2\n")
-    files = OperatorDescriptor("file_source", None, {"paths": (str(tmp_path),)})
-    count = OperatorDescriptor("number_sequence_source", None, {"start": 3, "end": 4})
-    descriptor = OperatorDescriptor("hybrid_source", None, {"sources": (files, count)})
+    files = operators.FileSource(paths=(str(tmp_path),))
+    count = operators.NumberSequenceSource(start=3, end=4)
+    descriptor = operators.HybridSource(sources=(files, count))
     assert run(descriptor) == ["1", "2", 3, 4]

@@ -11,7 +11,7 @@ from penstock.datastream.connectors.split_source import (
     PythonSource,
     SourceReader,
 )
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.rpc.messages import WatermarkAlignment
 from penstock.taskexecutor.compiled import MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.taskexecutor.sources.split_outputs import ReaderOutputs
@@ -75,7 +75,7 @@ def test_any_source_waits_when_it_is_ahead_of_its_group():
     strategy.with_timestamp_assigner(Itself())
     arguments = {"start": 0, "end": 200, "watermark_strategy": strategy}
     sent = []
-    descriptor = OperatorDescriptor("number_sequence_source", None, arguments)
+    descriptor = operators.NumberSequenceSource(**arguments)
     with OneInputStreamOperatorTestHarness(descriptor, coordinator=sent.append) as test:
         assert test.operator.emit_next(1000) == MORE_AVAILABLE
         assert test.values == list(range(64))
@@ -146,9 +146,7 @@ def aligned(reader, **configuration):
         "group", Duration.of_millis(10), Duration.of_millis(5)
     )
     strategy.with_timestamp_assigner(Itself())
-    descriptor = OperatorDescriptor(
-        "split_source", SourceOf(reader), {"watermark_strategy": strategy}
-    )
+    descriptor = operators.SplitSource(SourceOf(reader), watermark_strategy=strategy)
     return OneInputStreamOperatorTestHarness(descriptor, configuration=configuration)
 
 

@@ -19,7 +19,7 @@ from penstock.datastream.state import (
 )
 from penstock.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     OneInputStreamOperatorTestHarness,
@@ -74,7 +74,7 @@ class Keeping(KeyedProcessFunction):
 
 def keeping(*arguments, key_type=None):
     return KeyedOneInputStreamOperatorTestHarness(
-        OperatorDescriptor("keyed_process", Keeping(*arguments)),
+        operators.KeyedProcess(Keeping(*arguments)),
         lambda value: value[0],
         key_type=key_type or Types.STRING(),
     )
@@ -193,7 +193,7 @@ def test_a_state_that_is_not_opened_keeps_its_type():
             return []
 
     second = KeyedOneInputStreamOperatorTestHarness(
-        OperatorDescriptor("keyed_process", Without("value", OLD)),
+        operators.KeyedProcess(Without("value", OLD)),
         lambda value: value[0],
         key_type=Types.STRING(),
     )
@@ -231,16 +231,16 @@ class Lists(MapFunction, CheckpointedFunction):
 
 
 def test_state_without_a_key():
-    old = OneInputStreamOperatorTestHarness(OperatorDescriptor("map", Lists(OLD)))
+    old = OneInputStreamOperatorTestHarness(operators.Map(Lists(OLD)))
     with old:
         old.process_element(Row(name="a", count=1, gone=2))
         snapshot = old.snapshot(1)
-    new = OneInputStreamOperatorTestHarness(OperatorDescriptor("map", Lists(NEW)))
+    new = OneInputStreamOperatorTestHarness(operators.Map(Lists(NEW)))
     new.initialize_state(snapshot)
     with new:
         new.process_element(None)
         assert new.values == [[Row(count=1, added=None, name="a")] * 3]
-    wrong = OneInputStreamOperatorTestHarness(OperatorDescriptor("map", Lists(Types.INT())))
+    wrong = OneInputStreamOperatorTestHarness(operators.Map(Lists(Types.INT())))
     with pytest.raises(InvalidProgramError, match=r"state .split. was written as .*LIST"):
         wrong.initialize_state(snapshot)
 

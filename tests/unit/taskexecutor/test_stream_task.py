@@ -13,8 +13,8 @@ from penstock.datastream.functions import (
     SourceFunction,
 )
 from penstock.errors import CancelTaskError
+from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
-from penstock.graph.operators import OperatorDescriptor
 from penstock.taskexecutor.task.mailbox import Mailbox
 from penstock.taskexecutor.task.stream_task import StreamTask
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE
@@ -47,7 +47,7 @@ def chain_of(*descriptors, names=None):
             OperatorConfig(
                 id=bytes([i]) * 16,
                 uid=None,
-                name=names[i] if names else descriptor.kind,
+                name=names[i] if names else type(descriptor).__name__,
                 descriptor=descriptor,
                 chained_outputs=() if i == last else (ChainedOutput(i + 1),),
             )
@@ -57,11 +57,11 @@ def chain_of(*descriptors, names=None):
 
 
 def numbers(count):
-    return OperatorDescriptor("number_sequence_source", None, {"start": 1, "end": count})
+    return operators.NumberSequenceSource(start=1, end=count)
 
 
 def sink_to(found):
-    return OperatorDescriptor("sink_function", found.append)
+    return operators.FunctionSink(found.append)
 
 
 def run(chain, **options):
@@ -76,10 +76,10 @@ def test_neighbouring_functions_are_fused_and_keep_their_meaning():
     run(
         chain_of(
             numbers(10),
-            OperatorDescriptor("map", lambda v: v * 2),
-            OperatorDescriptor("filter", lambda v: v % 3 == 0),
-            OperatorDescriptor("map", lambda v: (v, v)),
-            OperatorDescriptor("filter", lambda v: v[0] > 6),
+            operators.Map(lambda v: v * 2),
+            operators.Filter(lambda v: v % 3 == 0),
+            operators.Map(lambda v: (v, v)),
+            operators.Filter(lambda v: v[0] > 6),
             sink_to(found),
         )
     )
@@ -94,7 +94,7 @@ def test_failure_names_the_operator_within_a_fused_run(failing):
     def broken(value):
         raise ValueError(f"bad {value}")
 
-    functions = [OperatorDescriptor("map", broken if i == failing else ok) for i in (1, 2, 3)]
+    functions = [operators.Map(broken if i == failing else ok) for i in (1, 2, 3)]
     names = ["source", "op1", "op2", "op3", "sink"]
     task = StreamTask(chain_of(numbers(1), *functions, sink_to([]), names=names), environment())
     task.restore()
@@ -123,9 +123,9 @@ def test_life_cycle_runs_from_tail_to_head():
     run(
         chain_of(
             numbers(1),
-            OperatorDescriptor("map", Recorded("a")),
-            OperatorDescriptor("map", Recorded("b")),
-            OperatorDescriptor("discarding_sink"),
+            operators.Map(Recorded("a")),
+            operators.Map(Recorded("b")),
+            operators.DiscardingSink(),
         )
     )
     assert calls == ["open b", "open a", "map a", "map b", "close b", "close a"]
@@ -150,9 +150,9 @@ def test_failure_in_open_closes_what_was_opened():
 
     chain = chain_of(
         numbers(1),
-        OperatorDescriptor("map", Broken()),
-        OperatorDescriptor("map", Opened()),
-        OperatorDescriptor("discarding_sink"),
+        operators.Map(Broken()),
+        operators.Map(Opened()),
+        operators.DiscardingSink(),
         names=["source", "broken", "opened", "sink"],
     )
     task = StreamTask(chain, environment())
@@ -176,7 +176,7 @@ def test_cancelling_wakes_a_source_that_waits():
         def cancel(self):
             self.ended.set()
 
-    source = OperatorDescriptor("source_function", Waiting())
+    source = operators.FunctionSource(Waiting())
     task = StreamTask(chain_of(source, sink_to([])), environment())
     outcome = []
 
@@ -208,7 +208,7 @@ def test_mails_run_in_the_tasks_thread():
         def map(self, value):
             return value
 
-    run(chain_of(numbers(3), OperatorDescriptor("map", Posting()), sink_to(found)))
+    run(chain_of(numbers(3), operators.Map(Posting()), sink_to(found)))
     assert threads == [threading.current_thread()]
     assert found == [1, 2, 3]
 
@@ -235,11 +235,11 @@ def test_an_operator_that_waits_runs_nothing_of_those_before_it():
     """D2: while the asynchronous operator waits for room, the keyed one before it is in the middle
     of an element, so that none of its timers may change its current key."""
     found = []
-    waiting = {"timeout_ms": 0, "capacity": 1, "output_mode": "ORDERED", "retry_strategy": None}
+    waiting = {"timeout_ms": 0, "capacity": 1, "ordered": True, "retry_strategy": None}
     chain = chain_of(
         numbers(3),
-        OperatorDescriptor("keyed_process", WhoseTurn()),
-        OperatorDescriptor("async_wait", Slow(), waiting),
+        operators.KeyedProcess(WhoseTurn()),
+        operators.AsyncWait(Slow(), **waiting),
         sink_to(found),
     )
     keyed = replace(chain.operators[1], key_selectors=(lambda value: value,))

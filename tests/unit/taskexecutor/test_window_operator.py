@@ -26,7 +26,7 @@ from penstock.datastream.window import (
     TumblingProcessingTimeWindows,
     WindowStagger,
 )
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.taskexecutor.windowing.tumbling import TumblingWindowOperator
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
@@ -73,7 +73,7 @@ def harness(assigner, function, kind="process", trigger=None, **arguments):
         **arguments,
     }
     return KeyedOneInputStreamOperatorTestHarness(
-        OperatorDescriptor("window", function, window), lambda value: value[0]
+        operators.Window(function, **window), lambda value: value[0]
     )
 
 
@@ -139,7 +139,7 @@ def test_elements_without_timestamp_are_refused(trigger):
 
 
 def test_allowed_lateness_fires_again_then_cleans_up():
-    with harness(TEN, Show(), lateness=20, late_tag="late") as test:
+    with harness(TEN, Show(), lateness_ms=20, late_tag="late") as test:
         test.process_element(("a", 1), 1)
         test.process_watermark(10)
         test.process_element(("a", 5), 5)
@@ -152,7 +152,7 @@ def test_allowed_lateness_fires_again_then_cleans_up():
 
 def test_purging_trigger_restarts_the_contents():
     trigger = PurgingTrigger.of(EventTimeTrigger.create())
-    with harness(TEN, Show(), trigger=trigger, lateness=100) as test:
+    with harness(TEN, Show(), trigger=trigger, lateness_ms=100) as test:
         test.process_element(("a", 1), 1)
         test.process_watermark(10)
         test.process_element(("a", 5), 5)
@@ -184,7 +184,7 @@ def test_sessions_merge_whatever_the_order():
 
 def test_late_element_reopens_its_session():
     assigner = EventTimeSessionWindows.with_gap(Time.milliseconds(10))
-    with harness(assigner, Show(), lateness=50) as test:
+    with harness(assigner, Show(), lateness_ms=50) as test:
         for timestamp in (0, 5):
             test.process_element(("a", timestamp), timestamp)
         test.process_watermark(29)

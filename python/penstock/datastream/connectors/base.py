@@ -12,7 +12,7 @@ from penstock.datastream.functions.source_sink import JavaFunctionWrapper
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
     from penstock.datastream.data_stream import DataStream
-    from penstock.graph.operators import OperatorDescriptor
+    from penstock.graph.operators import OperatorDescriptor, SourceDescriptor
 
 
 class Source(JavaFunctionWrapper):
@@ -27,7 +27,7 @@ class Source(JavaFunctionWrapper):
         if source is not None:
             requires_jvm("Source(java_source)", "subclass Source in Python, or use a connector")
 
-    def source_operator(self) -> OperatorDescriptor:
+    def source_operator(self) -> SourceDescriptor:
         """The operator that reads the source."""
         raise NotImplementedError(f"{type(self).__name__}.source_operator")
 

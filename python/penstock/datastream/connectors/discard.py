@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.datastream.connectors.base import Sink
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 __all__ = ["DiscardingSink"]
 
@@ -15,6 +15,6 @@ class DiscardingSink(Sink):
         """Makes the sink."""
         super().__init__(None)
 
-    def sink_operator(self) -> OperatorDescriptor:
+    def sink_operator(self) -> operators.DiscardingSink:
         """The operator that drops elements."""
-        return OperatorDescriptor("discarding_sink")
+        return operators.DiscardingSink()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.datastream.connectors.base import Source
 from penstock.datastream.connectors.split_source import PythonSource
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 if TYPE_CHECKING:
     from penstock.common.typeinfo import TypeInformation
@@ -28,11 +28,9 @@ class HybridSource(Source):
         """Starts with the source that is read first."""
         return HybridSourceBuilder(first_source)
 
-    def source_operator(self) -> OperatorDescriptor:
+    def source_operator(self) -> operators.HybridSource:
         """Reads one source after the other."""
-        return OperatorDescriptor(
-            "hybrid_source", None, {"sources": tuple(s.source_operator() for s in self._sources)}
-        )
+        return operators.HybridSource(sources=tuple(s.source_operator() for s in self._sources))
 
     def is_bounded(self) -> bool:
         """Whether the last source comes to an end."""

@@ -6,7 +6,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.base import Source
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 __all__ = ["NumberSequenceSource"]
 
@@ -27,11 +27,9 @@ class NumberSequenceSource(Source):
         self._start = start
         self._end = end
 
-    def source_operator(self) -> OperatorDescriptor:
+    def source_operator(self) -> operators.NumberSequenceSource:
         """Counts."""
-        return OperatorDescriptor(
-            "number_sequence_source", None, {"start": self._start, "end": self._end}
-        )
+        return operators.NumberSequenceSource(start=self._start, end=self._end)
 
     def get_produced_type(self) -> TypeInformation:
         """LONG."""

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.datastream.connectors.base import Source
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -345,9 +345,9 @@ class PythonSource(Source, ABC, Generic[T, S]):
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[S]:
         """Makes the reader of a subtask."""
 
-    def source_operator(self) -> OperatorDescriptor:
+    def source_operator(self) -> operators.SplitSource:
         """Reads the splits that the source's enumerator assigns."""
-        return OperatorDescriptor("split_source", self)
+        return operators.SplitSource(self)
 
     def is_bounded(self) -> bool:
         """Whether the source comes to an end."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from penstock.datastream.connectors.base import Sink
 from penstock.datastream.connectors.committer import SupportsCommitter, SupportsGlobalCommitter
 from penstock.datastream.connectors.init_context import InitContext
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -119,15 +119,15 @@ class PythonSink(Sink, ABC, Generic[T]):
     def create_writer(self, context: WriterInitContext) -> SinkWriter[T]:
         """Makes the writer of a subtask."""
 
-    def sink_operator(self) -> OperatorDescriptor:
+    def sink_operator(self) -> operators.SinkWriter:
         """Writes with the sink's writer."""
-        return OperatorDescriptor("sink_writer", self)
+        return operators.SinkWriter(self)
 
-    def committer_operator(self) -> OperatorDescriptor | None:
+    def committer_operator(self) -> operators.SinkCommitter | None:
         """Commits with the sink's committer, if it is a `SupportsCommitter`."""
         if not isinstance(self, SupportsCommitter):
             return None
-        return OperatorDescriptor("sink_committer", self)
+        return operators.SinkCommitter(self)
 
     def has_global_committer(self) -> bool:
         """Whether the sink is a `SupportsGlobalCommitter`."""

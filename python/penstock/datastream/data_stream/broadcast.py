@@ -14,7 +14,7 @@ from penstock.datastream.functions import (
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.transformations import (
     BroadcastStateTransformation,
     KeyedBroadcastStateTransformation,
@@ -74,7 +74,8 @@ class BroadcastConnectedStream(MissingMethods):
         keyed = isinstance(self.non_broadcast_stream, KeyedStream)
         wanted = KeyedBroadcastProcessFunction if keyed else BroadcastProcessFunction
         check_function(func, wanted, "BroadcastConnectedStream.process", or_callable=False)
-        kind = "keyed_broadcast_process" if keyed else "broadcast_process"
+        kind = operators.KeyedBroadcastProcess if keyed else operators.BroadcastProcess
+        method = "keyed_broadcast_process" if keyed else "broadcast_process"
         name = "Co-Process-Broadcast-Keyed" if keyed else "Co-Process-Broadcast"
         key_selector, key_type = self.non_broadcast_stream._keys()
         return add_two_input(
@@ -82,12 +83,8 @@ class BroadcastConnectedStream(MissingMethods):
             self.non_broadcast_stream,
             self.broadcast_stream.input_stream,
             name,
-            OperatorDescriptor(
-                kind,
-                shipped(func, kind),
-                {"state_descriptors": tuple(self.broadcast_state_descriptors)},
-            ),
-            type_argument(output_type, kind),
+            kind(shipped(func, method)),
+            type_argument(output_type, method),
             key_selector,
             None,
             key_type,

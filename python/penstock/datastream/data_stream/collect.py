@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.common.collected_batch import elements_of
 from penstock.datastream.data_stream.collected_values import conversion_of
+from penstock.graph import operators
 from penstock.graph.operator_ids import COLLECT_SINK_UID
-from penstock.graph.operators import OperatorDescriptor
 from penstock.graph.transformations import LegacySinkTransformation
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
     sink = LegacySinkTransformation(
         stream.transformation,
         "Collect Stream Sink",
-        OperatorDescriptor("collect_sink", None, {"collect_id": collect_id, "type": output_type}),
+        operators.CollectSink(collect_id, output_type),
         None,
         # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.
         1,

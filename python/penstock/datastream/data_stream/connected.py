@@ -17,7 +17,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.transformations import TwoInputTransformation
 
 if TYPE_CHECKING:
@@ -58,14 +58,14 @@ class ConnectedStreams(MissingMethods):
     def map(self, func: CoMapFunction, output_type: TypeArgument = None) -> DataStream[Any]:
         """Makes one element of each, or none of what gives None."""
         check_function(func, CoMapFunction, "ConnectedStreams.map", or_callable=False)
-        return self._two_input("co_map", "Co-Map", func, output_type)
+        return self._two_input(operators.CoMap, "co_map", "Co-Map", func, output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction, output_type: TypeArgument = None
     ) -> DataStream[Any]:
         """Makes any number of elements of each."""
         check_function(func, CoFlatMapFunction, "ConnectedStreams.flat_map", or_callable=False)
-        return self._two_input("co_flat_map", "Co-Flat Map", func, output_type)
+        return self._two_input(operators.CoFlatMap, "co_flat_map", "Co-Flat Map", func, output_type)
 
     def process(
         self,
@@ -77,9 +77,11 @@ class ConnectedStreams(MissingMethods):
             check_function(
                 func, KeyedCoProcessFunction, "process of keyed streams", or_callable=False
             )
-            return self._two_input("keyed_co_process", "KeyedCoProcess", func, output_type)
+            return self._two_input(
+                operators.KeyedCoProcess, "keyed_co_process", "KeyedCoProcess", func, output_type
+            )
         check_function(func, CoProcessFunction, "ConnectedStreams.process", or_callable=False)
-        return self._two_input("co_process", "Co-Process", func, output_type)
+        return self._two_input(operators.CoProcess, "co_process", "Co-Process", func, output_type)
 
     def _is_keyed(self) -> bool:
         keyed = [isinstance(stream, KeyedStream) for stream in (self.stream1, self.stream2)]
@@ -88,7 +90,12 @@ class ConnectedStreams(MissingMethods):
         return keyed[0]
 
     def _two_input(
-        self, kind: str, name: str, func: Any, output_type: TypeArgument
+        self,
+        kind: type[operators.FunctionDescriptor],
+        method: str,
+        name: str,
+        func: Any,
+        output_type: TypeArgument,
     ) -> DataStream[Any]:
         self._is_keyed()
         selector1, key_type1 = self.stream1._keys()
@@ -98,8 +105,8 @@ class ConnectedStreams(MissingMethods):
             self.stream1,
             self.stream2,
             name,
-            OperatorDescriptor(kind, shipped(func, kind)),
-            type_argument(output_type, kind),
+            kind(shipped(func, method)),
+            type_argument(output_type, method),
             selector1,
             selector2,
             common_key_type(key_type1, key_type2),
@@ -111,7 +118,7 @@ def add_two_input(
     stream1: DataStream[Any],
     stream2: DataStream[Any],
     name: str,
-    operator: OperatorDescriptor,
+    operator: operators.OperatorDescriptor,
     output_type: TypeInformation | None,
     key_selector1: Any = None,
     key_selector2: Any = None,

@@ -12,7 +12,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.transformations import TwoInputTransformation
 
 if TYPE_CHECKING:
@@ -93,18 +93,20 @@ class IntervalJoined(MissingMethods):
             )
         left_selector, left_type = self._left._keys()
         right_selector, right_type = self._right._keys()
-        arguments = {
-            "lower_bound_ms": self._lower_ms,
-            "upper_bound_ms": self._upper_ms,
-            "left_late_tag": None if self._left_late_tag is None else self._left_late_tag.tag_id,
-            "right_late_tag": None if self._right_late_tag is None else self._right_late_tag.tag_id,
-        }
+        left_tag, right_tag = self._left_late_tag, self._right_late_tag
+        descriptor = operators.IntervalJoin(
+            shipped(function, "interval join"),
+            lower_bound_ms=self._lower_ms,
+            upper_bound_ms=self._upper_ms,
+            left_late_tag=None if left_tag is None else left_tag.tag_id,
+            right_late_tag=None if right_tag is None else right_tag.tag_id,
+        )
         return add_two_input(
             TwoInputTransformation,
             self._left,
             self._right,
             "Interval Join",
-            OperatorDescriptor("interval_join", shipped(function, "interval join"), arguments),
+            descriptor,
             type_argument(output_type, "interval join"),
             left_selector,
             right_selector,

@@ -25,7 +25,7 @@ from penstock.datastream.functions.function import check_function
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
 from penstock.expressions.computed import computed
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import PartitionTransformation, ReduceTransformation
 
@@ -104,13 +104,15 @@ class KeyedStream(DataStream[T], Generic[T]):
     ) -> DataStream[Any]:
         """Makes any number of elements of each, with state and timers per key."""
         check_function(func, KeyedProcessFunction, "KeyedStream.process", or_callable=False)
-        return self._one_input("keyed_process", "KEYED PROCESS", func, output_type)
+        return self._one_input(
+            operators.KeyedProcess, "keyed_process", "KEYED PROCESS", func, output_type
+        )
 
     def reduce(self, func: Callable[[T, T], T] | ReduceFunction) -> DataStream[T]:
         """Folds the elements of each key, emitting every intermediate result; the type stays."""
         function = computed(func, "reduce", [self._origin.get_type()] * 2)
         check_function(function, ReduceFunction, "reduce", or_callable=True)
-        return self._reduction(OperatorDescriptor("reduce", shipped(function, "reduce")))
+        return self._reduction(operators.Reduce(shipped(function, "reduce")))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T]:
         """The running sum of a field, by position or name, or of the elements themselves."""
@@ -135,13 +137,9 @@ class KeyedStream(DataStream[T], Generic[T]):
     def _aggregate(
         self, position: int | str, accumulate_type: KeyedStream.AccumulateType
     ) -> DataStream[T]:
-        operation = accumulate_type.name.lower()
+        operation: Any = accumulate_type.name.lower()
         return self._reduction(
-            OperatorDescriptor(
-                "aggregate_field",
-                None,
-                {"position": self._field(position, operation), "op": operation},
-            )
+            operators.AggregateField(operation, self._field(position, operation))
         )
 
     def _field(self, position: int | str, operation: str) -> int | str:
@@ -171,7 +169,7 @@ class KeyedStream(DataStream[T], Generic[T]):
             )
         return position if isinstance(position, str) else int(position)
 
-    def _reduction(self, descriptor: OperatorDescriptor) -> DataStream[T]:
+    def _reduction(self, descriptor: operators.OperatorDescriptor) -> DataStream[T]:
         return self._add(
             ReduceTransformation(
                 self._transformation,

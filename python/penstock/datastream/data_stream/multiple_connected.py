@@ -15,7 +15,7 @@ from penstock.datastream.functions.multiple_input import (
 from penstock.datastream.missing_methods import MissingMethods
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.transformations import (
     KeyedMultipleInputTransformation,
     MultipleInputTransformation,
@@ -53,11 +53,10 @@ class MultipleConnectedStreams(MissingMethods):
         parallelism = first.get_execution_environment().get_parallelism()
         wanted = KeyedMultipleInputProcessFunction if self._keyed else MultipleInputProcessFunction
         check_function(func, wanted, where, or_callable=False)
-        operator = OperatorDescriptor(
-            "keyed_multiple_input_process" if self._keyed else "multiple_input_process",
-            shipped(func, where),
-            {"num_inputs": len(self.streams)},
+        kind = (
+            operators.KeyedMultipleInputProcess if self._keyed else operators.MultipleInputProcess
         )
+        operator = kind(shipped(func, where), num_inputs=len(self.streams))
         declared = type_argument(output_type, where)
         if not self._keyed:
             plain = MultipleInputTransformation(

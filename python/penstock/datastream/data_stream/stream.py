@@ -34,7 +34,7 @@ from penstock.datastream.shipping import shipped
 from penstock.datastream.state import MapStateDescriptor
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.expressions.computed import computed, result_type, with_computed_timestamps
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.partitioners import PartitionerSpec
 from penstock.graph.transformations import (
     FeedbackTransformation,
@@ -100,7 +100,9 @@ class DataStream(StreamSettings, Generic[T]):
         """
         function = self._function(func, "map")
         check_function(function, MapFunction, "map", or_callable=True)
-        return self._one_input("map", "Map", function, result_type(function, output_type))
+        return self._one_input(
+            operators.Map, "map", "Map", function, result_type(function, output_type)
+        )
 
     @overload
     def flat_map(
@@ -121,18 +123,22 @@ class DataStream(StreamSettings, Generic[T]):
         declared = output_type
         if declared is None:
             declared = getattr(result_type(function, None), "element_type", None)
-        return self._one_input("flat_map", "FlatMap", function, declared)
+        return self._one_input(operators.FlatMap, "flat_map", "FlatMap", function, declared)
 
     def filter(self, func: Callable[[T], Any] | FilterFunction) -> DataStream[T]:
         """Keeps the elements for which the function is true; the type stays."""
         function = self._function(func, "filter", wanted="boolean")
         check_function(function, FilterFunction, "filter", or_callable=True)
-        return self._typed_one_input("filter", "Filter", function, self._transformation.output_type)
+        return self._typed_one_input(
+            operators.Filter(shipped(function, "filter")),
+            "Filter",
+            self._transformation.output_type,
+        )
 
     def process(self, func: ProcessFunction, output_type: TypeArgument = None) -> DataStream[Any]:
         """Makes any number of elements of each, with timestamps and side outputs."""
         check_function(func, ProcessFunction, "process", or_callable=False)
-        return self._one_input("process", "PROCESS", func, output_type)
+        return self._one_input(operators.Process, "process", "PROCESS", func, output_type)
 
     def project(self, *field_indexes: int) -> DataStream[Any]:
         """Keeps some fields of tuples, in the order given.
@@ -151,11 +157,9 @@ class DataStream(StreamSettings, Generic[T]):
             if type(index) is not int or not 0 <= index < len(fields):
                 raise WrongArgumentError(f"project(): {row} has no field {index!r}")
         return self._typed_one_input(
-            "project",
+            operators.Project(field_indexes),
             "Projection",
-            None,
             Types.TUPLE([fields[index] for index in field_indexes]),
-            {"indexes": tuple(field_indexes)},
         )
 
     def assign_timestamps_and_watermarks(
@@ -184,7 +188,7 @@ class DataStream(StreamSettings, Generic[T]):
             TimestampsAndWatermarksTransformation(
                 self._transformation,
                 "Timestamps/Watermarks",
-                OperatorDescriptor("watermarks", strategy, {"strategy": strategy}),
+                operators.Watermarks(strategy),
                 self._transformation.output_type,
                 self._environment.get_parallelism(),
             )
@@ -406,11 +410,10 @@ class DataStream(StreamSettings, Generic[T]):
         Args:
             sink_identifier: Put before each element, with the number of the subtask.
         """
-        arguments = {"sink_identifier": sink_identifier or ""}
         return self._sink(
             LegacySinkTransformation,
             "Print to Std. Out",
-            OperatorDescriptor("print_sink", None, arguments),
+            operators.PrintSink(sink_identifier or ""),
         )
 
     def add_sink(self, sink_func: SinkFunction) -> DataStreamSink:
@@ -422,7 +425,7 @@ class DataStream(StreamSettings, Generic[T]):
         return self._sink(
             LegacySinkTransformation,
             "Unnamed",
-            OperatorDescriptor("sink_function", shipped(sink_func, "add_sink")),
+            operators.FunctionSink(shipped(sink_func, "add_sink")),
         )
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
@@ -499,27 +502,25 @@ class DataStream(StreamSettings, Generic[T]):
         return None, None
 
     def _one_input(
-        self, kind: str, name: str, func: Any, output_type: TypeArgument
-    ) -> DataStream[Any]:
-        return self._typed_one_input(kind, name, func, type_argument(output_type, kind))
-
-    def _typed_one_input(
         self,
-        kind: str,
+        kind: type[operators.FunctionDescriptor],
+        method: str,
         name: str,
         func: Any,
-        output_type: Any,
-        arguments: dict[str, Any] | None = None,
+        output_type: TypeArgument,
+    ) -> DataStream[Any]:
+        operator = kind(shipped(func, method))
+        return self._typed_one_input(operator, name, type_argument(output_type, method))
+
+    def _typed_one_input(
+        self, operator: operators.OperatorDescriptor, name: str, output_type: Any
     ) -> DataStream[Any]:
         key_selector, key_type = self._keys()
-        descriptor = OperatorDescriptor(
-            kind, None if func is None else shipped(func, kind), arguments or {}
-        )
         return self._add(
             OneInputTransformation(
                 self._transformation,
                 name,
-                descriptor,
+                operator,
                 output_type,
                 self._environment.get_parallelism(),
                 key_selector=key_selector,
@@ -540,7 +541,7 @@ class DataStream(StreamSettings, Generic[T]):
         self,
         transformation_class: type[SinkTransformation],
         name: str,
-        operator: OperatorDescriptor,
+        operator: operators.OperatorDescriptor,
     ) -> DataStreamSink:
         transformation = transformation_class(
             self._transformation, name, operator, None, self._environment.get_parallelism()

@@ -27,7 +27,7 @@ from penstock.datastream.state import (
 from penstock.datastream.window import Evictor, MergingWindowAssigner, Trigger, WindowAssigner
 from penstock.errors import InvalidProgramError
 from penstock.expressions.computed import computed
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.graph.transformations import OneInputTransformation
 
 if TYPE_CHECKING:
@@ -193,7 +193,9 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
         )
         return self._listed("process", process_window_function, output_type)
 
-    def _listed(self, kind: str, function: Any, output_type: TypeArgument) -> DataStream[Any]:
+    def _listed(
+        self, kind: operators.WindowFunctionKind, function: Any, output_type: TypeArgument
+    ) -> DataStream[Any]:
         descriptor = ListStateDescriptor(WINDOW_STATE_NAME, self._keyed_stream._plain().get_type())
         return self._window(
             kind, shipped(function, kind), None, descriptor, type_argument(output_type, kind)
@@ -201,7 +203,7 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
 
     def _window(
         self,
-        kind: str,
+        kind: operators.WindowFunctionKind,
         function: Any,
         window_function: Any,
         state_descriptor: StateDescriptor,
@@ -221,22 +223,22 @@ class _AnyWindowedStream(MissingMethods, Generic[T]):
             state_descriptor = ListStateDescriptor(
                 WINDOW_STATE_NAME, self._keyed_stream._plain().get_type()
             )
-        arguments = {
-            "assigner": shipped(self._assigner, "window"),
-            "trigger": shipped(trigger, "trigger"),
-            "evictor": shipped(self._evictor, "evictor"),
-            "function_kind": kind,
-            "window_function": shipped(window_function, kind),
-            "all_windows": self._all_windows,
-            "lateness": self._lateness_ms,
-            "late_tag": None if self._late_tag is None else self._late_tag.tag_id,
-            "state_descriptor": state_descriptor,
-        }
+        descriptor = operators.Window(
+            function,
+            function_kind=kind,
+            assigner=shipped(self._assigner, "window"),
+            trigger=shipped(trigger, "trigger"),
+            evictor=shipped(self._evictor, "evictor"),
+            window_function=shipped(window_function, kind),
+            lateness_ms=self._lateness_ms,
+            late_tag=None if self._late_tag is None else self._late_tag.tag_id,
+            state_descriptor=state_descriptor,
+        )
         key_selector, key_type = self._keyed_stream._keys()
         transformation = OneInputTransformation(
             self._keyed_stream.transformation,
             type(self._assigner).__name__,
-            OperatorDescriptor("window", function, arguments),
+            descriptor,
             output_type,
             1 if self._all_windows else environment.get_parallelism(),
             key_selector=key_selector,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.composite_types import TupleTypeInfo
 from penstock.common.typeinfo import BasicTypeInfo
+from penstock.graph import operators
 from penstock.serialization.type_schema import schema_of
 from penstock.taskexecutor.compiled import (
     ChainingOutput,
@@ -33,15 +34,17 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import Output, StreamOperator
 
 #: Kinds of operators that read an element, while it is given to them, and do nothing else.
-_READERS: Final = frozenset({"discarding_sink", "print_sink", "collect_sink"})
+_READERS: Final = (operators.DiscardingSink, operators.PrintSink, operators.CollectSink)
 
 #: Kinds of operators whose elements nobody else holds, if their input is theirs alone.
-_MAKERS: Final = frozenset(
-    {
-        "collection_source", "number_sequence_source", "socket_text_source", "file_source",
-        "iteration_head", "project", "split",
-    }
-)  # fmt: skip
+_MAKERS: Final = (
+    operators.CollectionSource,
+    operators.NumberSequenceSource,
+    operators.SocketTextSource,
+    operators.FileSource,
+    operators.IterationHead,
+    operators.Project,
+)
 
 
 def never_changes(type_info: Any) -> bool:
@@ -120,7 +123,7 @@ class Isolation:
         if edge.tag is not None:
             types = consumer.input_types
             declared = types[edge.input_number] if edge.input_number < len(types) else None
-        is_read = consumer.descriptor.kind in _READERS
+        is_read = isinstance(consumer.descriptor, _READERS)
         if has_form(declared) and not is_read and is_written(config, edge, consumer):
             return typed_output(target, declared)
         if not is_read and not self._gives_away(config, operator, edge):
@@ -137,7 +140,7 @@ class Isolation:
         written = [leaving for leaving in config.network_outputs if leaving.tag is None]
         if edge.tag is not None or written or mains[-1] is not edge:
             return False
-        if config.descriptor.kind in _MAKERS:
+        if isinstance(config.descriptor, _MAKERS):
             return True
         if type(operator) not in (MapOperator, FilterOperator):
             return False

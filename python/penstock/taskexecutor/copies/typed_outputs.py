@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, TupleTypeInfo, Types
+from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.compiled import TypedChainingOutput
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import ChainingOutput, Input
 
 #: Kinds of operators that PyFlink leaves to Java.
-_NOT_PYTHON: Final = frozenset({"watermarks", "project"})
+_NOT_PYTHON: Final = (operators.Watermarks, operators.Project)
 
 #: The class of which values of a type come back as they are.
 _EXACT: Final = (
@@ -48,10 +49,13 @@ def is_written(config: OperatorConfig, edge: ChainedOutput, consumer: OperatorCo
     """Whether PyFlink writes and reads what passes between two operators of a chain."""
     if edge.tag is not None:
         return True
-    kinds = {config.descriptor.kind, consumer.descriptor.kind}
     tags = [chained.tag for chained in config.chained_outputs]
     tags += [leaving.tag for leaving in config.network_outputs]
-    return not kinds.isdisjoint(_NOT_PYTHON) or tags.count(None) > 1
+    return (
+        isinstance(config.descriptor, _NOT_PYTHON)
+        or isinstance(consumer.descriptor, _NOT_PYTHON)
+        or tags.count(None) > 1
+    )
 
 
 def has_form(declared: object) -> TypeGuard[TypeInformation]:

@@ -23,29 +23,34 @@ from penstock.taskexecutor.iterations.supersteps import superstep_event
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _ATTEMPT_PREFIX_BYTES: Final = 16
 
 
-def channel_key(context: OperatorContext) -> Hashable:
+def channel_key(context: OperatorContext, iteration: str) -> Hashable:
     """What the head and the tail of one subtask, and nobody else in the process, have in common."""
     environment = context.environment
     return (
         environment.executor_id,
         environment.job_id,
         environment.attempt_id[:_ATTEMPT_PREFIX_BYTES],
-        context.descriptor.arguments["iteration"],
+        iteration,
         environment.subtask,
         environment.attempt_number,
     )
 
 
-def create_iteration_head(context: OperatorContext) -> IterationHead:
-    """Emits what the tail of ``arguments["iteration"]`` takes."""
-    arguments = context.descriptor.arguments
+def create_iteration_head(
+    context: OperatorContext, descriptor: operators.IterationHead
+) -> IterationHead:
+    """Emits what the tail of the same iteration takes."""
     return IterationHead(
-        arguments["group"], arguments["group_size"], arguments["wait_time_ms"], channel_key(context)
+        descriptor.group,
+        descriptor.group_size,
+        descriptor.wait_time_ms,
+        channel_key(context, descriptor.iteration),
     )
 
 

@@ -19,15 +19,18 @@ from penstock.taskexecutor.iterations.head import channel_key
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 _FED_BACK: Final = ListStateDescriptor("feedback", Types.PICKLED_BYTE_ARRAY())
 
 
-def create_iteration_tail(context: OperatorContext) -> IterationTail:
-    """Takes what the head of ``arguments["iteration"]`` emits again."""
-    return IterationTail(context.descriptor.arguments["group"], channel_key(context))
+def create_iteration_tail(
+    context: OperatorContext, descriptor: operators.IterationTail
+) -> IterationTail:
+    """Takes what the head of the same iteration emits again."""
+    return IterationTail(descriptor.group, channel_key(context, descriptor.iteration))
 
 
 class IterationTail(StreamOperator):

@@ -123,7 +123,7 @@ def _named_record(*args: Any, **kwargs: Any) -> logging.LogRecord:
 
 def _codes_of(config: OperatorConfig) -> Iterator[CodeType]:
     """The code of all functions of the user's that an operator calls."""
-    waiting: list[Any] = [config.descriptor.function, *config.descriptor.arguments.values()]
+    waiting: list[Any] = [*vars(config.descriptor).values()]
     waiting += [*config.key_selectors, *config.output_selectors]
     for leaving in config.network_outputs:
         waiting += [leaving.partitioner.key_selector, leaving.partitioner.function]

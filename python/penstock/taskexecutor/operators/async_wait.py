@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.time.processing_time import ProcessingTimeTimer
 
@@ -26,13 +27,9 @@ if TYPE_CHECKING:
 _IN_FLIGHT: Final = ListStateDescriptor("_async_wait_operator_state_", Types.PICKLED_BYTE_ARRAY())
 
 
-def create_async_wait(context: OperatorContext) -> StreamOperator:
-    """The operator of ``AsyncDataStream``.
-
-    Arguments of the descriptor: ``timeout_ms`` (0 for none), ``capacity``, ``output_mode`` and
-    ``retry_strategy`` (None never retries).
-    """
-    return AsyncWaitOperator(context)
+def create_async_wait(context: OperatorContext, descriptor: operators.AsyncWait) -> StreamOperator:
+    """The operator of ``AsyncDataStream``."""
+    return AsyncWaitOperator(context, descriptor)
 
 
 class _Entry:
@@ -57,15 +54,13 @@ class AsyncWaitOperator(FunctionOperator):
     Watermarks keep their place: results never cross one, in either order.
     """
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.AsyncWait) -> None:
         """Creates the operator."""
-        function: Any = context.descriptor.function
-        super().__init__(function, function.async_invoke)
-        arguments = context.descriptor.arguments
-        self.capacity: int = arguments["capacity"]
-        self.timeout_ms: int = arguments["timeout_ms"]
-        self.ordered = arguments["output_mode"] == "ORDERED"
-        self.retry_strategy = arguments.get("retry_strategy")
+        super().__init__(descriptor.function, descriptor.function.async_invoke)
+        self.capacity = descriptor.capacity
+        self.timeout_ms = descriptor.timeout_ms
+        self.ordered = descriptor.ordered
+        self.retry_strategy = descriptor.retry_strategy
         self.copier = context.isolation.copier(
             "calls its coroutine with", next(iter(context.config.input_types), None)
         )

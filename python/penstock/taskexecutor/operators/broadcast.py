@@ -17,15 +17,21 @@ from penstock.taskexecutor.time.timer_service import KeyedTimerService
 if TYPE_CHECKING:
     from penstock.datastream.time_domain import TimeDomain
     from penstock.datastream.timerservice import TimerService
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_broadcast_process(context: OperatorContext) -> StreamOperator:
+def create_broadcast_process(
+    context: OperatorContext, descriptor: operators.BroadcastProcess
+) -> StreamOperator:
     """A BroadcastProcessFunction."""
-    return BroadcastProcessOperator(context)
+    del context
+    return BroadcastProcessOperator(descriptor.function)
 
 
-def create_keyed_broadcast_process(context: OperatorContext) -> StreamOperator:
+def create_keyed_broadcast_process(
+    context: OperatorContext, descriptor: operators.KeyedBroadcastProcess
+) -> StreamOperator:
     """A KeyedBroadcastProcessFunction.
 
     Raises:
@@ -34,7 +40,7 @@ def create_keyed_broadcast_process(context: OperatorContext) -> StreamOperator:
     if context.key_selector(0) is None:
         msg = f"{context.name!r} is a keyed broadcast function, but its stream is not keyed"
         raise InvalidProgramError(msg)
-    return KeyedBroadcastProcessOperator(context)
+    return KeyedBroadcastProcessOperator(context, descriptor.function)
 
 
 class _Times:
@@ -105,9 +111,8 @@ class ReadOnlySideContext(
 class BroadcastProcessOperator(TwoInputOperator):
     """A BroadcastProcessFunction; the second input is the broadcast one."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, function: Any) -> None:
         """Creates the operator."""
-        function: Any = context.descriptor.function
         self.process_element = function.process_element
         self.process_broadcast_element = function.process_broadcast_element
         super().__init__(function)
@@ -130,11 +135,11 @@ class BroadcastProcessOperator(TwoInputOperator):
 class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
     """A KeyedBroadcastProcessFunction: keyed state and timers on the first input."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, function: Any) -> None:
         """Creates the operator."""
         self.state = context.keyed_state
         self.keys: Any = context.key_reader(0)
-        super().__init__(context)
+        super().__init__(function)
         self.timers = FunctionTimers(self, context)
         self.timers.element_context = self.element_side
         self.element_side.timers = KeyedTimerService(self.timers.service)

@@ -44,7 +44,7 @@ class FunctionTimers:
         self.service = context.timer_service(self)
         self.element_context: Any = None
         self._operator = operator
-        self._on_timer = getattr(context.descriptor.function, "on_timer", None)
+        self._on_timer = getattr(context.descriptor.user_function, "on_timer", None)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
         """An event-time timer fired."""

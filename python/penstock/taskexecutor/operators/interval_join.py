@@ -11,18 +11,17 @@ from penstock.taskexecutor.operators.function_timers import ResultEmitter
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _LEFT, _RIGHT = 0, 1
 
 
-def create_interval_join(context: OperatorContext) -> StreamOperator:
-    """Joins left and right elements of a key.
-
-    Arguments of the descriptor: ``lower_bound_ms`` and ``upper_bound_ms``, both inclusive, of the
-    right timestamp minus the left one; ``left_late_tag`` and ``right_late_tag``.
-    """
-    return IntervalJoinOperator(context)
+def create_interval_join(
+    context: OperatorContext, descriptor: operators.IntervalJoin
+) -> StreamOperator:
+    """Joins left and right elements of a key."""
+    return IntervalJoinOperator(context, descriptor)
 
 
 class JoinContext(ProcessJoinFunction.Context):
@@ -53,16 +52,14 @@ class IntervalJoinOperator(TwoInputOperator):
     a timestamp when no partner can come any more.
     """
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.IntervalJoin) -> None:
         """Creates the operator."""
-        function: Any = context.descriptor.function
+        function = descriptor.function
         super().__init__(function)
-        arguments = context.descriptor.arguments
-        lower: int = arguments["lower_bound_ms"]
-        upper: int = arguments["upper_bound_ms"]
+        lower, upper = descriptor.lower_bound_ms, descriptor.upper_bound_ms
         #: Of each side, the bounds of the other side's timestamps relative to its own.
         self.bounds = ((lower, upper), (-upper, -lower))
-        self.late_tags = (arguments.get("left_late_tag"), arguments.get("right_late_tag"))
+        self.late_tags = (descriptor.left_late_tag, descriptor.right_late_tag)
         self.keys: tuple[Any, Any] = (context.key_reader(0), context.key_reader(1))
         self.join = function.process_element
         self.state = context.keyed_state

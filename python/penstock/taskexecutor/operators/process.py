@@ -18,33 +18,41 @@ from penstock.taskexecutor.operators.function_timers import FunctionTimers
 from penstock.taskexecutor.time.timer_service import KeyedTimerService, TimeOnlyService
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_process(context: OperatorContext) -> StreamOperator:
+def create_process(context: OperatorContext, descriptor: operators.Process) -> StreamOperator:
     """A ProcessFunction on a stream without keys, or on a keyed one."""
     if context.is_keyed:
-        return create_keyed_process(context)
-    return PlainProcessOperator(context)
+        return _keyed(context, descriptor)
+    return PlainProcessOperator(context, descriptor.function)
 
 
-def create_keyed_process(context: OperatorContext) -> StreamOperator:
+def create_keyed_process(
+    context: OperatorContext, descriptor: operators.KeyedProcess
+) -> StreamOperator:
     """A KeyedProcessFunction."""
+    return _keyed(context, descriptor)
+
+
+def _keyed(
+    context: OperatorContext, descriptor: operators.Process | operators.KeyedProcess
+) -> StreamOperator:
     keys = context.key_reader()
     if keys is None:
         msg = f"{context.name!r} is a keyed process function, but its input is not keyed"
         raise InvalidProgramError(msg)
-    return TimedProcessOperator(context, keys)
+    return TimedProcessOperator(context, descriptor.function, keys)
 
 
 class PlainProcessOperator(ProcessOperator):
     """A ProcessFunction on a stream without keys."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, function: Any) -> None:
         """Creates the operator."""
         self.watermark = MIN_TIMESTAMP
-        function = context.descriptor.function
         timers = TimeOnlyService(context.processing_time.now, lambda: self.watermark)
         super().__init__(function, _process_element(function), ElementContext(timers), OutputTag)
 
@@ -57,9 +65,8 @@ class PlainProcessOperator(ProcessOperator):
 class TimedProcessOperator(KeyedProcessOperator):
     """A KeyedProcessFunction with timers."""
 
-    def __init__(self, context: OperatorContext, keys: KeyReader) -> None:
+    def __init__(self, context: OperatorContext, function: Any, keys: KeyReader) -> None:
         """Creates the operator."""
-        function = context.descriptor.function
         self.timers = FunctionTimers(self, context)
         element_context = KeyedElementContext(
             KeyedTimerService(self.timers.service), context.keyed_state

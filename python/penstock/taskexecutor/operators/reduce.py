@@ -17,6 +17,7 @@ from penstock.taskexecutor.compiled import (
 )
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.table import StateMap
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -24,17 +25,18 @@ if TYPE_CHECKING:
 Fold = Callable[[Any, Any], Any]
 
 
-def create_reduce(context: OperatorContext) -> StreamOperator:
+def create_reduce(context: OperatorContext, descriptor: operators.Reduce) -> StreamOperator:
     """Folds with the user's function."""
-    function = context.descriptor.function
+    function = descriptor.function
     fold = context.evaluation.without_call(bound_function(function, "reduce"), 2)
     return _create(context, function, fold)
 
 
-def create_aggregate_field(context: OperatorContext) -> StreamOperator:
+def create_aggregate_field(
+    context: OperatorContext, descriptor: operators.AggregateField
+) -> StreamOperator:
     """Folds one field, or whole elements when there is no position."""
-    arguments = context.descriptor.arguments
-    operation, position = arguments["op"], arguments.get("position")
+    operation, position = descriptor.operation, descriptor.position
     fold = field_fold(operation, position)
     running_sum = operation == "sum" and not context.is_batch
     if running_sum and isinstance(position, int) and position >= 0:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.graph import operators
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, Input, Output, StreamOperator
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
@@ -14,22 +15,20 @@ if TYPE_CHECKING:
 
 #: Kinds of keyed operators that get one key after the other; a reduction keeps one value of
 #: each instead.
-SORTED_KINDS = frozenset(
-    {
-        "map",
-        "flat_map",
-        "filter",
-        "co_map",
-        "co_flat_map",
-        "keyed_process",
-        "process",
-        "window",
-        "co_process",
-        "keyed_co_process",
-        "keyed_multiple_input_process",
-        "keyed_broadcast_process",
-        "interval_join",
-    }
+SORTED: Final = (
+    operators.Map,
+    operators.FlatMap,
+    operators.Filter,
+    operators.CoMap,
+    operators.CoFlatMap,
+    operators.KeyedProcess,
+    operators.Process,
+    operators.Window,
+    operators.CoProcess,
+    operators.KeyedCoProcess,
+    operators.KeyedMultipleInputProcess,
+    operators.KeyedBroadcastProcess,
+    operators.IntervalJoin,
 )
 
 _BY_TIME = itemgetter(0)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidProgramError
+from penstock.graph import operators
 from penstock.taskexecutor.compiled import (
     ElementContext,
     FunctionOperator,
@@ -23,25 +24,26 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_co_map(context: OperatorContext) -> StreamOperator:
+def create_co_map(context: OperatorContext, descriptor: operators.CoMap) -> StreamOperator:
     """A CoMapFunction: results of None are not emitted."""
-    function: Any = context.descriptor.function
+    function = descriptor.function
     return CoMapOperator(context, (function.map1, function.map2))
 
 
-def create_co_flat_map(context: OperatorContext) -> StreamOperator:
+def create_co_flat_map(context: OperatorContext, descriptor: operators.CoFlatMap) -> StreamOperator:
     """A CoFlatMapFunction."""
-    function: Any = context.descriptor.function
+    function = descriptor.function
     return CoFlatMapOperator(context, (function.flat_map1, function.flat_map2))
 
 
-def create_co_process(context: OperatorContext) -> StreamOperator:
+def create_co_process(context: OperatorContext, descriptor: operators.CoProcess) -> StreamOperator:
     """A CoProcessFunction, on keyed streams with state and timers."""
-    function: Any = context.descriptor.function
-    return CoProcessOperator(context, (function.process_element1, function.process_element2))
+    return _co_process(context, descriptor.function)
 
 
-def create_keyed_co_process(context: OperatorContext) -> StreamOperator:
+def create_keyed_co_process(
+    context: OperatorContext, descriptor: operators.KeyedCoProcess
+) -> StreamOperator:
     """A KeyedCoProcessFunction.
 
     Raises:
@@ -50,18 +52,24 @@ def create_keyed_co_process(context: OperatorContext) -> StreamOperator:
     if context.key_selector(0) is None or context.key_selector(1) is None:
         msg = f"{context.name!r} is a keyed function of two streams, but one is not keyed"
         raise InvalidProgramError(msg)
-    return create_co_process(context)
+    return _co_process(context, descriptor.function)
 
 
-def create_multiple_input_process(context: OperatorContext) -> StreamOperator:
-    """A MultipleInputProcessFunction, or the keyed one, of ``arguments["num_inputs"]`` streams.
+def _co_process(context: OperatorContext, function: Any) -> StreamOperator:
+    return CoProcessOperator(context, (function.process_element1, function.process_element2))
+
+
+def create_multiple_input_process(
+    context: OperatorContext, descriptor: operators.MultipleInputProcess
+) -> StreamOperator:
+    """A MultipleInputProcessFunction, or the keyed one.
 
     Raises:
         InvalidProgramError: An input of a keyed one is not keyed.
     """
-    function: Any = context.descriptor.function
-    numbers = range(context.descriptor.arguments["num_inputs"])
-    is_keyed = context.descriptor.kind == "keyed_multiple_input_process"
+    function = descriptor.function
+    numbers = range(descriptor.num_inputs)
+    is_keyed = isinstance(descriptor, operators.KeyedMultipleInputProcess)
     if is_keyed and any(context.key_selector(number) is None for number in numbers):
         msg = f"{context.name!r} is a keyed function of several streams, but one is not keyed"
         raise InvalidProgramError(msg)
@@ -157,7 +165,7 @@ class _CoFunctionOperator(MultipleInputOperator):
         self.state = context.keyed_state if context.is_keyed else None
         self.keys = [context.key_reader(number) for number in numbers]
         super().__init__(
-            context.descriptor.function, [partial(self._process, number) for number in numbers]
+            context.descriptor.user_function, [partial(self._process, number) for number in numbers]
         )
 
     def _process(self, number: int, value: Any, timestamp: int) -> None:

@@ -18,14 +18,13 @@ from penstock.taskexecutor.compiled import (
 )
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_watermarks(context: OperatorContext) -> StreamOperator:
+def create_watermarks(context: OperatorContext, descriptor: operators.Watermarks) -> StreamOperator:
     """The operator of ``assign_timestamps_and_watermarks``."""
-    descriptor = context.descriptor
-    strategy = descriptor.arguments.get("strategy", descriptor.function)
-    return WatermarksOperator(context, strategy)
+    return WatermarksOperator(context, descriptor.strategy)
 
 
 class WatermarkEmitter(WatermarkOutput):

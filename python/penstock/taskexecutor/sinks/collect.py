@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         StateInitializationContext,
         StateSnapshotContext,
     )
+    from penstock.graph import operators
     from penstock.rpc.collect_client import CollectClient
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -31,9 +32,11 @@ _BATCH_BYTES = 64 * 1024
 _STATE: Final = "sent_batches"
 
 
-def create_collect_sink(context: OperatorContext) -> StreamOperator:
+def create_collect_sink(
+    context: OperatorContext, descriptor: operators.CollectSink
+) -> StreamOperator:
     """The sink named by ``collect_id``."""
-    return CollectSink(context)
+    return CollectSink(context, descriptor)
 
 
 class CollectSink(StreamOperator):
@@ -43,14 +46,11 @@ class CollectSink(StreamOperator):
     is still produced until then is dropped.
     """
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.CollectSink) -> None:
         """Creates the sink; the connection is made by ``open``."""
         super().__init__()
-        arguments = context.descriptor.arguments
-        input_types = context.config.input_types
-        declared = arguments.get("type", input_types[0] if input_types else None)
-        self.encode = codec_for(declared).encode
-        self.collect_id: str = arguments["collect_id"]
+        self.encode = codec_for(descriptor.element_type).encode
+        self.collect_id = descriptor.collect_id
         self.flush_after_ms = context.config.buffer_timeout_ms
         self.batch = bytearray()
         self.client: CollectClient | None = None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         StateInitializationContext,
         StateSnapshotContext,
     )
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
@@ -38,10 +39,12 @@ _STATE: Final = "streaming_committer_raw_states"
 _NO_CHECKPOINT: Final = -1
 
 
-def create_committer(context: OperatorContext) -> StreamOperator:
+def create_committer(
+    context: OperatorContext, descriptor: operators.SinkCommitter
+) -> StreamOperator:
     """Commits with the committer of the sink that is the descriptor's function."""
-    sink: Any = context.descriptor.function
-    return CommitterOperator(sink.create_committer)
+    del context
+    return CommitterOperator(descriptor.function.create_committer)
 
 
 class _Request(CommitRequest[Any]):

@@ -23,23 +23,18 @@ if TYPE_CHECKING:
         StateInitializationContext,
         StateSnapshotContext,
     )
+    from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_file_sink(context: OperatorContext) -> StreamOperator:
-    """The row format of FileSink.
-
-    Arguments of the descriptor: ``base_path``, ``encoder``, ``bucket_assigner``,
-    ``bucket_check_interval_ms``, ``rolling_policy``, ``part_prefix``, ``part_suffix`` and
-    ``named_by_subtask``.
-    """
-    return FileSinkOperator(context)
+def create_file_sink(context: OperatorContext, descriptor: operators.FileSink) -> StreamOperator:
+    """The row format of FileSink."""
+    return FileSinkOperator(context, descriptor)
 
 
-def _encode_function(context: OperatorContext) -> Callable[[Any], bytes]:
+def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[Any], bytes]:
     """What turns elements into bytes: Flink's text of declared types for the simple encoder."""
-    encoder = context.descriptor.arguments["encoder"]
     encode: Callable[[Any], bytes] = encoder.encode
     text = text_of_elements(context)
     if type(encoder) is not Encoder or text is str:
@@ -57,21 +52,20 @@ class FileSinkOperator(CommittableEmitter):
     stands there; then numbers go on after a failure, and one that is taken is skipped.
     """
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
         """Creates the sink."""
         super().__init__()
-        arguments = context.descriptor.arguments
-        self.base_path = Path(arguments["base_path"])
-        self.encode: Callable[[Any], bytes] = _encode_function(context)
-        self.assigner = arguments["bucket_assigner"]
-        self.policy = arguments["rolling_policy"]
+        self.base_path = Path(descriptor.base_path)
+        self.encode = _encode_function(context, descriptor.encoder)
+        self.assigner = descriptor.bucket_assigner
+        self.policy = descriptor.rolling_policy
         size: int | None = self.policy.part_size_bytes
         self.limit_bytes = sys.maxsize if size is None else size
-        self.check_interval_ms: int = arguments.get("bucket_check_interval_ms", 60_000)
-        self.named_by_subtask: bool = arguments.get("named_by_subtask", False)
+        self.check_interval_ms = descriptor.bucket_check_interval_ms
+        self.named_by_subtask = descriptor.named_by_subtask
         of_this = context.environment.subtask if self.named_by_subtask else uuid.uuid4()
-        self.prefix = f"{arguments.get('part_prefix', 'part')}-{of_this}-"
-        self.suffix: str = arguments.get("part_suffix", "")
+        self.prefix = f"{descriptor.part_prefix}-{of_this}-"
+        self.suffix = descriptor.part_suffix
         self.now = context.processing_time.now
         self.next_number = 0
         self.parts: dict[str, PartFile] = {}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.datastream.connectors.committer import CommitRequest
+    from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.sinks.part_file import PendingFile
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def create_file_committer(context: OperatorContext) -> StreamOperator:
+def create_file_committer(
+    context: OperatorContext, descriptor: operators.FileCommitter
+) -> StreamOperator:
     """Commits the pending files of FileSink."""
-    del context
+    del context, descriptor
     return CommitterOperator(lambda _: FileCommitter())
 
 

@@ -19,22 +19,27 @@ from penstock.taskexecutor.compiled import (
 )
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_sink_function(context: OperatorContext) -> StreamOperator:
+def create_sink_function(
+    context: OperatorContext, descriptor: operators.FunctionSink
+) -> StreamOperator:
     """Calls ``invoke(value, context)``, or a plain callable with each element."""
-    function = context.descriptor.function
+    function = descriptor.function
     if isinstance(function, TwoPhaseCommitSinkFunction):
-        return TransactionSink(context)
+        return TransactionSink(context, function)
     if hasattr(function, "invoke"):
-        return InvokingSink(context)
+        return InvokingSink(context, function)
     return FunctionSink(function, function)
 
 
-def create_discarding_sink(context: OperatorContext) -> StreamOperator:
+def create_discarding_sink(
+    context: OperatorContext, descriptor: operators.DiscardingSink
+) -> StreamOperator:
     """Drops every element."""
-    del context
+    del context, descriptor
     return DiscardingSink()
 
 
@@ -63,9 +68,8 @@ class SinkContext(SinkFunction.Context):
 class InvokingSink(FunctionOperator):
     """Calls a SinkFunction with every element and its context."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, function: Any) -> None:
         """Creates the operator."""
-        function: Any = context.descriptor.function
         super().__init__(function, function.invoke)
         self.sink_context = SinkContext(context)
 

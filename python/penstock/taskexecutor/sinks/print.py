@@ -1,4 +1,4 @@
-"""The sink of ``print()``: one line for each element on standard output or error."""
+"""The sink of ``print()``: one line for each element on standard output."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from penstock.taskexecutor.sinks.element_text import text_of_elements
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: How long lines may wait in the stream's buffer, in ms.
 _FLUSH_AFTER_MS = 100
 
 
-def create_print_sink(context: OperatorContext) -> StreamOperator:
+def create_print_sink(context: OperatorContext, descriptor: operators.PrintSink) -> StreamOperator:
     """Prefix ``identifier:subtask> ``, with the parts that there are; subtasks count from 1."""
-    arguments = context.descriptor.arguments
-    identifier = arguments.get("sink_identifier", arguments.get("identifier")) or ""
-    parts = [identifier] if identifier else []
+    parts = [descriptor.identifier] if descriptor.identifier else []
     if context.environment.parallelism > 1:
         parts.append(str(context.environment.subtask + 1))
     prefix = ":".join(parts) + "> " if parts else ""
-    to_error = bool(arguments.get("to_std_err", arguments.get("std_err", False)))
-    return PrintSink(prefix, sys.stderr if to_error else sys.stdout, text_of_elements(context))
+    return PrintSink(prefix, sys.stdout, text_of_elements(context))
 
 
 class PrintSink(StreamOperator):

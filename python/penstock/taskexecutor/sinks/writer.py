@@ -30,15 +30,19 @@ if TYPE_CHECKING:
         StateInitializationContext,
         StateSnapshotContext,
     )
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: The name of the writers' state in checkpoints, as in Flink.
 WRITER_STATE = "writer_raw_states"
 
 
-def create_sink_writer(context: OperatorContext) -> StreamOperator:
+def create_sink_writer(
+    context: OperatorContext, descriptor: operators.SinkWriter
+) -> StreamOperator:
     """Writes with the writer of the PythonSink that is the descriptor's function."""
-    return SinkWriterOperator(context.descriptor.function)
+    del context
+    return SinkWriterOperator(descriptor.function)
 
 
 class _ElementContext(SinkWriter.Context):

@@ -13,14 +13,17 @@ from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_collection_source(context: OperatorContext) -> StreamOperator:
+def create_collection_source(
+    context: OperatorContext, descriptor: operators.CollectionSource
+) -> StreamOperator:
     """Every element by the first subtask, in order."""
-    arguments = context.descriptor.arguments
-    codec = codec_for(arguments.get("type", context.config.output_type))
-    return with_watermarks(context, CollectionSource(arguments["elements"], codec.decode))
+    codec = codec_for(descriptor.element_type)
+    source = CollectionSource(descriptor.elements, codec.decode)
+    return with_watermarks(context, descriptor, source)
 
 
 class CollectionSource(SplitBySplit, IteratorSource):

@@ -28,36 +28,33 @@ from penstock.taskexecutor.sources.wait import SourceWait
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_file_source(context: OperatorContext) -> StreamOperator:
-    """The lines of this subtask's splits.
-
-    Arguments of the descriptor: ``paths``, ``format`` (``text_line``), ``charset``,
-    ``splittable`` (whether several subtasks may read one file) and ``discovery_interval_ms``
-    (None reads what is there at the start).
-    """
-    arguments = context.descriptor.arguments
-    kind = arguments.get("format", "text_line")
-    if kind != "text_line":
-        msg = f"{context.name!r} reads files of the unknown format {kind!r}"
+def create_file_source(
+    context: OperatorContext, descriptor: operators.FileSource
+) -> StreamOperator:
+    """The lines of this subtask's splits."""
+    if descriptor.format != "text_line":
+        msg = f"{context.name!r} reads files of the unknown format {descriptor.format!r}"
         raise PenstockError(msg)
-    if arguments.get("discovery_interval_ms") is not None:
-        return with_watermarks(context, ContinuousTextFileSource(context))
-    return with_watermarks(context, TextFileSource(context))
+    interval_ms = descriptor.discovery_interval_ms
+    if interval_ms is not None:
+        source = ContinuousTextFileSource(descriptor, interval_ms / 1000)
+        return with_watermarks(context, descriptor, source)
+    return with_watermarks(context, descriptor, TextFileSource(descriptor))
 
 
 class TextFileSource(SplitBySplit, IteratorSource):
     """Reads the splits whose number, modulo the number of shares, is that of the subtask's."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, descriptor: operators.FileSource) -> None:
         """Creates the source; files are looked for when it is opened."""
         super().__init__(iter(()))
-        arguments = context.descriptor.arguments
-        self.paths = tuple(arguments["paths"])
-        self.charset = codecs.lookup(arguments.get("charset") or "utf-8").name
-        self.splittable: bool = arguments.get("splittable", True) and can_be_cut(self.charset)
+        self.paths = tuple(descriptor.paths)
+        self.charset = codecs.lookup(descriptor.charset or "utf-8").name
+        self.splittable = descriptor.splittable and can_be_cut(self.charset)
         self.lines: SplitLines | None = None
 
     def divide(self, share: Share) -> Iterable[FileSplit]:
@@ -89,10 +86,10 @@ class ContinuousTextFileSource(TextFileSource):
 
     looks_for_splits = True
 
-    def __init__(self, context: OperatorContext) -> None:
-        """Creates the source."""
-        super().__init__(context)
-        self.interval_s = context.descriptor.arguments["discovery_interval_ms"] / 1000
+    def __init__(self, descriptor: operators.FileSource, interval_s: float) -> None:
+        """Creates the source, which looks for files so often."""
+        super().__init__(descriptor)
+        self.interval_s = interval_s
         self.wait = SourceWait()
         self.next_discovery = 0.0
 

@@ -17,21 +17,24 @@ from penstock.taskexecutor.sources.split_state import Share, SplitState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_hybrid_source(context: OperatorContext) -> StreamOperator:
-    """Reads the sources that the descriptors in ``arguments["sources"]`` say, in their order."""
+def create_hybrid_source(
+    context: OperatorContext, descriptor: operators.HybridSource
+) -> StreamOperator:
+    """Reads the sources in their order."""
     from penstock.taskexecutor.operators.registry import create_operator
 
     parts: list[tuple[OperatorContext, Any]] = []
-    for descriptor in context.descriptor.arguments["sources"]:
-        part_context = context.with_descriptor(descriptor)
+    for of_part in descriptor.sources:
+        part_context = context.with_descriptor(of_part)
         part = create_operator(part_context)
-        assert isinstance(part, SourceOperator), f"{descriptor.kind} is no source"
-        assert isinstance(part, SplitState), f"{descriptor.kind} has no splits"
+        assert isinstance(part, SourceOperator), f"{type(of_part).__name__} is no source"
+        assert isinstance(part, SplitState), f"{type(of_part).__name__} has no splits"
         parts.append((part_context, part))
-    return with_watermarks(context, HybridSource(parts))
+    return with_watermarks(context, descriptor, HybridSource(parts))
 
 
 class HybridSource(SplitState, SourceOperator):

@@ -9,13 +9,16 @@ from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_number_sequence_source(context: OperatorContext) -> StreamOperator:
+def create_number_sequence_source(
+    context: OperatorContext, descriptor: operators.NumberSequenceSource
+) -> StreamOperator:
     """The part of this subtask; the first subtasks have one number more if they must."""
-    arguments = context.descriptor.arguments
-    return with_watermarks(context, DividedNumberSequence(arguments["start"], arguments["end"]))
+    source = DividedNumberSequence(descriptor.start, descriptor.end)
+    return with_watermarks(context, descriptor, source)
 
 
 class DividedNumberSequence(SplitBySplit, NumberSequenceSource):

@@ -21,6 +21,7 @@ from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 logger = logging.getLogger(__name__)
@@ -29,14 +30,11 @@ _READ_BYTES = 8192
 _FOREVER = -1
 
 
-def create_socket_text_source(context: OperatorContext) -> StreamOperator:
-    """The source of ``socket_text_stream``.
-
-    Arguments of the descriptor: ``host``, ``port``, ``delimiter``, ``max_retry`` (the number of
-    connections where it is more than 1; -1 for ever), ``retry_delay_ms`` and
-    ``connect_timeout_ms`` (0 waits as long as the system does).
-    """
-    return with_watermarks(context, SocketTextSource(context))
+def create_socket_text_source(
+    context: OperatorContext, descriptor: operators.SocketTextSource
+) -> StreamOperator:
+    """The source of ``socket_text_stream``."""
+    return with_watermarks(context, descriptor, SocketTextSource(context, descriptor))
 
 
 class SocketTextSource(SourceOperator):
@@ -49,15 +47,14 @@ class SocketTextSource(SourceOperator):
     before it is dropped.  Only the first subtask connects.
     """
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.SocketTextSource) -> None:
         """Creates the source; the first step connects."""
         super().__init__()
-        arguments = context.descriptor.arguments
-        self.address: tuple[str, int] = (arguments["host"], arguments["port"])
-        self.delimiter: str = arguments.get("delimiter") or "\n"
-        self.max_retry: int = arguments.get("max_retry", 0)
-        self.retry_delay_ms: int = arguments.get("retry_delay_ms", 500)
-        self.connect_timeout_ms: int = arguments.get("connect_timeout_ms", 0)
+        self.address = (descriptor.host, descriptor.port)
+        self.delimiter = descriptor.delimiter
+        self.max_retry = descriptor.max_retry
+        self.retry_delay_ms = descriptor.retry_delay_ms
+        self.connect_timeout_ms = descriptor.connect_timeout_ms
         self.is_reader = context.environment.subtask == 0
         self.wait = SourceWait()
         self.socket: socket.socket | None = None

@@ -23,12 +23,15 @@ from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_source_function(context: OperatorContext) -> StreamOperator:
+def create_source_function(
+    context: OperatorContext, descriptor: operators.FunctionSource
+) -> StreamOperator:
     """Runs a SourceFunction; only ParallelSourceFunctions run in more than one subtask."""
-    return with_watermarks(context, SourceFunctionSource(context.descriptor.function))
+    return with_watermarks(context, descriptor, SourceFunctionSource(descriptor.function))
 
 
 class FunctionSourceContext(SourceFunction.SourceContext):

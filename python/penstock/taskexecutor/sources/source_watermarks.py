@@ -15,6 +15,8 @@ from penstock.taskexecutor.operators.watermarks import WatermarksOperator
 from penstock.taskexecutor.sources.alignment import AlignedReader
 
 if TYPE_CHECKING:
+    from penstock.common.watermark_strategy import WatermarkAlignment
+    from penstock.graph.operators import SourceDescriptor
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -22,9 +24,11 @@ if TYPE_CHECKING:
 _ALIGNED_STEP: Final = 64
 
 
-def with_watermarks(context: OperatorContext, source: SourceOperator) -> SourceOperator:
+def with_watermarks(
+    context: OperatorContext, descriptor: SourceDescriptor, source: SourceOperator
+) -> SourceOperator:
     """The source itself, or the source followed by what its watermark strategy asks for."""
-    strategy = context.descriptor.arguments.get("watermark_strategy")
+    strategy = descriptor.watermark_strategy
     if strategy is None or (
         strategy.timestamp_assigner is None
         and strategy.idle_timeout_ms is None
@@ -32,16 +36,22 @@ def with_watermarks(context: OperatorContext, source: SourceOperator) -> SourceO
         and not strategy.emits_periodically
     ):
         return source
-    return _SourceWithWatermarks(source, WatermarksOperator(context, strategy))
+    return _SourceWithWatermarks(source, WatermarksOperator(context, strategy), strategy.alignment)
 
 
 class _SourceWithWatermarks(SourceOperator):
     """Puts a watermarks operator between a source and its output."""
 
-    def __init__(self, source: SourceOperator, watermarks: WatermarksOperator) -> None:
+    def __init__(
+        self,
+        source: SourceOperator,
+        watermarks: WatermarksOperator,
+        alignment: WatermarkAlignment | None,
+    ) -> None:
         super().__init__()
         self.source = source
         self.watermarks = watermarks
+        self.asked_alignment = alignment
         self.lock = getattr(source, "lock", None)
         self.stop = getattr(source, "stop", None)
         self.alignment: AlignedReader | None = None
@@ -78,7 +88,7 @@ class _SourceWithWatermarks(SourceOperator):
     def open(self) -> None:
         """Prepares for elements."""
         self.watermarks.open()
-        alignment = self.context.descriptor.arguments["watermark_strategy"].alignment
+        alignment = self.asked_alignment
         if alignment is not None:
             emitter = self.watermarks.emitter
             self.alignment = AlignedReader(

@@ -38,15 +38,20 @@ from penstock.taskexecutor.sources.wait import SourceWait
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from penstock.common.watermark_strategy import WatermarkStrategy
+    from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
 _READER_STATE: Final = ListStateDescriptor("SourceReaderState", Types.PICKLED_BYTE_ARRAY())
 
 
-def create_split_source(context: OperatorContext) -> StreamOperator:
+def create_split_source(
+    context: OperatorContext, descriptor: operators.SplitSource
+) -> StreamOperator:
     """Reads the splits of the PythonSource that is the descriptor's function."""
-    return SplitSource(context.descriptor.function)
+    del context
+    return SplitSource(descriptor.function, descriptor.watermark_strategy)
 
 
 class _ReaderContext(SourceReaderContext):
@@ -81,10 +86,11 @@ class _ReaderContext(SourceReaderContext):
 class SplitSource(SourceOperator):
     """Drives a reader, and speaks with the coordinator of the source."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, strategy: WatermarkStrategy | None) -> None:
         """Creates the operator of a PythonSource."""
         super().__init__()
         self.source = source
+        self.strategy = strategy
         self.codec: Any = codec_for(None)
         self.reader: SourceReader[Any] | None = None
         self.outputs: ReaderOutputs | None = None
@@ -111,7 +117,7 @@ class SplitSource(SourceOperator):
     def open(self) -> None:
         """Makes the reader, gives it the splits it had, and registers it."""
         context = self.context
-        strategy = context.descriptor.arguments.get("watermark_strategy")
+        strategy = self.strategy
         try:
             self.outputs = ReaderOutputs(context, strategy, self.output)
             self.reader = self.source.create_reader(_ReaderContext(self))

@@ -25,7 +25,7 @@ class StreamOperatorStateHandler:
         """Handles the state of ``operator``, which is set up with ``context``."""
         self._operator = operator
         self._context = context
-        self._function = context.descriptor.function
+        self._function = context.descriptor.user_function
 
     def initialize_state(self, restored: OperatorSnapshot | None) -> None:
         """Restores the backends, then lets operator and function take over; before ``open``.

@@ -31,43 +31,44 @@ from penstock.taskexecutor.windowing.window_operator import (
 )
 
 if TYPE_CHECKING:
+    from penstock.graph import operators
     from penstock.taskexecutor.state.table import StateMap
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
-def create_tumbling_operator(context: OperatorContext) -> StreamOperator | None:
+def create_tumbling_operator(
+    context: OperatorContext, descriptor: operators.Window
+) -> StreamOperator | None:
     """The fast operator where it does what the general one would, else None."""
-    arguments = context.descriptor.arguments
-    trigger = arguments["trigger"]
+    assigner, trigger = descriptor.assigner, descriptor.trigger
     if type(trigger) is PurgingTrigger:
         # Without lateness a window is dropped when it fires, whether the trigger purges or not.
         trigger = trigger.nested_trigger
     if (
         context.is_batch
-        or type(arguments["assigner"]) is not TumblingEventTimeWindows
-        or arguments["assigner"]._stagger is not WindowStagger.ALIGNED
+        or type(assigner) is not TumblingEventTimeWindows
+        or assigner._stagger is not WindowStagger.ALIGNED
         or type(trigger) is not EventTimeTrigger
-        or arguments.get("evictor") is not None
-        or arguments.get("lateness")
+        or descriptor.evictor is not None
+        or descriptor.lateness_ms
     ):
         return None
-    return TumblingWindowOperator(context)
+    return TumblingWindowOperator(context, descriptor)
 
 
 class TumblingWindowOperator(TumblingWindowLoop):
     """Tumbling event-time windows without lateness, evictor or trigger of their own."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
         """Creates the operator."""
-        self.functions = window_functions(context)
-        arguments = context.descriptor.arguments
-        assigner = arguments["assigner"]
+        self.functions = window_functions(descriptor)
+        assigner = descriptor.assigner
         fold: Any = self.functions[0]
         keep, function, create = KEEP_LIST, None, None
-        if arguments["function_kind"] == "reduce":
+        if descriptor.function_kind == "reduce":
             keep = KEEP_FOLD
             function = context.evaluation.without_call(bound_function(fold, "reduce"), 2)
-        elif arguments["function_kind"] == "aggregate":
+        elif descriptor.function_kind == "aggregate":
             keep = KEEP_ACCUMULATOR
             function = context.evaluation.without_call(fold.add, 2)
             create = fold.create_accumulator
@@ -81,13 +82,12 @@ class TumblingWindowOperator(TumblingWindowLoop):
         )
         self.get_result = fold.get_result if keep == KEEP_ACCUMULATOR else None
         self.keyed_state = context.keyed_state
-        descriptor = arguments["state_descriptor"]
-        self.table = context.keyed_state.table_of(descriptor)
+        self.table = context.keyed_state.table_of(descriptor.state_descriptor)
         self.is_merging = False
         self.timers = context.timer_service(self)
         self.window_context = WindowContext(self)
         self.evaluate = evaluation(self.functions[1], self.window_context)
-        self.late_tag: str | None = arguments.get("late_tag")
+        self.late_tag = descriptor.late_tag
         self.late_records_dropped: Any = None
         self.windows: dict[int, StateMap] = {}
         self.opened: list[Any] = []

@@ -20,6 +20,7 @@ from penstock.taskexecutor.windowing.window_functions import WindowContext, eval
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.graph import operators
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -27,37 +28,32 @@ _CONTENTS = "window-contents"
 _MERGING = "merging-window-set"
 
 
-def create_window(context: OperatorContext) -> StreamOperator:
-    """The operator of a windowed stream.
-
-    Arguments of the descriptor: ``assigner``, ``trigger``, ``evictor``, ``function_kind``
-    (``reduce``, ``aggregate``, ``apply`` or ``process``; the function itself is the
-    descriptor's), ``window_function``, ``lateness`` in ms and ``late_tag``.
-    """
+def create_window(context: OperatorContext, descriptor: operators.Window) -> StreamOperator:
+    """The operator of a windowed stream."""
     from penstock.taskexecutor.windowing.tumbling import create_tumbling_operator
 
-    fast = create_tumbling_operator(context)
+    fast = create_tumbling_operator(context, descriptor)
     if fast is not None:
         return fast
-    if context.descriptor.arguments.get("evictor") is not None:
-        return EvictingWindowOperator(context)
-    return WindowOperator(context)
+    if descriptor.evictor is not None:
+        return EvictingWindowOperator(context, descriptor)
+    return WindowOperator(context, descriptor)
 
 
 class WindowOperator(StreamOperator):
     """The general window operator: any assigner and trigger, merging windows, lateness."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
         """Creates the operator."""
         super().__init__()
         self.context = context
-        arguments = context.descriptor.arguments
+        self.descriptor = descriptor
         self.keys = window_key_reader(context)
         self.keyed_state = context.keyed_state
-        self.assigner = arguments["assigner"]
-        self.trigger = arguments["trigger"]
-        self.lateness_ms: int = arguments.get("lateness") or 0
-        self.late_tag: str | None = arguments.get("late_tag")
+        self.assigner = descriptor.assigner
+        self.trigger = descriptor.trigger
+        self.lateness_ms = descriptor.lateness_ms
+        self.late_tag = descriptor.late_tag
         self.is_event_time: bool = self.assigner.is_event_time()
         self.is_merging = isinstance(self.assigner, MergingWindowAssigner)
         if self.is_merging and not self.trigger.can_merge():
@@ -71,7 +67,7 @@ class WindowOperator(StreamOperator):
         self.assigner_context = AssignerContext(self)
         self.trigger_context = OperatorTriggerContext(self)
         self.window_context = WindowContext(self)
-        self.functions = window_functions(context)
+        self.functions = window_functions(descriptor)
         self.evaluate = evaluation(self.functions[-1], self.window_context)
         self.contents = self._create_contents()
         self.merging_table = self.keyed_state.table(_MERGING, "map").map(None)
@@ -91,7 +87,7 @@ class WindowOperator(StreamOperator):
         close_functions(self)
 
     def _create_contents(self) -> Any:
-        descriptor = self.context.descriptor.arguments["state_descriptor"]
+        descriptor = self.descriptor.state_descriptor
         # A copy for every window that the element is in, and for every time that one fires.
         return self.context.isolation.state(self.keyed_state.state(descriptor), descriptor)
 
@@ -304,12 +300,10 @@ class WindowOperator(StreamOperator):
 class EvictingWindowOperator(WindowOperator):
     """Keeps all elements of a window with their timestamps, for an evictor to look at."""
 
-    def __init__(self, context: OperatorContext) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.Window) -> None:
         """Creates the operator."""
-        super().__init__(context)
-        arguments = context.descriptor.arguments
-        self.evictor = arguments["evictor"]
-        self.function_kind: str = arguments["function_kind"]
+        super().__init__(context, descriptor)
+        self.evictor = descriptor.evictor
         self.copier = context.isolation.copier(
             "keeps in a window", next(iter(context.config.input_types), None)
         )
@@ -340,7 +334,7 @@ class EvictingWindowOperator(WindowOperator):
         function: Any = self.functions[0]
         if function is None or not elements:
             return elements
-        if self.function_kind == "reduce":
+        if self.descriptor.function_kind == "reduce":
             return [reduce(bound_function(function, "reduce"), elements)]
         accumulator = function.create_accumulator()
         for element in elements:
@@ -348,13 +342,11 @@ class EvictingWindowOperator(WindowOperator):
         return [function.get_result(accumulator)]
 
 
-def window_functions(context: OperatorContext) -> tuple[Any, Any]:
+def window_functions(descriptor: operators.Window) -> tuple[Any, Any]:
     """The folding function (None without one) and the window function (None without one)."""
-    arguments = context.descriptor.arguments
-    function = context.descriptor.function
-    if arguments["function_kind"] in ("reduce", "aggregate"):
-        return function, arguments.get("window_function")
-    return None, function
+    if descriptor.function_kind in ("reduce", "aggregate"):
+        return descriptor.function, descriptor.window_function
+    return None, descriptor.function
 
 
 def open_functions(operator: Any) -> None:

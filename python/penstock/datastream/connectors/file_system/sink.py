@@ -16,7 +16,7 @@ from penstock.datastream.connectors.file_system.buckets import (
 )
 from penstock.datastream.connectors.file_system.source import local_path
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 if TYPE_CHECKING:
     from typing import Self
@@ -34,10 +34,10 @@ class FileSink(Sink, SupportsPreprocessing):
     checkpoint that holds its end is complete; without checkpoints, at the end of the input.
     """
 
-    def __init__(self, arguments: dict[str, Any]) -> None:
+    def __init__(self, operator: operators.FileSink) -> None:
         """Makes a sink; use `for_row_format`."""
         super().__init__(None)
-        self._arguments = arguments
+        self._operator = operator
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -63,13 +63,13 @@ class FileSink(Sink, SupportsPreprocessing):
         """None: the stream is written as it is."""
         return None
 
-    def sink_operator(self) -> OperatorDescriptor:
+    def sink_operator(self) -> operators.FileSink:
         """Writes the files."""
-        return OperatorDescriptor("file_sink", None, self._arguments)
+        return self._operator
 
-    def committer_operator(self) -> OperatorDescriptor:
+    def committer_operator(self) -> operators.FileCommitter:
         """Gives the files their names."""
-        return OperatorDescriptor("file_committer", None)
+        return operators.FileCommitter()
 
     @checks_arguments
     class BaseBuilder:
@@ -126,18 +126,19 @@ class FileSink(Sink, SupportsPreprocessing):
 
         def build(self) -> FileSink:
             """The sink."""
-            return FileSink(self._arguments())
+            return FileSink(self._operator())
 
-        def _arguments(self) -> dict[str, Any]:
-            return {
-                "base_path": self._base_path,
-                "encoder": self._encoder,
-                "bucket_assigner": self._bucket_assigner,
-                "bucket_check_interval_ms": self._bucket_check_interval_ms,
-                "rolling_policy": self._rolling_policy,
-                "part_prefix": self._output_file_config.get_part_prefix(),
-                "part_suffix": self._output_file_config.get_part_suffix(),
-            }
+        def _operator(self, *, named_by_subtask: bool = False) -> operators.FileSink:
+            return operators.FileSink(
+                base_path=self._base_path,
+                encoder=self._encoder,
+                bucket_assigner=self._bucket_assigner,
+                bucket_check_interval_ms=self._bucket_check_interval_ms,
+                rolling_policy=self._rolling_policy,
+                part_prefix=self._output_file_config.get_part_prefix(),
+                part_suffix=self._output_file_config.get_part_suffix(),
+                named_by_subtask=named_by_subtask,
+            )
 
     @checks_arguments
     class RowFormatBuilder(BaseBuilder):

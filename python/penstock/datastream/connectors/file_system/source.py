@@ -13,7 +13,7 @@ from penstock.common.serialization import known_charset
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.base import Source
 from penstock.errors import InvalidProgramError, WrongArgumentError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 
 if TYPE_CHECKING:
     from penstock.common.time import Duration
@@ -118,18 +118,14 @@ class FileSource(Source):
         """Refused: bulk formats wrap Java readers."""
         requires_jvm("FileSource.for_bulk_file_format", "use for_record_stream_format")
 
-    def source_operator(self) -> OperatorDescriptor:
+    def source_operator(self) -> operators.FileSource:
         """Reads the files."""
-        return OperatorDescriptor(
-            "file_source",
-            None,
-            {
-                "paths": self._paths,
-                "format": self._format.kind,
-                "charset": self._format.charset_name,
-                "splittable": self._splittable,
-                "discovery_interval_ms": self._discovery_interval_ms,
-            },
+        return operators.FileSource(
+            paths=self._paths,
+            format=self._format.kind,
+            charset=self._format.charset_name,
+            splittable=self._splittable,
+            discovery_interval_ms=self._discovery_interval_ms,
         )
 
     def is_bounded(self) -> bool:

@@ -67,4 +67,4 @@ class StreamingFileSink(SinkFunction):
 
         def build(self) -> StreamingFileSink:  # type: ignore[override]
             """The sink."""
-            return StreamingFileSink(FileSink({**self._arguments(), "named_by_subtask": True}))
+            return StreamingFileSink(FileSink(self._operator(named_by_subtask=True)))

@@ -1,0 +1,65 @@
+"""What every description of an operator has in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.common.watermark_strategy import WatermarkStrategy
+
+
+@dataclass(frozen=True)
+class OperatorDescriptor:
+    """One operator as data; subclasses say of which kind."""
+
+    @property
+    def user_function(self) -> Any:
+        """The user's function or Function object, None of an operator without one."""
+        return None
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Whether a part of the operator runs once per job, beside the JobMaster."""
+        return False
+
+    @property
+    def is_yielding(self) -> bool:
+        """Whether the operator yields to the mailbox while it waits for its own results.
+
+        It must not share a thread with a source that never returns to the mailbox.
+        """
+        return False
+
+
+@dataclass(frozen=True)
+class FunctionDescriptor(OperatorDescriptor):
+    """An operator that calls a function of the user's.
+
+    Attributes:
+        function: The function or Function object.
+    """
+
+    function: Any
+
+    @property
+    def user_function(self) -> Any:
+        """The function."""
+        return self.function
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceDescriptor(OperatorDescriptor):
+    """A source that watermarks may be generated behind.
+
+    Attributes:
+        watermark_strategy: Where timestamps and watermarks come from; None of a source that
+            brings its own.
+    """
+
+    watermark_strategy: WatermarkStrategy | None = None
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Whether it is aligned with other sources."""
+        return self.watermark_strategy is not None and self.watermark_strategy.alignment is not None

@@ -1,0 +1,70 @@
+"""Operators with two or more inputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.graph.operators.descriptor import FunctionDescriptor
+
+
+@dataclass(frozen=True)
+class CoMap(FunctionDescriptor):
+    """A CoMapFunction."""
+
+
+@dataclass(frozen=True)
+class CoFlatMap(FunctionDescriptor):
+    """A CoFlatMapFunction."""
+
+
+@dataclass(frozen=True)
+class CoProcess(FunctionDescriptor):
+    """A CoProcessFunction."""
+
+
+@dataclass(frozen=True)
+class KeyedCoProcess(FunctionDescriptor):
+    """A KeyedCoProcessFunction."""
+
+
+@dataclass(frozen=True)
+class BroadcastProcess(FunctionDescriptor):
+    """A BroadcastProcessFunction; the second input is the broadcast one."""
+
+
+@dataclass(frozen=True)
+class KeyedBroadcastProcess(FunctionDescriptor):
+    """A KeyedBroadcastProcessFunction; the second input is the broadcast one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntervalJoin(FunctionDescriptor):
+    """Pairs of elements of one key that are near in time, for a ProcessJoinFunction.
+
+    Attributes:
+        lower_bound_ms: The least timestamp of the right element relative to the left one's.
+        upper_bound_ms: The greatest one; both are inclusive.
+        left_late_tag: The id of the side output of late left elements, or None.
+        right_late_tag: Likewise of right ones.
+    """
+
+    lower_bound_ms: int
+    upper_bound_ms: int
+    left_late_tag: str | None = None
+    right_late_tag: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultipleInputProcess(FunctionDescriptor):
+    """A MultipleInputProcessFunction.
+
+    Attributes:
+        num_inputs: The number of streams.
+    """
+
+    num_inputs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyedMultipleInputProcess(MultipleInputProcess):
+    """A KeyedMultipleInputProcessFunction, of keyed streams."""

@@ -1,0 +1,86 @@
+"""Sinks, and what commits behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.graph.operators.descriptor import FunctionDescriptor, OperatorDescriptor
+
+if TYPE_CHECKING:
+    from penstock.common.serialization import Encoder
+    from penstock.common.typeinfo import TypeInformation
+
+
+@dataclass(frozen=True)
+class FunctionSink(FunctionDescriptor):
+    """A SinkFunction, or a callable."""
+
+
+@dataclass(frozen=True)
+class DiscardingSink(OperatorDescriptor):
+    """Drops elements."""
+
+
+@dataclass(frozen=True)
+class PrintSink(OperatorDescriptor):
+    """A line on standard output for each element.
+
+    Attributes:
+        identifier: Put before each line, with the number of the subtask.
+    """
+
+    identifier: str = ""
+
+
+@dataclass(frozen=True)
+class CollectSink(OperatorDescriptor):
+    """Sends elements to the driver.
+
+    Attributes:
+        collect_id: Names the sink.
+        element_type: What elements are encoded as; None for any Python values.
+    """
+
+    collect_id: str
+    element_type: TypeInformation | None = None
+
+
+@dataclass(frozen=True)
+class SinkWriter(FunctionDescriptor):
+    """The writers of a PythonSink, which is the function."""
+
+
+@dataclass(frozen=True)
+class SinkCommitter(FunctionDescriptor):
+    """The committers of a PythonSink, which is the function."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSink(OperatorDescriptor):
+    """Writes elements into part files.
+
+    Attributes:
+        base_path: The folder.
+        encoder: What makes bytes of an element.
+        bucket_assigner: A BucketAssigner: in which folder below an element belongs.
+        rolling_policy: A RollingPolicy: when a new file begins.
+        bucket_check_interval_ms: Between two looks at the age of the files.
+        part_prefix: What names of files begin with.
+        part_suffix: What they end with.
+        named_by_subtask: Whether the subtask's number stands in them, as in the older form.
+    """
+
+    base_path: str
+    encoder: Encoder
+    bucket_assigner: Any
+    rolling_policy: Any
+    bucket_check_interval_ms: int = 60_000
+    part_prefix: str = "part"
+    part_suffix: str = ""
+    named_by_subtask: bool = False
+
+
+@dataclass(frozen=True)
+class FileCommitter(OperatorDescriptor):
+    """Gives the files of a `FileSink` their names."""

@@ -1,0 +1,99 @@
+"""Sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.graph.operators.descriptor import FunctionDescriptor, SourceDescriptor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.common.typeinfo import TypeInformation
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectionSource(SourceDescriptor):
+    """The elements of a collection, by the first subtask.
+
+    Attributes:
+        elements: The encoded elements.
+        element_type: What they are encoded as; None for any Python values.
+        classes: The classes of the values, which travel with the job.
+    """
+
+    elements: Sequence[bytes]
+    element_type: TypeInformation | None = None
+    classes: Sequence[type] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberSequenceSource(SourceDescriptor):
+    """The numbers from ``start`` to ``end``, both included, divided among the subtasks."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SocketTextSource(SourceDescriptor):
+    """Texts that a server sends.
+
+    Attributes:
+        host: The server.
+        port: Its port.
+        delimiter: What ends a text.
+        max_retry: The number of connections where it is more than 1; -1 for ever.
+        retry_delay_ms: Between the end of a connection and the next one.
+        connect_timeout_ms: For a connection to be made; 0 waits as long as the system does.
+    """
+
+    host: str
+    port: int
+    delimiter: str = "\n"
+    max_retry: int = 0
+    retry_delay_ms: int = 500
+    connect_timeout_ms: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSource(SourceDescriptor):
+    """The lines of files.
+
+    Attributes:
+        paths: Files and folders.
+        format: How elements are found in a file: ``text_line``.
+        charset: Of the text.
+        splittable: Whether several subtasks may read one file.
+        discovery_interval_ms: Between two looks for new files; None reads what is there at the
+            start.
+    """
+
+    paths: Sequence[str]
+    format: str = "text_line"
+    charset: str | None = None
+    splittable: bool = True
+    discovery_interval_ms: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridSource(SourceDescriptor):
+    """Several sources, one after the other, each without watermarks of its own."""
+
+    sources: Sequence[SourceDescriptor]
+
+
+@dataclass(frozen=True)
+class FunctionSource(SourceDescriptor, FunctionDescriptor):
+    """A SourceFunction."""
+
+
+@dataclass(frozen=True)
+class SplitSource(SourceDescriptor, FunctionDescriptor):
+    """A PythonSource: its readers in the tasks, its enumerator beside the JobMaster."""
+
+    @property
+    def is_coordinated(self) -> bool:
+        """Always: by its enumerator."""
+        return True
