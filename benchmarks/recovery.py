@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import psutil
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
@@ -134,7 +135,7 @@ def checkpoints(subtasks, rounds):
         found = []
         for path in complete:
             try:
-                metadata, _ = load_metadata(str(path.parent))
+                metadata, _ = load_metadata(str(path.parent), FileSystems({}))
                 found.append(path.stat().st_mtime * 1000 - metadata.timestamp_ms)
             except OSError:
                 continue

@@ -10,10 +10,11 @@ import click
 
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
 from penstock.checkpoint_storage.disposal import discard_checkpoint_state, streams
-from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.handles import FileHandle, StreamHandle
 from penstock.checkpoint_storage.storage import discard_location, load_metadata
 from penstock.command_line.job_commands import trigger
+from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import CheckpointStorageError, ConfigurationError
 from penstock.serialization.state_types import parsed
 
@@ -39,7 +40,7 @@ savepoint.add_command(trigger, "trigger")
 @click.argument("path")
 def inspect(path: str) -> None:
     """Print what the savepoint or checkpoint in PATH holds: operators, states, sizes in bytes."""
-    metadata, location = _loaded(path)
+    metadata, location, _ = _loaded(path)
     for line in _described(metadata, location):
         click.echo(line)
 
@@ -48,18 +49,19 @@ def inspect(path: str) -> None:
 @click.argument("path")
 def dispose(path: str) -> None:
     """Delete the savepoint or checkpoint in PATH: its files, then its directory."""
-    metadata, location = _loaded(path)
+    metadata, location, files = _loaded(path)
     try:
-        discard_checkpoint_state(metadata)
-        discard_location(location)
+        discard_checkpoint_state(metadata, files)
+        discard_location(location, files)
     except OSError as error:
         raise click.ClickException(f"{location} is not deleted as a whole: {error}") from None
     click.echo(f"{location} is deleted")
 
 
-def _loaded(path: str) -> tuple[CheckpointMetadata, str]:
+def _loaded(path: str) -> tuple[CheckpointMetadata, str, FileSystems]:
     try:
-        return load_metadata(absolute(path))
+        files = FileSystems(process_configuration().to_dict())
+        return *load_metadata(absolute(path), files), files
     except (CheckpointStorageError, ConfigurationError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:

@@ -285,7 +285,7 @@ def test_a_token_that_can_be_guessed_is_refused():
 
 
 def test_secrets_are_not_shown(tmp_path):
-    options = {"rest.token": "0123456789abcdef0123", "s3.secret-key": "hush"}
+    options = {"rest.token": "0123456789abcdef0123", "s3.access-key": "me", "s3.secret-key": "hush"}
     job, client, job_id = running_job(tmp_path / "stop", **options)
     for path in ("/jobmanager/config", f"/jobs/{job_id}/jobmanager/config"):
         shown = {one["key"]: one["value"] for one in client.get(path)}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.checkpoint_storage.file_systems import file_system_of
 from penstock.checkpoint_storage.handles import FileHandle, IncrementalKeyGroupsHandle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+    from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import (
         KeyGroupsHandle,
         OperatorStateHandle,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
 
 
-def discard_task_state(state: TaskStateSnapshot) -> None:
+def discard_task_state(state: TaskStateSnapshot, files: FileSystems) -> None:
     """Deletes the files of one subtask's report for a checkpoint that was never completed.
 
     Of shared files those that were written for it: no other checkpoint refers to them.
@@ -29,11 +29,12 @@ def discard_task_state(state: TaskStateSnapshot) -> None:
         OSError: A file cannot be deleted.
     """
     for operator in state.operators.values():
-        _discard(operator)
-    discard_streams(file for file, is_own in shared_files(state.operators.values()) if is_own)
+        _discard(operator, files)
+    own = (file for file, is_own in shared_files(state.operators.values()) if is_own)
+    discard_streams(own, files)
 
 
-def discard_streams(unused: Iterable[StreamHandle]) -> None:
+def discard_streams(unused: Iterable[StreamHandle], files: FileSystems) -> None:
     """Deletes the files of streams.
 
     Raises:
@@ -41,10 +42,10 @@ def discard_streams(unused: Iterable[StreamHandle]) -> None:
     """
     for stream in unused:
         if isinstance(stream, FileHandle):
-            file_system_of(stream.path).delete_file(stream.path)
+            files.of(stream.path).delete_file(stream.path)
 
 
-def discard_checkpoint_state(metadata: CheckpointMetadata) -> None:
+def discard_checkpoint_state(metadata: CheckpointMetadata, files: FileSystems) -> None:
     """Deletes the files of a checkpoint, shared ones aside.
 
     Raises:
@@ -52,11 +53,11 @@ def discard_checkpoint_state(metadata: CheckpointMetadata) -> None:
     """
     for operator in metadata.operators.values():
         for subtask in operator.subtasks.values():
-            _discard(subtask)
+            _discard(subtask, files)
 
 
-def _discard(state: OperatorSubtaskState) -> None:
-    discard_streams(_exclusive_streams(state))
+def _discard(state: OperatorSubtaskState, files: FileSystems) -> None:
+    discard_streams(_exclusive_streams(state), files)
 
 
 def shared_files(states: Iterable[OperatorSubtaskState]) -> Iterator[tuple[FileHandle, bool]]:

@@ -1,4 +1,4 @@
-"""The file systems that checkpoints lie in: local disks, and what pyarrow or fsspec reach."""
+"""The file systems that checkpoints and part files lie in: local disks and what URLs name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 import shutil
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self, cast
 from urllib.parse import urlsplit
 
-from penstock.errors import CheckpointStorageError, ConfigurationError
+from penstock.common.s3_settings import S3Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
 
 class FileSystem(Protocol):
@@ -98,74 +98,34 @@ class LocalFileSystem:
             Path(_local(path)).rmdir()
 
 
-class ArrowFileSystem:
-    """What a URL names, by `pyarrow.fs`, or by `fsspec` where pyarrow does not know the scheme.
+class FileSystems:
+    """Finds the file system of a path or URL."""
 
-    Objects of an object store appear with all of their content when they are closed.
-    """
-
-    def __init__(self, url: str) -> None:
-        """Connects to the store that ``url`` lies in.
+    def __init__(self, configuration: Mapping[str, str]) -> None:
+        """Reaches file systems as the options `s3.*` say.
 
         Raises:
-            ConfigurationError: No installed package knows the scheme.
+            ConfigurationError: The options do not fit together.
         """
-        self._fs = _arrow_file_system(url)
+        self._s3 = S3Settings.of(configuration)
+        self._known: dict[tuple[str, str], FileSystem] = {("", ""): LocalFileSystem()}
 
-    def create(self, path: str) -> BinaryIO:
-        """A new object."""
-        with _naming(path):
-            return cast("BinaryIO", self._fs.open_output_stream(_key(path)))
+    def of(self, path: str) -> FileSystem:
+        """The file system of a path or URL.
 
-    def read(self, path: str) -> bytes:
-        """The whole content of an object."""
-        with _naming(path), self._fs.open_input_stream(_key(path)) as stream:
-            return cast("bytes", stream.read())
+        Raises:
+            ConfigurationError: The scheme is not known here, or the URL is not as it must be.
+        """
+        scheme, authority, *_ = urlsplit(path)
+        if scheme == "file":
+            scheme = authority = ""
+        found = self._known.get((scheme, authority))
+        if found is None:
+            # Imported here: most jobs keep their files on disks, and this imports pyarrow.
+            from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
 
-    def publish(self, path: str, data: bytes) -> None:
-        """Writes an object, which appears whole."""
-        with self.create(path) as stream, _naming(path):
-            stream.write(data)
-
-    def make_directory(self, path: str) -> None:
-        """Makes a directory where the store has such things."""
-        with _naming(path):
-            self._fs.create_dir(_key(path), recursive=True)
-
-    def exists(self, path: str) -> bool:
-        """Whether an object or directory is there."""
-        with _naming(path):
-            return bool(self._fs.get_file_info(_key(path)).type.value)
-
-    def delete_file(self, path: str) -> None:
-        """Deletes an object."""
-        with contextlib.suppress(FileNotFoundError), _naming(path):
-            self._fs.delete_file(_key(path))
-
-    def delete_directory(self, path: str) -> None:
-        """Deletes all objects below a path."""
-        with contextlib.suppress(FileNotFoundError), _naming(path):
-            self._fs.delete_dir(_key(path))
-
-    def delete_if_empty(self, path: str) -> None:
-        """Deletes a directory that has nothing in it."""
-        from pyarrow.fs import FileSelector
-
-        with contextlib.suppress(FileNotFoundError), _naming(path):
-            if not self._fs.get_file_info(FileSelector(_key(path))):
-                self._fs.delete_dir(_key(path))
-
-
-def file_system_of(path: str) -> FileSystem:
-    """The file system of a path or URL.
-
-    Raises:
-        ConfigurationError: The scheme is not known here.
-    """
-    scheme = urlsplit(path).scheme
-    if scheme in ("", "file"):
-        return LocalFileSystem()
-    return ArrowFileSystem(path)
+            found = self._known[scheme, authority] = ArrowFileSystem(path, self._s3)
+        return found
 
 
 def absolute(path: str) -> str:
@@ -211,43 +171,3 @@ def _sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _key(url: str) -> str:
-    """What the store calls an object: all of a URL behind its scheme."""
-    parts = urlsplit(url)
-    return f"{parts.netloc}{parts.path}".rstrip("/") if parts.scheme != "hdfs" else parts.path
-
-
-def _arrow_file_system(url: str) -> Any:
-    try:
-        from pyarrow import ArrowInvalid, fs
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{url}: checkpoints outside of local disks need pyarrow: pip install pyarrow"
-        ) from error
-    try:
-        return fs.FileSystem.from_uri(url)[0]
-    except ArrowInvalid:
-        pass  # not one of pyarrow's own schemes
-    scheme = urlsplit(url).scheme
-    try:
-        import fsspec
-
-        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
-    except (ImportError, ValueError) as error:
-        raise ConfigurationError(
-            f"{url}: no installed package knows {scheme!r}: install fsspec and the package that "
-            f"brings this scheme ({error})"
-        ) from error
-
-
-@contextlib.contextmanager
-def _naming(path: str) -> Iterator[None]:
-    """Gives errors of a store the path that they are about."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise CheckpointStorageError(f"{path}: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.common.options import pipeline, state_recovery
 from penstock.errors import ConfigurationError
@@ -49,7 +49,7 @@ class RecoverySource:
                 f"{state_recovery.PATH.key}: a job in BATCH mode cannot start from {path}: "
                 "it has no checkpoints"
             )
-        metadata, location = load_metadata(absolute(path))
+        metadata, location = load_metadata(absolute(path), FileSystems(configuration))
         return RecoverySource(
             metadata,
             location,

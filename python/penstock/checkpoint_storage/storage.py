@@ -12,7 +12,6 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Final
 
-from penstock.checkpoint_storage.file_systems import file_system_of
 from penstock.checkpoint_storage.metadata_serializer import (
     deserialize_metadata,
     serialize_metadata,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
+    from penstock.checkpoint_storage.file_systems import FileSystems
 
 METADATA_FILE: Final = "_metadata"
 
@@ -56,11 +56,15 @@ class CheckpointStorage:
     """Keeps the checkpoints of one job; savepoints go where each of them says.
 
     Here the driver keeps the state of checkpoints itself, and nothing outlives it.
+
+    Attributes:
+        files: How the files are reached.
     """
 
-    def __init__(self, job_id: bytes) -> None:
+    def __init__(self, job_id: bytes, files: FileSystems) -> None:
         """Keeps the checkpoints of the job with this id, of 16 bytes."""
         self._job_id = job_id
+        self.files = files
 
     def create_checkpoint(self, checkpoint_id: int) -> str:
         """Makes the directory of a checkpoint and returns it.
@@ -76,7 +80,7 @@ class CheckpointStorage:
         Raises:
             CheckpointStorageError: It cannot be made.
         """
-        fs, below = file_system_of(target), target.rstrip("/")
+        fs, below = self.files.of(target), target.rstrip("/")
         for _ in range(_SAVEPOINT_NAMES):
             name = f"savepoint-{self._job_id.hex()[:6]}-{secrets.token_hex(6)}"
             location = f"{below}/{name}"
@@ -91,7 +95,9 @@ class CheckpointStorage:
         Raises:
             OSError: It cannot be written; nothing is left of it then.
         """
-        return location if location.startswith(_DRIVER) else publish_metadata(location, metadata)
+        if location.startswith(_DRIVER):
+            return location
+        return publish_metadata(location, metadata, self.files)
 
     def discard(self, pointer: str) -> None:
         """Deletes a checkpoint.
@@ -100,7 +106,7 @@ class CheckpointStorage:
             OSError: It cannot be deleted.
         """
         if not pointer.startswith(_DRIVER):
-            discard_location(pointer)
+            discard_location(pointer, self.files)
 
     def close(self) -> None:
         """The job has ended: what is empty is deleted.
@@ -116,19 +122,20 @@ class CheckpointStorage:
 class FileSystemCheckpointStorage(CheckpointStorage):
     """Keeps them below a directory that all workers reach."""
 
-    def __init__(self, directory: str, job_id: bytes) -> None:
+    def __init__(self, directory: str, job_id: bytes, files: FileSystems) -> None:
         """Names the directories; none of them is made.
 
         Args:
             directory: `execution.checkpointing.dir`: a path or URL that all workers reach.
             job_id: 16 bytes.
+            files: How the directory is reached.
 
         Raises:
             ConfigurationError: The scheme of the URL is not known here.
         """
-        super().__init__(job_id)
+        super().__init__(job_id, files)
         self._directory = directory.rstrip("/")
-        self._fs = file_system_of(directory)
+        self._fs = files.of(directory)
 
     @property
     def job_directory(self) -> str:
@@ -156,28 +163,29 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return self.job_directory
 
 
-def publish_metadata(location: str, metadata: CheckpointMetadata) -> str:
+def publish_metadata(location: str, metadata: CheckpointMetadata, files: FileSystems) -> str:
     """Writes the metadata of a checkpoint into its directory; returns what finds it again.
 
     Raises:
         OSError: It cannot be written; nothing is left of it then.
     """
     path = f"{location}/{METADATA_FILE}"
-    file_system_of(location).publish(path, serialize_metadata(metadata, location))
+    files.of(location).publish(path, serialize_metadata(metadata, location))
     return location
 
 
-def load_metadata(pointer: str) -> tuple[CheckpointMetadata, str]:
+def load_metadata(pointer: str, files: FileSystems) -> tuple[CheckpointMetadata, str]:
     """The checkpoint that a pointer names, and its directory.
 
     Args:
         pointer: The directory of a checkpoint, or its metadata file.
+        files: How it is reached.
 
     Raises:
         CheckpointStorageError: There is none, or it cannot be read.
         CorruptCheckpointError: It is no metadata, or not what was written.
     """
-    fs = file_system_of(pointer)
+    fs = files.of(pointer)
     location = pointer.rstrip("/")
     if location.rsplit("/", 1)[-1] == METADATA_FILE:
         location = location.rsplit("/", 1)[0]
@@ -192,12 +200,12 @@ def load_metadata(pointer: str) -> tuple[CheckpointMetadata, str]:
     return deserialize_metadata(data, location), location
 
 
-def discard_location(location: str) -> None:
+def discard_location(location: str, files: FileSystems) -> None:
     """Deletes the directory of a checkpoint, its metadata first.
 
     Raises:
         OSError: It cannot be deleted.
     """
-    fs = file_system_of(location)
+    fs = files.of(location)
     fs.delete_file(f"{location}/{METADATA_FILE}")
     fs.delete_directory(location)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
-from penstock.checkpoint_storage.file_systems import LocalFileSystem, file_system_of
+from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle, StreamHandle
 from penstock.errors import CheckpointStorageError, CorruptCheckpointError
 
 if TYPE_CHECKING:
-    from penstock.checkpoint_storage.file_systems import FileSystem
+    from penstock.checkpoint_storage.file_systems import FileSystem, FileSystems
+
+logger = logging.getLogger(__name__)
 
 #: Bytes that gather before they are written to a file.
 WRITE_BUFFER_BYTES = 1 << 20
@@ -90,9 +94,16 @@ class StateOutputStream:
         if self._is_ended:
             return
         self._is_ended = True
-        if self._file is not None:
+        if self._file is None:
+            return
+        # What could not be written can perhaps be neither ended nor deleted; the first error is
+        # the one that says why.
+        with suppress(OSError):
             self._file.close()
+        try:
             self._fs.delete_file(self._path)
+        except OSError as error:
+            logger.warning("%s is of no use any more, and was not deleted: %s", self._path, error)
 
     @property
     def _path(self) -> str:
@@ -122,7 +133,7 @@ class DriverStateStream(StateOutputStream):
         )
 
 
-def read_stream(handle: StreamHandle) -> bytes:
+def read_stream(handle: StreamHandle, files: FileSystems) -> bytes:
     """The bytes of a stream.
 
     Raises:
@@ -132,7 +143,7 @@ def read_stream(handle: StreamHandle) -> bytes:
     if isinstance(handle, ByteStreamHandle):
         return handle.data
     try:
-        data = file_system_of(handle.path).read(handle.path)
+        data = files.of(handle.path).read(handle.path)
     except FileNotFoundError as error:
         raise CorruptCheckpointError(f"{handle.path}: the file of a checkpoint is gone") from error
     except CheckpointStorageError:

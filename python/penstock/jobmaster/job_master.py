@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -110,13 +111,14 @@ class JobMaster:
             job_graph, lambda error: main_thread.post(lambda: self.fail(error, recoverable=True))
         )
         directory = configured_directory(job_graph.configuration)
+        files = FileSystems(job_graph.configuration)
         self._checkpoints = CheckpointService(
             job_graph,
             self._scheduler.graph,
             CheckpointSettings.of(job_graph.configuration, job_graph.checkpoint_interval_ms),
-            CheckpointStorage(job_graph.job_id)
+            CheckpointStorage(job_graph.job_id, files)
             if directory is None
-            else FileSystemCheckpointStorage(directory, job_graph.job_id),
+            else FileSystemCheckpointStorage(directory, job_graph.job_id, files),
             main_thread,
             self._coordinators,
             self._send_to,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import load_metadata
+from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError
 from penstock.serialization.class_reference import register
 from penstock.serialization.former_layouts import former_fields_taken
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
+    from penstock.common.configuration import Configuration
     from penstock.taskexecutor.state.snapshot import KeyedStates, OperatorSnapshot
 
 
@@ -34,26 +36,32 @@ class Savepoint:
         location: Its directory.
     """
 
-    def __init__(self, metadata: CheckpointMetadata, location: str) -> None:
+    def __init__(self, metadata: CheckpointMetadata, location: str, files: FileSystems) -> None:
         """Wraps metadata; use `read`."""
+        self._files = files
         self.metadata = metadata
         self.location = location
 
     @staticmethod
-    def read(path: str, classes: Iterable[type] = ()) -> Savepoint:
+    def read(
+        path: str, classes: Iterable[type] = (), configuration: Configuration | None = None
+    ) -> Savepoint:
         """The savepoint or checkpoint of a path.
 
         Args:
             path: Its directory, or the ``_metadata`` in it.
             classes: Classes of values that cannot be imported by their names, such as those of
                 the program's main module.
+            configuration: Has the options `s3.*`; None for those of the process, as programs
+                have them.
 
         Raises:
             CheckpointStorageError: There is none, or it cannot be read.
         """
         for cls in classes:
             register(cls)
-        return Savepoint(*load_metadata(absolute(path)))
+        files = FileSystems((configuration or process_configuration()).to_dict())
+        return Savepoint(*load_metadata(absolute(path), files), files)
 
     def states(self) -> pa.Table:
         """All states: ``uid``, ``operator``, ``id``, ``kind``, ``state`` and declared ``type``."""
@@ -169,7 +177,7 @@ class Savepoint:
     def _snapshots(self, operator: OperatorState) -> Iterator[OperatorSnapshot]:
         """The parts of the subtasks, in their order; streams are read as they are asked for."""
         for _, subtask in sorted(operator.subtasks.items()):
-            reader = OperatorSnapshotReader(range(operator.max_parallelism))
+            reader = OperatorSnapshotReader(range(operator.max_parallelism), self._files)
             yield reader.read(self.metadata.checkpoint_id, subtask)
 
     def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:

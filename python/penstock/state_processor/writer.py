@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock import network
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
-from penstock.checkpoint_storage.file_systems import absolute, file_system_of
+from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
     discard_location,
     publish_metadata,
 )
 from penstock.checkpoint_storage.streams import StateOutputStream
+from penstock.datastream.process_configuration import process_configuration
 from penstock.datastream.state import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.checkpoint_storage.handles import OperatorSubtaskState
+    from penstock.common.configuration import Configuration
     from penstock.common.typeinfo import TypeInformation
 
 #: The number of the checkpoint that is written; the job's own begin behind it.
@@ -112,8 +114,13 @@ class SavepointWriter:
         self._operator(uid).lists.broadcast_state(descriptor).put_all(items)
         return self
 
-    def write(self, directory: str) -> str:
+    def write(self, directory: str, configuration: Configuration | None = None) -> str:
         """Writes the savepoint into a new directory below ``directory``; returns its path.
+
+        Args:
+            directory: A path or URL.
+            configuration: Has the options `s3.*`; None for those of the process, as programs
+                have them.
 
         Raises:
             InvalidProgramError: There is nothing to write.
@@ -121,12 +128,14 @@ class SavepointWriter:
         """
         if not self._operators:
             raise InvalidProgramError("a savepoint without states is of no use: add some first")
-        location = CheckpointStorage(secrets.token_bytes(16)).create_savepoint(absolute(directory))
+        files = FileSystems((configuration or process_configuration()).to_dict())
+        storage = CheckpointStorage(secrets.token_bytes(16), files)
+        location = storage.create_savepoint(absolute(directory))
         try:
             operators = {}
             for uid, operator in self._operators.items():
                 operator_id = uid_to_operator_id(uid)
-                state = operator.written(self._max_parallelism, location)
+                state = operator.written(self._max_parallelism, location, files)
                 operators[operator_id] = OperatorState(
                     operator_id,
                     1,
@@ -140,9 +149,9 @@ class SavepointWriter:
             metadata = CheckpointMetadata(
                 _CHECKPOINT_ID, time.time_ns() // 1_000_000, operators, properties
             )
-            return publish_metadata(location, metadata)
+            return publish_metadata(location, metadata, files)
         except BaseException:
-            discard_location(location)
+            discard_location(location, files)
             raise
 
     def _operator(self, uid: str) -> _Operator:
@@ -168,7 +177,9 @@ class _Operator:
             self.key_type_text, self.key_kind = text, known.kind
             self.keys = network.KeyReader(lambda key: key, -1, known.plain, known.convert)
 
-    def written(self, max_parallelism: int, location: str) -> OperatorSubtaskState:
+    def written(
+        self, max_parallelism: int, location: str, files: FileSystems
+    ) -> OperatorSubtaskState:
         states = self.lists.snapshot()
         types = {**self.lists.types.texts(), **self.keyed.types.texts()}
         if self.key_type_text is not None:
@@ -182,7 +193,7 @@ class _Operator:
         )
         grouping = KeyGrouping(self.key_kind, max_parallelism, range(max_parallelism))
         running = RunningSnapshot(snapshot, self.keyed.open_snapshot(grouping, _CHECKPOINT_ID))
-        fs = file_system_of(location)
+        fs = files.of(location)
         writer = OperatorSnapshotWriter(lambda: StateOutputStream(fs, location))
         return writer.write(serialised(running))
 

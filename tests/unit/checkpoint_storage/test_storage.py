@@ -6,7 +6,7 @@ import os
 import pytest
 from penstock.checkpoint_storage import file_systems
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
-from penstock.checkpoint_storage.file_systems import LocalFileSystem, file_system_of
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle
 from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
@@ -26,6 +26,7 @@ from penstock.errors import (
 )
 
 JOB = bytes(range(16))
+FILES = FileSystems({})
 URLS = ["{}", "file://{}"]
 
 
@@ -39,7 +40,7 @@ def test_a_small_stream_has_no_file(tmp_path, size):
     stream.write(b"x" * size)
     handle = stream.handle()
     assert isinstance(handle, ByteStreamHandle)
-    assert read_stream(handle) == b"x" * size
+    assert read_stream(handle, FILES) == b"x" * size
     assert not os.listdir(tmp_path)
 
 
@@ -58,7 +59,7 @@ def test_a_large_stream_is_a_file(tmp_path, size):
     stream.close()
     assert isinstance(handle, FileHandle)
     assert handle.size == size
-    assert read_stream(handle) == data
+    assert read_stream(handle, FILES) == data
 
 
 def test_a_stream_that_is_given_up_leaves_nothing(tmp_path):
@@ -82,25 +83,25 @@ def test_a_harmed_file_is_named(tmp_path, harm):
         harmed = {"flipped": b"S" + data[1:], "torn": data[:-1], "longer": data + b"!"}[harm]
         path.write_bytes(harmed)
     with pytest.raises(CorruptCheckpointError, match=str(path)):
-        read_stream(handle)
+        read_stream(handle, FILES)
 
 
 def test_what_the_driver_keeps_has_a_bound():
     stream = DriverStateStream()
     stream.write(b"x" * MAX_DRIVER_STATE_BYTES)
-    assert len(read_stream(stream.handle())) == MAX_DRIVER_STATE_BYTES
+    assert len(read_stream(stream.handle(), FILES)) == MAX_DRIVER_STATE_BYTES
     with pytest.raises(CheckpointStorageError, match=r"set execution\.checkpointing\.dir"):
         DriverStateStream().write(b"x" * (MAX_DRIVER_STATE_BYTES + 1))
 
 
 @pytest.mark.parametrize("url", URLS)
 def test_a_checkpoint_comes_and_goes(tmp_path, url):
-    storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB)
+    storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB, FILES)
     location = storage.create_checkpoint(3)
     content = CheckpointMetadata(3, 5, {})
     pointer = storage.publish(location, content)
     for named in (pointer, f"{pointer}/", f"{pointer}/_metadata"):
-        assert load_metadata(named)[0] == content
+        assert load_metadata(named, FILES)[0] == content
     assert sorted(os.listdir(tmp_path / JOB.hex() / "chk-3")) == ["_metadata"]
     storage.close()
     assert (tmp_path / JOB.hex()).exists(), "a checkpoint is in it"
@@ -110,7 +111,7 @@ def test_a_checkpoint_comes_and_goes(tmp_path, url):
 
 
 def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(tmp_path):
-    storage = FileSystemCheckpointStorage(str(tmp_path), JOB)
+    storage = FileSystemCheckpointStorage(str(tmp_path), JOB, FILES)
     location = storage.create_checkpoint(3)
     with open(f"{location}/left", "wb"):
         pass
@@ -118,7 +119,7 @@ def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(tmp_path):
 
 
 def test_a_savepoint_has_a_directory_of_its_own(tmp_path):
-    storage = CheckpointStorage(JOB)
+    storage = CheckpointStorage(JOB, FILES)
     first, second = (storage.create_savepoint(f"{tmp_path}/") for _ in range(2))
     assert first != second
     assert os.path.basename(first).startswith("savepoint-000102-")
@@ -126,7 +127,7 @@ def test_a_savepoint_has_a_directory_of_its_own(tmp_path):
 
 def test_metadata_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     """A disk that is full in the middle leaves nothing that looks like a checkpoint."""
-    storage = FileSystemCheckpointStorage(str(tmp_path), JOB)
+    storage = FileSystemCheckpointStorage(str(tmp_path), JOB, FILES)
     location = storage.create_checkpoint(1)
 
     def full(descriptor):
@@ -141,16 +142,16 @@ def test_metadata_appears_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_a_wrong_pointer_says_what_to_name(tmp_path):
     for pointer in (str(tmp_path), f"{tmp_path}/nothing"):
         with pytest.raises(CheckpointStorageError, match="name the directory that holds it"):
-            load_metadata(pointer)
+            load_metadata(pointer, FILES)
 
 
 def test_an_unknown_scheme_is_refused():
     with pytest.raises(ConfigurationError, match="gopher"):
-        file_system_of("gopher://host/checkpoints")
+        FILES.of("gopher://host/checkpoints")
 
 
 def test_the_driver_keeps_checkpoints_without_a_directory():
-    storage = CheckpointStorage(JOB)
+    storage = CheckpointStorage(JOB, FILES)
     location = storage.create_checkpoint(4)
     assert storage.publish(location, CheckpointMetadata(4, 1, {})) == location
     storage.discard(location)

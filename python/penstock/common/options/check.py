@@ -6,8 +6,9 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import checkpointing, cluster, metrics, network, restart_strategy
-from penstock.common.options.flink_keys import REFUSED, is_flink_key
+from penstock.common.options.flink_keys import is_flink_key, refusal_of
 from penstock.common.options.registry import nearest_key, options_by_key
+from penstock.common.s3_settings import S3Settings
 from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def check_options(configuration: Mapping[str, str]) -> None:
     for key, text in configuration.items():
         if key in options:
             options[key].parse(text, key)
-        elif key in REFUSED:
-            raise ConfigurationError(f"{key}: {REFUSED[key]}")
+        elif refusal := refusal_of(key):
+            raise ConfigurationError(f"{key}: {refusal}")
         elif not key.startswith(SPARK_PREFIX) and not is_flink_key(key):
             nearest = nearest_key(key)
             hint = f"did you mean {nearest}?" if nearest else "docs/options.md lists all options"
@@ -51,6 +52,7 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_backoff(configuration)
     _check_debloating(configuration)
     _check_checkpoint_storage(configuration)
+    S3Settings.of(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
     _check_unaligned(configuration)
 

@@ -15,7 +15,7 @@ _FAMILIES: Final = (
     "metrics.reporter.", "metrics.scope.", "traces.reporter.", "events.reporter.",
     "external-resource.", "security.delegation.token.provider.", "security.kerberos.",
     "env.", "containerized.", "flink.hadoop.", "flink.yarn.", "kubernetes.", "yarn.",
-    "fs.", "s3.", "s3a.", "gs.", "oss.", "azure.", "hive.", "table.", "akka.", "zookeeper.",
+    "fs.", "gs.", "oss.", "azure.", "hive.", "table.", "akka.", "zookeeper.",
 )  # fmt: skip
 """What keys begin with that hold a name of the user's choice, or are another system's."""
 
@@ -25,10 +25,25 @@ REFUSED: Final = {
     "execution.checkpointing.unaligned.max-subtasks-per-channel-state-file": (
         "each subtask writes what was in flight to a file of its own; leave the option out"
     ),
+    "fs.default-scheme": "a path without a scheme is one of the machine: write URLs as a whole",
     "pipeline.jars": _NO_JAVA,
     "pipeline.classpaths": _NO_JAVA,
 }
 """Keys that are errors, with why."""
+
+
+_REFUSED_FAMILIES: Final = ("s3.", "s3a.", "fs.s3.", "fs.s3a.")
+"""What the keys of options begin with that would change how files are reached."""
+
+
+def refusal_of(key: str) -> str | None:
+    """Why a key is refused that no option has; None when it is not."""
+    if key.startswith(_REFUSED_FAMILIES):
+        return (
+            "penstock reaches S3 by pyarrow, which has no such setting: docs/options.md lists "
+            "what there is (s3.endpoint, s3.region, s3.access-key, …)"
+        )
+    return REFUSED.get(key)
 
 
 def is_flink_key(key: str) -> bool:

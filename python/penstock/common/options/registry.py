@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.options import (
     checkpointing,
     cluster,
+    file_systems,
     metrics,
     network,
     pipeline,
@@ -30,6 +31,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("State", state),
     ("Checkpoints", checkpointing),
     ("Starting from a savepoint", state_recovery),
+    ("File systems", file_systems),
     ("Cluster", cluster),
     ("Network", network),
     ("Security", security),

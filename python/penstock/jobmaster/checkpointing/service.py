@@ -385,13 +385,17 @@ class CheckpointService:
         self._sources.notify_checkpoint_aborted(action.checkpoint_id)
 
     def _discard_state(self, action: a.DiscardState) -> None:
-        self._io.post(lambda: _tolerating(lambda: discard_task_state(action.state)))
+        self._io.post(
+            lambda: _tolerating(lambda: discard_task_state(action.state, self._storage.files))
+        )
 
     def _discard_pending(self, action: a.DiscardPending) -> None:
+        files = self._storage.files
+
         def discard() -> None:
             for state in action.states:
-                _tolerating(partial(discard_task_state, state))
-            _tolerating(lambda: discard_streams(action.unused))
+                _tolerating(partial(discard_task_state, state, files))
+            _tolerating(lambda: discard_streams(action.unused, files))
             if action.location is not None:
                 location = action.location
                 _tolerating(lambda: self._storage.discard(location))
@@ -399,10 +403,12 @@ class CheckpointService:
         self._io.post(discard)
 
     def _discard_checkpoint(self, action: a.DiscardCheckpoint) -> None:
+        files = self._storage.files
+
         def discard() -> None:
             checkpoint = action.checkpoint
-            _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata))
-            _tolerating(lambda: discard_streams(action.unused))
+            _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata, files))
+            _tolerating(lambda: discard_streams(action.unused, files))
             _tolerating(lambda: self._storage.discard(checkpoint.pointer))
             self._later(self.coordinator.discarded)
 

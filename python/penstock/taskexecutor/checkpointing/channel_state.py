@@ -13,6 +13,7 @@ from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import (
         OperatorSubtaskState,
         RescaledChannel,
@@ -175,10 +176,10 @@ def _own_bytes(handle: ChannelStateHandle) -> ChannelStateHandle:
 class InFlightRecovery:
     """Puts what was in flight back where it was."""
 
-    def __init__(self, restored: TaskStateSnapshot) -> None:
+    def __init__(self, restored: TaskStateSnapshot, files: FileSystems) -> None:
         """Recovers from what a task starts from."""
         self._states = restored.operators.values()
-        self._reader = OperatorSnapshotReader(range(0))
+        self._reader = OperatorSnapshotReader(range(0), files)
 
     def recover_outputs(self, partitions: Sequence[ResultPartition]) -> None:
         """Puts output in front of all that will be written.

@@ -17,6 +17,7 @@ from penstock.taskexecutor.checkpointing.snapshot_format import write_keyed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
@@ -37,8 +38,9 @@ class IncrementalStates:
     ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """
 
-    def __init__(self) -> None:
-        """Starts without: the first checkpoint is whole."""
+    def __init__(self, files: FileSystems) -> None:
+        """Starts without: the first checkpoint is whole.  Files are deleted from ``files``."""
+        self._files = files
         self._written: dict[int, dict[bytes, dict[str, _Piece]]] = {}
 
     def write(
@@ -123,7 +125,7 @@ class IncrementalStates:
         for pieces in self._written.pop(checkpoint_id, {}).values():
             own = pieces.get(str(checkpoint_id))
             if own is not None:
-                discard_streams((own[0],))
+                discard_streams((own[0],), self._files)
 
     def aborted(self, checkpoint_id: int) -> None:
         """A checkpoint will not be complete."""

@@ -20,6 +20,7 @@ from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
+    from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.taskexecutor.state.snapshot import KeyedStates
@@ -172,8 +173,9 @@ def _write_block(stream: StateOutputStream, data: bytes) -> None:
 class OperatorSnapshotReader:
     """Reads what a subtask starts from."""
 
-    def __init__(self, key_groups: range) -> None:
-        """Reads the keyed state of those key groups alone."""
+    def __init__(self, key_groups: range, files: FileSystems) -> None:
+        """Reads the keyed state of those key groups alone, from ``files``."""
+        self._files = files
         self._key_groups = key_groups
         self._codec: Any = codec_for(None)
         self._streams: dict[str, bytes] = {}
@@ -191,7 +193,7 @@ class OperatorSnapshotReader:
             if isinstance(handle, KeyGroupsHandle):
                 self._read_keyed(handle, keyed, timers)
                 continue
-            for name, first, offsets in self._codec.decode(read_stream(handle.meta)):
+            for name, first, offsets in self._codec.decode(read_stream(handle.meta, self._files)):
                 part = KeyGroupsHandle(first, tuple(offsets), handle.shared[name])
                 self._read_keyed(part, keyed, timers)
         raw_keyed: dict[int, bytes] = {}
@@ -273,7 +275,7 @@ class OperatorSnapshotReader:
         name = _named(handle)
         data = self._streams.get(name)
         if data is None:
-            data = self._streams[name] = read_stream(handle)
+            data = self._streams[name] = read_stream(handle, self._files)
         return _Block(name, data, offset)
 
 

@@ -152,7 +152,9 @@ class SubtaskCheckpointCoordinator:
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
         self._increments = (
-            IncrementalStates() if INCREMENTAL.read(environment.configuration) else None
+            IncrementalStates(environment.files)
+            if INCREMENTAL.read(environment.configuration)
+            else None
         )
         self._writer: WritingThread | None = None
 
@@ -350,7 +352,7 @@ class SubtaskCheckpointCoordinator:
             self._await_barriers(snapshot)
             if snapshot.is_discarded.is_set():
                 # What would be reported now is not all of it.
-                discard_task_state(TaskStateSnapshot(operators))
+                discard_task_state(TaskStateSnapshot(operators), self._environment.files)
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.checkpoint_storage.file_systems import file_system_of
 from penstock.checkpoint_storage.storage import checkpoint_directory, shared_directory
 from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
@@ -187,7 +186,7 @@ class TaskCheckpoints:
             self.stop_mode, self._stop_barrier = mode, barrier
 
     def _open_stream(self, barrier: CheckpointBarrier, is_shared: bool) -> StateOutputStream:
-        configuration = self._environment.configuration
+        files, configuration = self._environment.files, self._environment.configuration
         threshold = checkpointing.INLINE_THRESHOLD.read(configuration)
         if barrier.location is not None:
             location = barrier.location.decode()
@@ -198,10 +197,10 @@ class TaskCheckpoints:
             job_id = self._environment.job_id
             if is_shared:
                 location = shared_directory(directory, job_id)
-                file_system_of(location).make_directory(location)
+                files.of(location).make_directory(location)
             else:
                 location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
-        return StateOutputStream(file_system_of(location), location, threshold)
+        return StateOutputStream(files.of(location), location, threshold)
 
 
 def _nothing(channel: int) -> bytes:

@@ -144,7 +144,11 @@ class StreamTask:
                 self.mailbox.execute,
             )
             restored = self._environment.restored
-            in_flight = None if restored is None else InFlightRecovery(restored.state)
+            in_flight = (
+                None
+                if restored is None
+                else InFlightRecovery(restored.state, self._environment.files)
+            )
             if in_flight is not None:
                 # Before the operators are opened: some emit then.
                 in_flight.recover_outputs(self._environment.partitions)
@@ -237,7 +241,7 @@ class StreamTask:
         restored = self._environment.restored
         if restored is None:
             return {}
-        reader = OperatorSnapshotReader(chain.contexts[0].key_groups)
+        reader = OperatorSnapshotReader(chain.contexts[0].key_groups, self._environment.files)
         return {
             operator_id: reader.read(restored.checkpoint_id, state)
             for operator_id, state in restored.state.operators.items()

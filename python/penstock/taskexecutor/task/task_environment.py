@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -63,3 +65,8 @@ class TaskEnvironment:
     send_to_coordinator: Callable[[ToCoordinator], None] = _no_coordinator
     report_checkpoint: Callable[[Message], None] = _no_coordinator
     restored: RestoredState | None = None
+
+    @cached_property
+    def files(self) -> FileSystems:
+        """How the files of checkpoints and sinks are reached."""
+        return FileSystems(self.configuration)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from penstock.checkpoint_storage.disposal import discard_streams, discard_task_state
-from penstock.checkpoint_storage.file_systems import LocalFileSystem
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import OperatorSubtaskState, TaskStateSnapshot
 from penstock.checkpoint_storage.streams import StateOutputStream
 from penstock.common import Types
@@ -22,6 +22,7 @@ from penstock.taskexecutor.state.snapshot import entries_of, serialised
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
 OPERATOR = b"o" * 16
+FILES = FileSystems({})
 GROUPS = 16
 
 
@@ -45,7 +46,7 @@ class World:
     def __init__(self, folder, harness):
         self.folder = Path(folder)
         self.harness = harness
-        self.states = IncrementalStates()
+        self.states = IncrementalStates(FILES)
         self.registry = SharedStateRegistry()
         self.next_id = 0
         self.refused = 0
@@ -83,18 +84,18 @@ class World:
 
     def abort(self, checkpoint_id):
         handles, _ = self.pending.pop(checkpoint_id)
-        discard_task_state(TaskStateSnapshot({OPERATOR: OperatorSubtaskState(handles)}))
-        discard_streams(self.registry.unregister(checkpoint_id))
+        discard_task_state(TaskStateSnapshot({OPERATOR: OperatorSubtaskState(handles)}), FILES)
+        discard_streams(self.registry.unregister(checkpoint_id), FILES)
         self.states.aborted(checkpoint_id)
 
     def subsume(self):
         oldest = min(self.kept)
         del self.kept[oldest]
-        discard_streams(self.registry.unregister(oldest))
+        discard_streams(self.registry.unregister(oldest), FILES)
 
     def check(self):
         for checkpoint_id, (handles, expected) in self.kept.items():
-            found = OperatorSnapshotReader(range(GROUPS)).read(
+            found = OperatorSnapshotReader(range(GROUPS), FILES).read(
                 checkpoint_id, OperatorSubtaskState(handles)
             )
             assert contents(found) == expected

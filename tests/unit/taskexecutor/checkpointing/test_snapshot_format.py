@@ -1,6 +1,7 @@
 """docs/formats/checkpoint.md: what is written of an operator's state, and what is read of it."""
 
 import pytest
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
     KeyGroupsHandle,
@@ -36,12 +37,12 @@ def written(snapshot):
 
 
 def test_a_snapshot_is_read_as_it_was_written():
-    found = OperatorSnapshotReader(range(8)).read(7, written(SNAPSHOT))
+    found = OperatorSnapshotReader(range(8), FileSystems({})).read(7, written(SNAPSHOT))
     assert found == SNAPSHOT
 
 
 def test_a_subtask_reads_its_own_key_groups():
-    found = OperatorSnapshotReader(range(4, 8)).read(7, written(SNAPSHOT))
+    found = OperatorSnapshotReader(range(4, 8), FileSystems({})).read(7, written(SNAPSHOT))
     assert found.entries("count") == {5: [(None, 3, 4), (None, 5, 6)]}
     assert found.entries("names") == {}
     assert found.timers == SNAPSHOT.timers
@@ -75,4 +76,4 @@ def test_other_formats_and_torn_streams_are_refused():
         )
         state = OperatorSubtaskState(managed_keyed=(torn,))
         with pytest.raises(CorruptCheckpointError, match=match):
-            OperatorSnapshotReader(range(8)).read(7, state)
+            OperatorSnapshotReader(range(8), FileSystems({})).read(7, state)

@@ -8,7 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from penstock.checkpoint_storage.file_systems import file_system_of
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
     FileHandle,
@@ -309,7 +309,7 @@ def test_written_and_read_back(network, tmp_path, place):
     def open_stream():
         if place == "driver":
             return DriverStateStream()
-        return StateOutputStream(file_system_of(str(tmp_path)), str(tmp_path), 16)
+        return StateOutputStream(FileSystems({}).of(str(tmp_path)), str(tmp_path), 16)
 
     fields = write_in_flight(stored, open_stream, HEAD, [HEAD, TAIL])
     state = TaskStateSnapshot({id_: OperatorSubtaskState(**f) for id_, f in fields.items()})
@@ -322,7 +322,7 @@ def test_written_and_read_back(network, tmp_path, place):
             recover=lambda channel, buffers: got.setdefault((kind, index, channel), buffers)
         )
 
-    recovery = InFlightRecovery(state)
+    recovery = InFlightRecovery(state, FileSystems({}))
     recovery.recover_inputs([place_of("in", n) for n in range(2)])
     recovery.recover_outputs([place_of("out", n) for n in range(2)])
     assert got == {
@@ -335,7 +335,9 @@ def test_written_and_read_back(network, tmp_path, place):
         assert all(isinstance(h.stream, FileHandle) for h in handles)
         path.write_bytes(path.read_bytes()[:-1])
         with pytest.raises(CorruptCheckpointError):
-            InFlightRecovery(state).recover_inputs([place_of("in", n) for n in range(2)])
+            InFlightRecovery(state, FileSystems({})).recover_inputs(
+                [place_of("in", n) for n in range(2)]
+            )
 
 
 def test_nothing_is_written_of_nothing():

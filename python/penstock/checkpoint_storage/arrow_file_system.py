@@ -1,0 +1,178 @@
+"""Object stores and other file systems, which pyarrow or fsspec reach."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from urllib.parse import urlsplit
+
+from penstock.errors import CheckpointStorageError, ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.common.s3_settings import S3Settings
+
+_CONNECT_TIMEOUT_S: Final = 5.0
+
+_S3_SCHEMES: Final = ("s3", "s3a", "s3n")
+
+#: Stores in which a directory is but what the keys of objects begin with.
+_WITHOUT_DIRECTORIES: Final = ("s3", "gcs")
+
+
+class ArrowFileSystem:
+    """What a URL names, by `pyarrow.fs`, or by `fsspec` where pyarrow does not know the scheme.
+
+    Objects of an object store appear with all of their content when they are closed.
+    """
+
+    def __init__(self, url: str, s3: S3Settings) -> None:
+        """Gets ready to reach the store that ``url`` lies in.
+
+        Raises:
+            ConfigurationError: No installed package knows the scheme, or the URL is not as it
+                must be.
+        """
+        self._fs = _arrow_file_system(url, s3)
+        self._has_directories = self._fs.type_name not in _WITHOUT_DIRECTORIES
+
+    def create(self, path: str) -> BinaryIO:
+        """A new object."""
+        with _naming(path):
+            stream = self._fs.open_output_stream(_key(path))
+        return cast("BinaryIO", _NamedStream(path, stream))
+
+    def read(self, path: str) -> bytes:
+        """The whole content of an object."""
+        with _naming(path), self._fs.open_input_stream(_key(path)) as stream:
+            return cast("bytes", stream.read())
+
+    def publish(self, path: str, data: bytes) -> None:
+        """Writes an object, which appears whole."""
+        stream = self.create(path)
+        stream.write(data)
+        stream.close()
+
+    def make_directory(self, path: str) -> None:
+        """Makes a directory where the store has such things."""
+        if self._has_directories:
+            with _naming(path):
+                self._fs.create_dir(_key(path), recursive=True)
+
+    def exists(self, path: str) -> bool:
+        """Whether an object or directory is there."""
+        with _naming(path):
+            return bool(self._fs.get_file_info(_key(path)).type.value)
+
+    def delete_file(self, path: str) -> None:
+        """Deletes an object."""
+        with contextlib.suppress(FileNotFoundError), _naming(path):
+            self._fs.delete_file(_key(path))
+
+    def delete_directory(self, path: str) -> None:
+        """Deletes all objects below a path."""
+        with contextlib.suppress(FileNotFoundError), _naming(path):
+            self._fs.delete_dir(_key(path))
+
+    def delete_if_empty(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+        from pyarrow.fs import FileSelector
+
+        with contextlib.suppress(FileNotFoundError), _naming(path):
+            if not self._fs.get_file_info(FileSelector(_key(path))):
+                self._fs.delete_dir(_key(path))
+
+
+class _NamedStream:
+    """An object that is being written; its errors name it."""
+
+    def __init__(self, path: str, stream: Any) -> None:
+        self._path = path
+        self._stream = stream
+
+    def write(self, data: bytes) -> int:
+        with _naming(self._path):
+            return int(self._stream.write(data))
+
+    def close(self) -> None:
+        with _naming(self._path):
+            self._stream.close()
+
+
+def _key(url: str) -> str:
+    """What the store calls an object: all of a URL behind its scheme."""
+    parts = urlsplit(url)
+    return f"{parts.netloc}{parts.path}".rstrip("/") if parts.scheme != "hdfs" else parts.path
+
+
+def _arrow_file_system(url: str, s3: S3Settings) -> Any:
+    try:
+        from pyarrow import ArrowInvalid, fs
+    except ImportError as error:
+        raise ConfigurationError(
+            f"{_shown(url)}: files outside of local disks need pyarrow: "
+            "pip install 'penstock[storage]'"
+        ) from error
+    parts = urlsplit(url)
+    scheme = parts.scheme
+    if scheme in _S3_SCHEMES:
+        if parts.username is not None or parts.query:
+            raise ConfigurationError(
+                f"{_shown(url)}: a URL of S3 is a bucket and a path, and nothing more: everything "
+                "else, such as s3.access-key, s3.secret-key and s3.endpoint, is an option"
+            )
+        return _s3_file_system(parts.netloc, s3)
+    try:
+        return fs.FileSystem.from_uri(url)[0]
+    except ArrowInvalid:
+        pass  # not one of pyarrow's own schemes
+    try:
+        import fsspec
+
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem(scheme)))
+    except (ImportError, ValueError) as error:
+        raise ConfigurationError(
+            f"{_shown(url)}: no installed package knows {scheme!r}: install fsspec and the "
+            f"package that brings this scheme ({error})"
+        ) from error
+
+
+def _s3_file_system(bucket: str, s3: S3Settings) -> Any:
+    from pyarrow import fs
+
+    region = s3.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if region is None:
+        # Servers at an endpoint of their own have one region; of Amazon's the bucket knows it.
+        region = "us-east-1" if s3.endpoint is not None else fs.resolve_s3_region(bucket)
+    scheme, _, endpoint = (s3.endpoint or "").rpartition("://")
+    return fs.S3FileSystem(
+        access_key=s3.access_key,
+        secret_key=s3.secret_key,
+        session_token=s3.session_token,
+        region=region,
+        scheme=scheme or "https",
+        endpoint_override=endpoint or None,
+        force_virtual_addressing=s3.path_style is False,
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        # A small object is written by one request then, and not by the three of an upload.
+        allow_delayed_open=True,
+    )
+
+
+def _shown(url: str) -> str:
+    """A URL without what may be a password in it."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Gives errors of a store the path that they are about."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CheckpointStorageError(f"{path}: {error}") from error

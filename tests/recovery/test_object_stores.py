@@ -1,0 +1,176 @@
+"""Checkpoints and savepoints in an object store, by a real S3 server (SEMANTICS F8 to F11, E14).
+
+Method: the jobs of `chaos` and `savepoint_programs`; the server runs in this process, behind a door
+that is closed, locked or held for a while.
+"""
+
+import os
+import signal
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from penstock.cli import main
+from penstock.common import Configuration
+from penstock.errors import JobCancelledError
+from penstock.state_processor import Savepoint
+from recovery import chaos
+from recovery.savepoint_programs import (
+    KEYS,
+    asked,
+    counted,
+    environment,
+    last_counts,
+    numbers,
+    stopped,
+)
+from recovery.test_storage_faults import FailsOnDemand, await_log
+from support.s3_server import BUCKET, SECRET_KEY, s3_server
+
+pytestmark = pytest.mark.timeout(120)
+
+ELEMENTS = 50_000
+ALL = dict.fromkeys(range(KEYS), ELEMENTS // KEYS)
+
+
+@pytest.fixture
+def server():
+    with s3_server() as running:
+        yield running
+
+
+class Progress(chaos.Progress):
+    """Watches the bucket."""
+
+    def complete(self):
+        keys = self.checkpoints.objects("checkpoints/")
+        return {key.split("/")[-2] for key in keys if key.endswith("/_metadata")}
+
+
+def secret_places(folder):
+    """Files, command lines and environments that hold the secret."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    paths += [Path(f"/proc/{pid}/{name}") for pid in chaos.children() for name in SEEN]
+    return [path for path in paths if SECRET_KEY.encode() in path.read_bytes()]
+
+
+SEEN = ("cmdline", "environ")
+
+
+@pytest.mark.parametrize("incremental", ["false", "true"])
+def test_a_job_survives_the_death_of_workers(server, tmp_path, monkeypatch, caplog, incremental):
+    """Its checkpoints are objects; keys of the store are in no file, and in no line of the log."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    caplog.set_level("DEBUG")
+    options = {**server.options, "execution.checkpointing.incremental": incremental}
+    progress = Progress(server)
+    stream = chaos.job(
+        f"s3://{BUCKET}/checkpoints", chaos.Count("first"), workers=2, options=options
+    )
+    with stream.execute_and_collect() as results:
+        for _ in range(2):
+            progress.await_checkpoint()
+            os.kill(chaos.children()[0], signal.SIGKILL)
+        progress.await_checkpoint()
+        is_shared = any("/shared/" in key for key in server.objects("checkpoints/"))
+        assert is_shared is (incremental == "true")
+        assert secret_places(tmp_path) == []
+        progress.stop(results.get_job_client(), f"s3://{BUCKET}/savepoints")
+        assert chaos.check([tuple(row) for row in results], is_exact=True, workers=2) > 0
+    assert not server.objects("checkpoints/"), "files of checkpoints were left"
+    assert any(key.endswith("/_metadata") for key in server.objects("savepoints/"))
+    assert SECRET_KEY not in caplog.text
+
+
+def test_a_savepoint_is_taken_read_restored_and_deleted(server, monkeypatch):
+    directory = f"s3://{BUCKET}/savepoints"
+    with counted(
+        numbers(environment(server.options), ELEMENTS), slowly=True
+    ).execute_and_collect() as results:
+        client = results.get_job_client()
+        paths = [asked(client.trigger_savepoint, directory)]
+        path, counts = stopped(results, directory)
+    assert 0 < sum(counts.values()) < ELEMENTS
+    paths.append(path)
+    for path in paths:
+        from_there = {**server.options, "execution.state-recovery.path": path}
+        with counted(
+            numbers(environment(from_there, 3), ELEMENTS)
+        ).execute_and_collect() as results:
+            assert last_counts(results) == ALL
+    configuration = Configuration.from_dict(server.options)
+    states = Savepoint.read(path, configuration=configuration).states()
+    assert "counts" in states["uid"].to_pylist()
+
+    import json
+
+    monkeypatch.setenv("PENSTOCK_CONFIGURATION", json.dumps(server.options))
+    for path in paths:
+        shown = CliRunner().invoke(main, ["savepoint", "inspect", path])
+        assert "uid 'counts'" in shown.output, shown.output
+        assert SECRET_KEY not in shown.output
+        assert CliRunner().invoke(main, ["savepoint", "dispose", path]).exit_code == 0
+    assert not server.objects("savepoints/")
+
+
+def test_a_retained_checkpoint_is_claimed(server):
+    """It stays when its job is cancelled, and goes once the job that claimed it has later ones."""
+    options = {
+        **server.options,
+        "execution.checkpointing.interval": "20 ms",
+        "execution.checkpointing.dir": f"s3://{BUCKET}/checkpoints",
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "execution.checkpointing.incremental": "true",
+    }
+    env = environment(options)
+    with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
+        Progress(server).await_checkpoint()
+        results.get_job_client().cancel().result()
+        with pytest.raises(JobCancelledError):
+            list(results)
+    (key,) = [key for key in server.objects("checkpoints/") if key.endswith("/_metadata")]
+    path = f"s3://{BUCKET}/{key}"
+    claimed = {
+        **options,
+        "execution.state-recovery.path": path,
+        "execution.state-recovery.claim-mode": "CLAIM",
+    }
+    with counted(numbers(environment(claimed), ELEMENTS)).execute_and_collect() as results:
+        assert last_counts(results) == ALL
+    assert not server.objects("checkpoints/")
+
+
+@pytest.mark.parametrize("fault", ["gone", "locked", "held"])
+def test_a_job_outlives_a_server_that_does_not_serve(server, tmp_path, caplog, fault):
+    """Checkpoints fail or expire, and a line says why; elements flow; then they go on."""
+    demand = tmp_path / "fail"
+    stream = chaos.job(
+        f"s3://{BUCKET}/checkpoints",
+        FailsOnDemand("first", str(demand)),
+        workers=2,
+        options={
+            **server.options,
+            "execution.target": "in-process",
+            "execution.checkpointing.tolerable-failed-checkpoints": "1000000",
+            # Shorter than a request is tried, so that one that is held expires.
+            "execution.checkpointing.timeout": "1 s" if fault == "held" else "1 min",
+        },
+    )
+    progress = Progress(server)
+    with stream.execute_and_collect() as results:
+        progress.await_checkpoint()
+        with getattr(server, fault)():
+            if fault == "held":
+                await_log(caplog, "a checkpoint failed", "was not complete in time")
+            else:
+                await_log(caplog, "a checkpoint failed", f"s3://{BUCKET}/checkpoints/", "AWS Error")
+            demand.touch()
+            while demand.exists():
+                threading.Event().wait(0.005)
+        progress.await_checkpoint()
+        progress.stop(results.get_job_client(), tmp_path)
+        assert chaos.check([tuple(row) for row in results], is_exact=True, workers=2) > 0
+    assert SECRET_KEY not in caplog.text
