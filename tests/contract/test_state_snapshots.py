@@ -347,3 +347,36 @@ def test_groups_without_changes_are_known(kind):
     assert changed_since_first() == sorted({group(3), group(7)})
     contents.clear()
     assert changed_since_first() == list(ALL_GROUPS)
+
+
+@pytest.mark.parametrize("kind", RUNTIMES)
+def test_a_filter_says_what_a_snapshot_keeps_of_a_value(kind):
+    """Of entries that change meanwhile, too; where one is left out that has changed, that shows."""
+    table = new_table(kind)
+    table.snapshot_filter = lambda value: None if value < 0 else value * 10
+    for key in range(20):
+        table.map(None).put(key, key if key % 2 else -1)
+    first = table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
+    table.map(None).put(0, 5)
+    table.map(None).put(1, -5)
+    assert first.advance(FOREVER)
+    assert loaded(kind, first.entries) == {(None, key): key * 10 for key in range(1, 20, 2)}
+    second = table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS, first.epoch)
+    assert second.advance(FOREVER)
+    groups = [key_group(key_hash(None)(key), MAX_PARALLELISM) for key in (0, 1)]
+    assert second.entries.changed_groups() == sorted(set(groups))
+
+
+@pytest.mark.parametrize("kind", RUNTIMES)
+def test_a_peek_is_no_change(kind):
+    """Lists that it shows are not serialised for it, and their groups are as they were."""
+    table = new_table(kind)
+    for key in range(20):
+        table.map(None).put(key, [key])
+    first = table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS)
+    assert first.advance(FOREVER)
+    table.peek(0, 0, 100)
+    second = table.open_snapshot(None, MAX_PARALLELISM, ALL_GROUPS, first.epoch)
+    table.peek(0, 0, 100)
+    assert second.advance(FOREVER)
+    assert second.entries.changed_groups() == []

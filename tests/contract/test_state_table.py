@@ -228,3 +228,50 @@ def test_unhashable_keys_raise(new_table):
     with pytest.raises(TypeError):
         entries.put([], 1)
     assert len(entries) == 0
+
+
+def looked_at(table, count):
+    """What ``peek`` shows in one round, and how many calls that takes."""
+    slot = position = calls = 0
+    seen = []
+    while True:
+        found, slot, position = table.peek(slot, position, count)
+        assert len(found) <= count
+        seen += [(contents.namespace, key, value) for contents, key, value in found]
+        calls += 1
+        if slot == position == 0:
+            return seen, calls
+
+
+@pytest.mark.parametrize("count", [1, 3, 1000])
+def test_a_round_of_peeks_shows_every_entry_once(new_table, count):
+    table = new_table("state", "value")
+    assert looked_at(table, count)[0] == []
+    for namespace in (None, "w", "x"):
+        for key in range(10):
+            table.map(namespace).put(key, [key])
+    for key in range(0, 10, 3):
+        table.map("w").remove(key)
+    table.map("x").clear()
+    table.drop_if_empty("x")
+    seen, calls = looked_at(table, count)
+    assert sorted(map(str, seen)) == sorted(map(str, table))
+    # Each call looks at so many places, and at the end of each map.
+    assert calls >= 20 / count
+
+
+def test_peeks_go_on_while_entries_are_removed(new_table):
+    table = new_table("state", "value")
+    for key in range(10):
+        table.map(None).put(key, key)
+    slot = position = 0
+    seen = []
+    while True:
+        found, slot, position = table.peek(slot, position, 3)
+        for contents, key, _ in found:
+            contents.remove(key)
+            seen.append(key)
+        if slot == position == 0:
+            break
+    assert seen == list(range(10))
+    assert len(table) == 0

@@ -13,6 +13,7 @@ cpdef object map_key(object key)
 
 cdef class KeyContext:
     cdef public object current_key
+    cdef public object on_key
 
 
 cdef class HeapState:

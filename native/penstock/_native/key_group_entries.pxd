@@ -36,6 +36,7 @@ cdef class KeyGroupEntries:
         self, object namespace, Py_ssize_t number, PsWord key, PsWord value, bint is_changed
     ) except -1
     cdef int note_removal(self, PsWord key, uint32_t epoch) except -1
+    cdef int note_changed(self, PsWord key) except -1
     cdef void note_all_removed(self, uint32_t epoch) noexcept
     cdef void mark_removals(self, KeyGroupEntries removals, uint32_t since) noexcept
     cdef int encode(self, PsWord key, PsWord value) except -1

@@ -71,6 +71,10 @@ cdef class KeyGroupEntries:
         self.groups[self.group_of(key)].removed = epoch
         return 0
 
+    cdef int note_changed(self, PsWord key) except -1:
+        self.groups[self.group_of(key)].is_changed = True
+        return 0
+
     cdef void note_all_removed(self, uint32_t epoch) noexcept:
         cdef int32_t index
         for index in range(self.count):

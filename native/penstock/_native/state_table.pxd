@@ -6,7 +6,7 @@ from libc.stdint cimport int32_t, uint32_t
 
 from penstock._native.key_group_entries cimport KeyGroupEntries
 from penstock._native.keys cimport KeyReader
-from penstock._native.state_map cimport PsEntry, PsStateMap
+from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
 
 
 @cython.final
@@ -41,6 +41,7 @@ cdef class StateTable:
     cdef uint32_t epoch         # number of the snapshots opened until now
     cdef Py_ssize_t numbers     # of namespaces, given until now
     cdef KeyGroupEntries removals   # knows when entries of a group were removed; None if untold
+    cdef public object snapshot_filter  # gives what a snapshot keeps of a value; None keeps all
 
     cpdef StateMap map(self, object namespace)
     cdef int load_entries(
@@ -65,3 +66,6 @@ cdef class TableSnapshot:
     cdef bint scan(self, int steps) except -1
     cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1
     cdef int add(self, StateMap contents, int32_t position) except -1
+    cdef int add_filtered(
+        self, StateMap contents, PsWord key, object value, bint is_changed
+    ) except -1

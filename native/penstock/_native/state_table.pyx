@@ -283,6 +283,26 @@ cdef class StateTable:
                 self.free_slots.append(found.slot)
                 found.slot = -1
 
+    def peek(self, Py_ssize_t slot, int32_t position, Py_ssize_t count):
+        """Some entries, for one who looks at all in turn; see the pure twin."""
+        cdef list found = []
+        cdef StateMap contents
+        cdef PsEntry *entry
+        while count > 0:
+            if slot >= len(self.slots):
+                return found, 0, 0
+            count -= 1
+            contents = self.slots[slot]
+            if contents is None or position >= contents.map.used:
+                slot += 1
+                position = 0
+                continue
+            entry = &contents.map.entries[position]
+            if entry.key != 0:
+                found.append((contents, object_of(entry.key), object_of(entry.value)))
+            position += 1
+        return found, slot, position
+
     def note_removals(self, kind, max_parallelism, key_groups):
         """Lets later snapshots know which key groups have changed; see the pure twin."""
         if self.removals is None:
@@ -444,10 +464,24 @@ cdef class TableSnapshot:
         ps_hold(key)
         ps_hold(value)
         try:
+            if contents.table.snapshot_filter is not None:
+                return self.add_filtered(contents, key, object_of(value), is_changed)
             self.entries.add(contents.namespace, contents.number, key, value, is_changed)
         finally:
             ps_release(key)
             ps_release(value)
+        return 0
+
+    cdef int add_filtered(
+        self, StateMap contents, PsWord key, object value, bint is_changed
+    ) except -1:
+        cdef object kept = contents.table.snapshot_filter(value)
+        if kept is not None:
+            self.entries.add(
+                contents.namespace, contents.number, key, ps_pack(<PyObject *>kept), is_changed
+            )
+        elif is_changed:
+            self.entries.note_changed(key)
         return 0
 
 

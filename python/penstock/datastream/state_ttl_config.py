@@ -41,10 +41,17 @@ class StateTtlConfig:
         """Makes a configuration.
 
         Raises:
-            InvalidProgramError: The time to live is not positive.
+            InvalidProgramError: The time to live, or a number of entries to look at, is not
+                positive.
         """
         if ttl.to_milliseconds() <= 0:
             raise InvalidProgramError(f"a time to live must be positive, got {ttl}")
+        incremental = cleanup_strategies.get_incremental_cleanup_strategy()
+        if incremental is not None and incremental.get_cleanup_size() <= 0:
+            raise InvalidProgramError(
+                "cleanup_incrementally must look at at least one entry each time, got "
+                f"{incremental.get_cleanup_size()}"
+            )
         self._update_type = update_type
         self._state_visibility = state_visibility
         self._ttl_time_characteristic = ttl_time_characteristic

@@ -70,8 +70,15 @@ def parsed(text: str) -> StateType:
         raise SerializationError(f"{text!r} is no type of a state: {error}") from error
 
 
+def has_time_to_live(text: str) -> bool:
+    """Whether the state of that type, from `type_text`, has a time to live."""
+    return parsed(text).ttl
+
+
 def migration(written: str, now: str, state: str) -> Migration:
     """What makes values of the type now of those that were written; None if they are the same.
+
+    A time to live may be added or taken away: values are meant as functions see them.
 
     Args:
         written: From `type_text`, when the savepoint was taken.
@@ -85,8 +92,6 @@ def migration(written: str, now: str, state: str) -> Migration:
         return None
     old, new = parsed(written), parsed(now)
     try:
-        if old.ttl != new.ttl:
-            raise IncompatibleTypesError("a time to live can neither be added nor taken away")
         return _migration(old, new)
     except IncompatibleTypesError as error:
         raise InvalidProgramError(

@@ -167,10 +167,14 @@ def test_what_is_undeclared_takes_all():
     assert after(keeping("value", Types.LONG()), 3, keeping("value", None))[0] == 3
 
 
-def test_a_time_to_live_stays():
-    for old, new in ((True, False), (False, True)):
-        with pytest.raises(InvalidProgramError, match="time to live"):
-            after(keeping("value", OLD, old), Row("a", 1, 2), keeping("value", OLD, new))
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("kind", "wrapped"), [
+    ("value", lambda row: row), ("list", lambda row: [row, row]), ("map", lambda row: {"k": row}),
+])  # fmt: skip
+def test_fields_change_together_with_a_time_to_live(kind, wrapped, before):
+    row = Row(name="a", count=3, gone=7)
+    found, _ = after(keeping(kind, OLD, before), row, keeping(kind, NEW, not before))
+    assert found == wrapped(Row(count=3, added=None, name="a"))
 
 
 def test_the_type_of_keys_stays():

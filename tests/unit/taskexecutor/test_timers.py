@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from penstock.taskexecutor.state.heap import StateTable
+from penstock.taskexecutor.state.heap import KeyContext, StateTable
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 from penstock.taskexecutor.time.timers import InternalTimerService, TimerQueue
 
@@ -28,7 +28,7 @@ class Recorder:
 def world():
     now = SimpleNamespace(ms=0)
     clock = ProcessingTimeService(lambda: now.ms)
-    keys = SimpleNamespace(current_key=None)
+    keys = KeyContext()
     target = Recorder()
     service = InternalTimerService(keys, clock, target)
     return SimpleNamespace(now=now, clock=clock, keys=keys, target=target, service=service)

@@ -133,6 +133,8 @@ class KeyedProcessOperator(ProcessOperator):
         done = False
         try:
             self.state.current_key = self.keys.read(value)
+            if self.state.on_key is not None:
+                self.state.on_key()
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:

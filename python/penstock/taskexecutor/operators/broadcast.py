@@ -146,7 +146,7 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
 
     def process1(self, value: Any, timestamp: int) -> None:
         """Takes an element of the first input."""
-        self.state.current_key = self.keys.read(value)
+        self.state.select_key(self.keys.read(value))
         super().process1(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:

@@ -171,7 +171,7 @@ class _CoFunctionOperator(MultipleInputOperator):
     def _process(self, number: int, value: Any, timestamp: int) -> None:
         keys = self.keys[number]
         if keys is not None and self.state is not None:
-            self.state.current_key = keys.read(value)
+            self.state.select_key(keys.read(value))
         self.call(self.functions[number], value, timestamp)
 
     def call(self, function: Callable[..., Any], value: Any, timestamp: int) -> None:

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.serialization.state_types import migration, type_text
+from penstock.serialization.state_types import has_time_to_live, migration, type_text
 from penstock.taskexecutor.state.time_to_live import Aged
+from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from penstock.serialization.state_types import Migration
     from penstock.taskexecutor.state.table import StateTable
+
+
+class Migration(NamedTuple):
+    """What brings the restored values of a state to what is declared.
+
+    Attributes:
+        values: Gives a value of the declared type; None when the type is the same.
+        was_aged: Whether the state had a time to live.
+        is_aged: Whether it has one.
+        now_ms: The time that values have from which there was none.
+    """
+
+    values: Callable[[Any], Any] | None
+    was_aged: bool
+    is_aged: bool
+    now_ms: int
 
 
 class DeclaredTypes:
     """Types by the names of states; restored values are brought to the type that is declared."""
 
-    def __init__(self) -> None:
-        """Knows no states."""
+    def __init__(self, clock_ms: Callable[[], int] = wall_clock_ms) -> None:
+        """Knows no states; ``clock_ms`` is that of times to live."""
+        self._clock_ms = clock_ms
         self._declared: dict[str, tuple[Any, str, bool]] = {}
         self._restored: dict[str, str] = {}
 
@@ -26,8 +43,8 @@ class DeclaredTypes:
         """States with these types are about to be restored."""
         self._restored.update(types)
 
-    def pending(self) -> Iterator[tuple[str, str, Migration, bool]]:
-        """Of the restored states that had been opened before: kind, name, migration, and ttl.
+    def pending(self) -> Iterator[tuple[str, str, Migration]]:
+        """Of the restored states that had been opened before: kind, name and migration.
 
         Raises:
             InvalidProgramError: As `declare`.
@@ -37,9 +54,11 @@ class DeclaredTypes:
             type_info, _, ttl = self._declared[key]
             migrate = self.declare(kind, name, type_info, ttl=ttl)
             if migrate is not None:
-                yield kind, name, migrate, ttl
+                yield kind, name, migrate
 
-    def declare(self, kind: str, name: str, type_info: Any, *, ttl: bool = False) -> Migration:
+    def declare(
+        self, kind: str, name: str, type_info: Any, *, ttl: bool = False
+    ) -> Migration | None:
         """A state is opened.
 
         Args:
@@ -60,7 +79,12 @@ class DeclaredTypes:
             return None
         text = type_text(type_info, ttl=ttl)
         written = self._restored.get(key)
-        found = None if written is None else migration(written, text, f"state {name!r}")
+        found = None
+        if written is not None:
+            values = migration(written, text, f"state {name!r}")
+            was_aged = has_time_to_live(written)
+            if values is not None or was_aged != ttl:
+                found = Migration(values, was_aged, ttl, self._clock_ms())
         self._restored.pop(key, None)
         self._declared[key] = (type_info, text, ttl)
         return found
@@ -70,19 +94,25 @@ class DeclaredTypes:
         return {**self._restored, **{key: text for key, (_, text, _) in self._declared.items()}}
 
 
-def migrate_table(table: StateTable, migrate: Migration, *, ttl: bool) -> None:
-    """Brings all values of a keyed state to its type."""
+def migrate_table(table: StateTable, migration: Migration) -> None:
+    """Brings all values of a keyed state to what is declared."""
     for namespace, identity, stored in list(table):
-        table.map(namespace).put(identity, _migrated(stored, migrate, ttl=ttl))
+        table.map(namespace).put(identity, _migrated(table.kind, stored, migration))
 
 
-def _migrated(stored: Any, migrate: Any, *, ttl: bool) -> Any:
-    if not ttl:
-        return migrate(stored)
-    if isinstance(stored, Aged):
-        return Aged(migrate(stored.value), stored.time_ms)
-    if isinstance(stored, dict):
-        values = migrate({key: aged.value for key, aged in stored.items()})
-        return {key: Aged(values[key], aged.time_ms) for key, aged in stored.items()}
-    values = migrate([aged.value for aged in stored])
-    return [Aged(value, aged.time_ms) for value, aged in zip(values, stored, strict=True)]
+def _migrated(kind: str, stored: Any, migration: Migration) -> Any:
+    values, was_aged, is_aged, now_ms = migration
+    # A list and a map have a time for each element.
+    if kind == "list":
+        times = [aged.time_ms if was_aged else now_ms for aged in stored]
+        plain = [aged.value for aged in stored] if was_aged else stored
+        plain = plain if values is None else values(plain)
+        return [*map(Aged, plain, times)] if is_aged else plain
+    if kind == "map":
+        times_of = {key: aged.time_ms if was_aged else now_ms for key, aged in stored.items()}
+        plain = {key: aged.value for key, aged in stored.items()} if was_aged else stored
+        plain = plain if values is None else values(plain)
+        return {key: Aged(plain[key], times_of[key]) for key in plain} if is_aged else plain
+    plain = stored.value if was_aged else stored
+    plain = plain if values is None else values(plain)
+    return Aged(plain, stored.time_ms if was_aged else now_ms) if is_aged else plain

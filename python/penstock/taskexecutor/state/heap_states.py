@@ -25,11 +25,19 @@ class KeyContext:
 
     Attributes:
         current_key: Its identity, as a ``KeyReader`` gives it.
+        on_key: Called when an element or a timer has selected its key; None for nothing.
     """
 
     def __init__(self) -> None:
         """Starts with None as the key."""
         self.current_key: Any = None
+        self.on_key: Callable[[], None] | None = None
+
+    def select_key(self, key: Any) -> None:
+        """An element or a timer of that key comes next."""
+        self.current_key = key
+        if self.on_key is not None:
+            self.on_key()
 
     @property
     def key(self) -> Any:

@@ -44,8 +44,11 @@ class KeyGroupEntries:
 
     def note_removal(self, identity: Any, epoch: int) -> None:
         """An entry of a key was removed."""
-        key = key_of(identity[0] if self._has_timers else identity)
-        self._removed[key_group(self._hash_of(key), self._max_parallelism)] = epoch
+        self._removed[self._group_of(identity)] = epoch
+
+    def note_changed(self, identity: Any) -> None:
+        """The group of a key differs from what the snapshot is based on."""
+        self._changed.add(self._group_of(identity))
 
     def note_all_removed(self, epoch: int) -> None:
         """Entries of any group were removed."""
@@ -89,6 +92,10 @@ class KeyGroupEntries:
         self._namespaces[group] = number
         if is_changed:
             self._changed.add(group)
+
+    def _group_of(self, identity: Any) -> int:
+        key = key_of(identity[0] if self._has_timers else identity)
+        return key_group(self._hash_of(key), self._max_parallelism)
 
     def key_groups(self) -> list[int]:
         """The groups that have entries, in their order."""

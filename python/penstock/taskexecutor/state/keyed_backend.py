@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.datastream.state import (
     AggregatingStateDescriptor,
@@ -26,12 +27,13 @@ from penstock.taskexecutor.state.heap import (
     StateTable,
     value_check,
 )
-from penstock.taskexecutor.state.time_to_live import TimeToLive
+from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
     TtlAggregatingState,
     TtlListState,
     TtlMapState,
     TtlReducingState,
+    TtlState,
     TtlValueState,
 )
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
     from penstock.taskexecutor.state.snapshot import KeyedStates
     from penstock.taskexecutor.state.table import TableSnapshot
+
+
+_Ttl = TypeVar("_Ttl", bound=TtlState)
 
 
 class HeapKeyedStateBackend(KeyContext):
@@ -74,7 +79,8 @@ class HeapKeyedStateBackend(KeyContext):
         self._clock_ms = clock_ms
         self._tables: dict[str, StateTable] = {}
         self._timers: dict[str, StateTable] = {}
-        self.types = DeclaredTypes()
+        self.types = DeclaredTypes(clock_ms)
+        self._cleanups: dict[str, IncrementalCleanup] = {}
         self._is_incremental = is_incremental
         #: Of the snapshots that later ones may be based on, the epochs of the tables.
         self._epochs: dict[int, dict[StateTable, int]] = {}
@@ -108,14 +114,14 @@ class HeapKeyedStateBackend(KeyContext):
         """The state of a ``ValueStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "value", "type_info")
         if ttl is not None:
-            return TtlValueState(self, table, ttl, check)
+            return self._cleaned(TtlValueState(self, table, ttl, check))
         return HeapValueState(self, table, check)
 
     def list_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ListStateDescriptor``."""
         table, ttl, check = self._open(descriptor, "list", "element_type")
         if ttl is not None:
-            return TtlListState(self, table, ttl, check)
+            return self._cleaned(TtlListState(self, table, ttl, check))
         return HeapListState(self, table, check)
 
     def own_list_state(self, name: str) -> HeapListState:
@@ -128,7 +134,7 @@ class HeapKeyedStateBackend(KeyContext):
         state: TtlMapState | HeapMapState = (
             HeapMapState(self, table, check)
             if ttl is None
-            else TtlMapState(self, table, ttl, check)
+            else self._cleaned(TtlMapState(self, table, ttl, check))
         )
         state.check_keys(value_check(descriptor.type_info.key_type, descriptor.get_name()))
         return state
@@ -139,7 +145,7 @@ class HeapKeyedStateBackend(KeyContext):
         function = bound_function(descriptor.get_reduce_function(), "reduce")
         reduce = self._evaluation.without_call(function, 2)
         if ttl is not None:
-            return TtlReducingState(self, table, ttl, reduce, check)
+            return self._cleaned(TtlReducingState(self, table, ttl, reduce, check))
         return HeapReducingState(self, table, reduce, check)
 
     def aggregating_state(self, descriptor: Any) -> HeapState:
@@ -147,7 +153,7 @@ class HeapKeyedStateBackend(KeyContext):
         table, ttl, _ = self._open(descriptor, "aggregating", "type_info")
         function = descriptor.get_agg_function()
         if ttl is not None:
-            return TtlAggregatingState(self, table, ttl, function)
+            return self._cleaned(TtlAggregatingState(self, table, ttl, function))
         add = self._evaluation.without_call(function.add, 2)
         return HeapAggregatingState(self, table, function, add)
 
@@ -181,7 +187,7 @@ class HeapKeyedStateBackend(KeyContext):
         table = self.table(name, kind)
         migrate = self.types.declare("keyed", name, type_info, ttl=ttl)
         if migrate is not None:
-            migrate_table(table, migrate, ttl=ttl)
+            migrate_table(table, migrate)
         return table
 
     def _opener_of(self, descriptor: Any) -> tuple[str, Callable[[Any], HeapState]]:
@@ -245,8 +251,8 @@ class HeapKeyedStateBackend(KeyContext):
             for group, entries in groups.items():
                 if group in key_groups:
                     table.load(entries, keys)
-        for _, name, migrate, ttl in self.types.pending():
-            migrate_table(self._tables[name], migrate, ttl=ttl)
+        for _, name, migrate in self.types.pending():
+            migrate_table(self._tables[name], migrate)
 
     def dispose(self) -> None:
         """Lets go of all that is kept."""
@@ -262,7 +268,30 @@ class HeapKeyedStateBackend(KeyContext):
         if kind in ("list", "map"):
             type_info = getattr(type_info, type_attribute)
         table = self.typed_table(name, kind, descriptor.type_info, ttl=ttl is not None)
+        if ttl is not None:
+            self._clean_up(table, ttl)
         return table, ttl, value_check(type_info, name)
+
+    def _clean_up(self, table: StateTable, ttl: TimeToLive) -> None:
+        """Has what expires in a state removed, as its last descriptor says."""
+        table.snapshot_filter = ttl.unexpired if ttl.in_snapshots else None
+        self._cleanups.pop(table.name, None)
+        if ttl.cleanup_size > 0:
+            self._cleanups[table.name] = IncrementalCleanup(table, ttl, self)
+        each = [cleanup.run for cleanup in self._cleanups.values() if cleanup.runs_at_every_record]
+        self.on_key = None if not each else each[0] if len(each) == 1 else partial(_run, each)
+
+    def _cleaned(self, state: _Ttl) -> _Ttl:
+        """Has a state look for what has expired at each access."""
+        cleanup = self._cleanups.get(state.name)
+        if cleanup is not None:
+            state.run_at_access(cleanup.run_beside_access)
+        return state
+
+
+def _run(actions: list[Callable[[], None]]) -> None:
+    for action in actions:
+        action()
 
 
 class HeapKeyedSnapshot:

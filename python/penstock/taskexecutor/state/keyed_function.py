@@ -32,7 +32,7 @@ def keyed(
     state = context.keyed_state
 
     def with_key(value: Any) -> Any:
-        state.current_key = read(value)
+        state.select_key(read(value))
         return function(value)
 
     return with_key

@@ -70,11 +70,17 @@ class KeyedStateBackend(Protocol):
 
     Attributes:
         current_key: The identity of the key that states are views for.
+        on_key: Called when an element or a timer has selected its key; None for nothing.
         types: The declared types of the states.
     """
 
     current_key: Any
     types: DeclaredTypes
+
+    on_key: Callable[[], None] | None
+
+    def select_key(self, key: Any) -> None:
+        """An element or a timer of that key comes next: sets ``current_key``, calls ``on_key``."""
 
     @property
     def key(self) -> Any:

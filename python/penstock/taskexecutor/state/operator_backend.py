@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.taskexecutor.state.declared_types import DeclaredTypes
+from penstock.taskexecutor.state.declared_types import DeclaredTypes, Migration
 from penstock.taskexecutor.state.heap import value_check
 from penstock.taskexecutor.state.isolated_states import Copies
 from penstock.taskexecutor.state.snapshot import EncodedValues
 
 if TYPE_CHECKING:
-    from penstock.serialization.state_types import Migration
     from penstock.taskexecutor.compiled import ValueCopier
+
+
+logger = logging.getLogger(__name__)
 
 
 class OperatorListState:
@@ -247,11 +250,12 @@ class OperatorStateBackend:
             "union": self._union_lists,
             "broadcast": self._broadcast,
         }
-        for kind, name, migrate, _ in self.types.pending():
+        for kind, name, migrate in self.types.pending():
             _replace(by_kind[kind][name], migrate)
 
     def _list(self, kind: str, lists: dict[str, list[Any]], descriptor: Any) -> list[Any]:
         name = descriptor.get_name()
+        _warn_of_time_to_live(name, descriptor, name in lists)
         values = lists.setdefault(name, [])
         migrate = self.types.declare(kind, name, getattr(descriptor, "type_info", None))
         _replace(values, migrate)
@@ -259,17 +263,25 @@ class OperatorStateBackend:
 
     def _content(self, descriptor: Any) -> BroadcastContent:
         name = descriptor.get_name()
+        _warn_of_time_to_live(name, descriptor, name in self._broadcast)
         content = self._broadcast.setdefault(name, BroadcastContent())
         migrate = self.types.declare("broadcast", name, getattr(descriptor, "type_info", None))
         _replace(content, migrate)
         return content
 
 
-def _replace(values: Any, migrate: Migration) -> None:
+def _warn_of_time_to_live(name: str, descriptor: Any, is_known: bool) -> None:
+    """As in Flink, state that belongs to no key lives for ever; here that is said."""
+    ttl = getattr(descriptor, "ttl_config", None)
+    if ttl is not None and ttl.is_enabled() and not is_known:
+        logger.warning("state %r belongs to no key: its time to live has no effect", name)
+
+
+def _replace(values: Any, migration: Migration | None) -> None:
     """Brings a list, or the values of a map, to another type."""
-    if migrate is None:
+    if migration is None or migration.values is None:
         return
     if isinstance(values, list):
-        values[:] = migrate(values)
+        values[:] = migration.values(values)
     else:
-        values.update(migrate(values))
+        values.update(migration.values(values))

@@ -22,7 +22,7 @@ from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.serialization.pure.keys import KeyReader
 
@@ -224,6 +224,7 @@ class StateTable:
         epoch: Number of the snapshots opened until now.
         snapshots: Those that are open.
         removals: Knows when entries of a group were removed; None if it need not.
+        snapshot_filter: Gives what a snapshot keeps of a value, None for nothing; None keeps all.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -233,6 +234,7 @@ class StateTable:
         self.epoch = 0
         self.snapshots: list[TableSnapshot] = []
         self.removals: KeyGroupEntries | None = None
+        self.snapshot_filter: Callable[[Any], Any] | None = None
         self._maps: dict[Any, StateMap] = {}
         self._slots: list[StateMap | None] = []
         self._free_slots: list[int] = []
@@ -267,6 +269,33 @@ class StateTable:
                 self._slots[found.slot] = None
                 self._free_slots.append(found.slot)
                 found.slot = -1
+
+    def peek(
+        self, slot: int, position: int, count: int
+    ) -> tuple[list[tuple[StateMap, Any, Any]], int, int]:
+        """Some entries, for one who looks at all in turn and changes none in place.
+
+        Args:
+            slot: Where to begin: 0, or what the last call gave.
+            position: As ``slot``.
+            count: How many places are looked at, those without an entry among them.
+
+        Returns:
+            The map, key and value of each; and where to go on, 0 and 0 at the end.
+        """
+        found: list[tuple[StateMap, Any, Any]] = []
+        for _ in range(count):
+            if slot >= len(self._slots):
+                return found, 0, 0
+            contents = self._slots[slot]
+            if contents is None or position >= len(contents._entries):
+                slot, position = slot + 1, 0
+                continue
+            entry = contents._entries[position]
+            if entry is not None:
+                found.append((contents, *entry))
+            position += 1
+        return found, slot, position
 
     def note_removals(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
         """Lets later snapshots know which key groups have changed: an entry says it by its epoch.
@@ -439,4 +468,11 @@ class TableSnapshot:
         entry = contents._entries[position]
         assert entry is not None, "who asks has looked"
         is_changed = contents._epochs[position] >= self._since
-        self.entries.add(contents.namespace, contents.number, *entry, is_changed)
+        key, value = entry
+        if contents.table.snapshot_filter is not None:
+            value = contents.table.snapshot_filter(value)
+            if value is None:
+                if is_changed:
+                    self.entries.note_changed(key)
+                return
+        self.entries.add(contents.namespace, contents.number, key, value, is_changed)

@@ -1,29 +1,40 @@
-"""When an entry of a state expires: the options of a StateTtlConfig in plain numbers."""
+"""When an entry of a state expires, and how it is removed then."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.taskexecutor.state.heap import KeyContext, StateTable
+
+#: Is the identity of no key.
+_NO_KEY: Final = object()
+
 
 @dataclass(frozen=True)
 class TimeToLive:
-    """How long entries live after they were last written or, if so configured, read.
+    """The options of a ``StateTtlConfig`` in plain numbers.
 
     Attributes:
         ttl_ms: Time after which an entry has expired.
         on_read: Whether reading makes an entry live longer.
         return_expired: Whether an expired entry may be read until it was removed.
         now: The clock, in ms.
+        cleanup_size: How many entries are looked at, at each access; 0 for none.
+        every_record: Whether they are so for each element and timer as well.
+        in_snapshots: Whether snapshots leave out what has expired.
     """
 
     ttl_ms: int
     on_read: bool
     return_expired: bool
     now: Callable[[], int]
+    cleanup_size: int = 0
+    every_record: bool = False
+    in_snapshots: bool = False
 
     @staticmethod
     def of(config: Any, now: Callable[[], int]) -> TimeToLive | None:
@@ -33,16 +44,36 @@ class TimeToLive:
         update_type = config.get_update_type().name
         if update_type == "Disabled":
             return None
+        cleanup = config.get_cleanup_strategies()
+        incremental = cleanup.get_incremental_cleanup_strategy()
         return TimeToLive(
             ttl_ms=config.get_ttl().to_milliseconds(),
             on_read=update_type == "OnReadAndWrite",
             return_expired=config.get_state_visibility().name == "ReturnExpiredIfNotCleanedUp",
             now=now,
+            cleanup_size=0 if incremental is None else incremental.get_cleanup_size(),
+            every_record=incremental is not None and incremental.run_cleanup_for_every_record(),
+            in_snapshots=cleanup.in_full_snapshot(),
         )
 
     def expired(self, written_ms: int) -> bool:
         """Whether an entry written or touched at ``written_ms`` has expired."""
         return written_ms + self.ttl_ms <= self.now()
+
+    def unexpired(self, stored: Any) -> Any:
+        """What has not expired of a value, of a list's elements or of a map's pairs.
+
+        Returns:
+            None for nothing, the same object for all of it, else another one.
+        """
+        expired = self.expired
+        if isinstance(stored, Aged):
+            return None if expired(stored.time_ms) else stored
+        if isinstance(stored, dict):
+            pairs = {key: aged for key, aged in stored.items() if not expired(aged.time_ms)}
+            return stored if len(pairs) == len(stored) else pairs or None
+        elements = [aged for aged in stored if not expired(aged.time_ms)]
+        return stored if len(elements) == len(stored) else elements or None
 
 
 class Aged:
@@ -57,3 +88,41 @@ class Aged:
 
     def __repr__(self) -> str:
         return f"Aged({self.value!r}, {self.time_ms})"
+
+
+class IncrementalCleanup:
+    """Removes what has expired from a table, a few entries at a time, round and round.
+
+    Attributes:
+        runs_at_every_record: Whether it is to run for each element and timer too.
+    """
+
+    def __init__(self, table: StateTable, ttl: TimeToLive, context: KeyContext) -> None:
+        """Begins with the first entry; ``context`` knows the current key."""
+        self._table = table
+        self._context = context
+        self._ttl = ttl
+        self._slot = 0
+        self._position = 0
+        self.runs_at_every_record = ttl.every_record
+
+    def run_beside_access(self) -> None:
+        """Looks at the next entries but that of the current key, which its reader looks at."""
+        self._run(self._context.current_key)
+
+    def run(self) -> None:
+        """Looks at the next entries."""
+        self._run(_NO_KEY)
+
+    def _run(self, skipped: Any) -> None:
+        found, self._slot, self._position = self._table.peek(
+            self._slot, self._position, self._ttl.cleanup_size
+        )
+        for contents, key, stored in found:
+            if key == skipped:
+                continue
+            kept = self._ttl.unexpired(stored)
+            if kept is None:
+                contents.remove(key)
+            elif kept is not stored:
+                contents.put(key, kept)

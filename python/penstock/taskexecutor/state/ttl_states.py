@@ -1,11 +1,13 @@
 """Keyed states whose entries expire: of a list each element, of a map each pair by itself.
 
 Every value is kept with the time at which it was last written (or read, if so configured).
-Expired ones are invisible and removed when they are met.
+Expired ones are removed when they are met, and are seen once more then if that is configured; of a
+list they are when nothing else is left.  Each access removes others (``IncrementalCleanup``).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.state.heap import (
@@ -36,29 +38,49 @@ class TtlState(HeapState):
         """Opens a view whose entries live as long as ``ttl`` says."""
         super().__init__(context, table, check)
         self._ttl = ttl
+        self._cleanup: Callable[[], None] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its descriptor."""
+        return self._table.name
+
+    def run_at_access(self, cleanup: Callable[[], None]) -> None:
+        """Has something called before each access."""
+        self._cleanup = cleanup
+
+    def clear(self) -> None:
+        """Removes the entry of the current key."""
+        self._accessed()
+        self._drop()
+
+    def _accessed(self) -> None:
+        if self._cleanup is not None:
+            self._cleanup()
+
+    def _drop(self) -> None:
+        self._keys.remove(self._context.current_key)
 
     def _aged(self, value: Any) -> Aged:
         if self._check is not None:
             self._check(value)
         return Aged(value, self._ttl.now())
 
-    def _visible(self, aged: Aged) -> bool:
-        """Whether an entry may be read; touches it if reads prolong its life."""
-        if self._ttl.expired(aged.time_ms):
-            return self._ttl.return_expired
+    def _touch(self, aged: Aged) -> None:
+        """An entry that has not expired was read."""
         if self._ttl.on_read:
             aged.time_ms = self._ttl.now()
-        return True
 
     def _get_value(self) -> Any:
+        self._accessed()
         aged = self._keys.get(self._context.current_key)
         if aged is None:
             return None
-        expired = self._ttl.expired(aged.time_ms)
-        visible = self._visible(aged)
-        if expired:
-            self.clear()
-        return aged.value if visible else None
+        if self._ttl.expired(aged.time_ms):
+            self._drop()
+            return aged.value if self._ttl.return_expired else None
+        self._touch(aged)
+        return aged.value
 
 
 class TtlValueState(TtlState):
@@ -70,74 +92,136 @@ class TtlValueState(TtlState):
 
     def update(self, value: Any) -> None:
         """Replaces the value; None removes it."""
+        self._accessed()
         if value is None:
-            self.clear()
+            self._drop()
         else:
             self._keys.put(self._context.current_key, self._aged(value))
 
 
 class TtlListState(ListOperations, TtlState):
-    """A list whose elements expire one by one."""
+    """A list whose elements expire one by one.
+
+    As in Flink, expired elements that may be seen are so until none but such are left, or until
+    a read prolongs the life of the others.
+    """
 
     def get(self) -> list[Any]:
         """The elements that have not expired."""
+        self._accessed()
         entries = self._keys.get(self._context.current_key)
         if entries is None:
             return []
-        expired = self._ttl.expired
-        kept = [entry for entry in entries if not expired(entry.time_ms)]
-        values = [entry.value for entry in entries if self._visible(entry)]
-        if kept:
+        ttl = self._ttl
+        kept = [entry for entry in entries if not ttl.expired(entry.time_ms)]
+        visible = entries if ttl.return_expired else kept
+        for entry in kept:
+            self._touch(entry)
+        if not kept:
+            self._drop()
+        elif len(kept) < len(entries) and (ttl.on_read or not ttl.return_expired):
             self._keys.put(self._context.current_key, kept)
-        else:
-            self.clear()
-        return values
+        return [entry.value for entry in visible]
 
     def add(self, value: Any) -> None:
         """Appends one element."""
+        self.add_all((value,))
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        """Appends several elements."""
+        self._accessed()
+        added = [self._aged(value) for value in values]
         entries = self._keys.get(self._context.current_key)
-        if entries is None:
-            self._keys.put(self._context.current_key, [self._aged(value)])
+        if entries is not None:
+            entries.extend(added)
+        elif added:
+            self._keys.put(self._context.current_key, added)
+
+    def update(self, values: Iterable[Any]) -> None:
+        """Replaces all elements."""
+        self._accessed()
+        entries = [self._aged(value) for value in values]
+        if entries:
+            self._keys.put(self._context.current_key, entries)
         else:
-            entries.append(self._aged(value))
+            self._drop()
 
 
 class TtlMapState(MapOperations, TtlState):
     """A dictionary whose pairs expire one by one."""
 
     def _map(self) -> dict[Any, Any]:
+        self._accessed()
         content = self._keys.get(self._context.current_key)
         if content is None:
             return {}
-        visible = {key: aged.value for key, aged in content.items() if self._visible(aged)}
-        expired = [key for key, aged in content.items() if self._ttl.expired(aged.time_ms)]
+        visible, expired = {}, []
+        for key, aged in content.items():
+            is_expired = self._ttl.expired(aged.time_ms)
+            if is_expired:
+                expired.append(key)
+            else:
+                self._touch(aged)
+            if not is_expired or self._ttl.return_expired:
+                visible[key] = aged.value
         for key in expired:
-            del content[key]
-        if not content:
-            self.clear()
+            self._remove(content, key)
         return visible
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none or it has expired."""
-        content = self._keys.get(self._context.current_key)
-        aged = None if content is None else content.get(map_key(key))
-        return aged.value if aged is not None and self._visible(aged) else None
-
-    def put(self, key: Any, value: Any) -> None:
-        """Sets the value of a key."""
-        if self._check_key is not None:
-            self._check_key(key)
-        content = self._keys.get(self._context.current_key)
-        if content is None:
-            self._keys.put(self._context.current_key, {map_key(key): self._aged(value)})
-        else:
-            content[map_key(key)] = self._aged(value)
+        aged = self._find(key)
+        return None if aged is None else aged.value
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key that has not expired."""
+        return self._find(key) is not None
+
+    def put(self, key: Any, value: Any) -> None:
+        """Sets the value of a key."""
+        self._accessed()
+        self._put(key, value)
+
+    def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        """Sets several: a dictionary, or pairs of key and value."""
+        self._accessed()
+        for key, value in content.items() if isinstance(content, Mapping) else content:
+            self._put(key, value)
+
+    def remove(self, key: Any) -> None:
+        """Removes a key; nothing happens when there is none."""
+        self._accessed()
         content = self._keys.get(self._context.current_key)
-        aged = None if content is None else content.get(map_key(key))
-        return aged is not None and self._visible(aged)
+        if content is not None:
+            self._remove(content, map_key(key))
+
+    def _find(self, key: Any) -> Aged | None:
+        """A pair that may be read; one that has expired is removed."""
+        self._accessed()
+        content = self._keys.get(self._context.current_key)
+        aged: Aged | None = None if content is None else content.get(map_key(key))
+        if aged is None:
+            return None
+        if self._ttl.expired(aged.time_ms):
+            self._remove(content, map_key(key))
+            return aged if self._ttl.return_expired else None
+        self._touch(aged)
+        return aged
+
+    def _put(self, key: Any, value: Any) -> None:
+        if self._check_key is not None:
+            self._check_key(key)
+        aged = self._aged(value)
+        content = self._keys.get(self._context.current_key)
+        if content is None:
+            self._keys.put(self._context.current_key, {map_key(key): aged})
+        else:
+            content[map_key(key)] = aged
+
+    def _remove(self, content: dict[Any, Any], key: Any) -> None:
+        content.pop(key, None)
+        if not content:
+            self._drop()
 
 
 class TtlReducingState(TtlState):

@@ -33,6 +33,9 @@ class KeyContext(Protocol):
 
     current_key: Any
 
+    def select_key(self, key: Any) -> None:
+        """A timer of that key comes next."""
+
 
 class TimerQueue:
     """Timers in the order of their time; one per (time, identity of the key, namespace).
@@ -192,11 +195,11 @@ class InternalTimerService:
         self._schedule()
 
     def _fire_event(self, timestamp: int, key: Any, namespace: Any) -> None:
-        self._key_context.current_key = key
+        self._key_context.select_key(key)
         self._target.on_event_time(timestamp, key, namespace)
 
     def _fire_processing(self, timestamp: int, key: Any, namespace: Any) -> None:
-        self._key_context.current_key = key
+        self._key_context.select_key(key)
         self._target.on_processing_time(timestamp, key, namespace)
 
     def _schedule(self) -> None:

@@ -157,7 +157,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
                 if result is not None:
                     output.collect(result, timestamp)
                 continue
-            self.keyed_state.current_key = key
+            self.keyed_state.select_key(key)
             single = kept if get_result is None else get_result(kept)
             elements = kept if is_list else [single]
             for result in evaluate(key_of(key), window, elements):

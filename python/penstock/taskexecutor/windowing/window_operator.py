@@ -97,7 +97,7 @@ class WindowOperator(StreamOperator):
         """Takes one element."""
         try:
             key = self.keys.read(value)
-            self.keyed_state.current_key = key
+            self.keyed_state.select_key(key)
             windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
             if self.is_merging:
                 skipped = self._process_merging(key, windows, value, timestamp)

@@ -1,0 +1,366 @@
+"""State with a time to live: what is seen of it when, and what becomes of what has expired.
+
+Method: a keyed function in virtual time, all of whose states live 600 ms.  What is expected was
+shown by PyFlink 2.3.0 for the same accesses at the same times, without cleanup in the background.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+from penstock.common import Time, Types
+from penstock.datastream.functions import AggregateFunction, KeyedProcessFunction
+from penstock.datastream.state import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateTtlConfig,
+    ValueStateDescriptor,
+)
+from penstock.errors import InvalidProgramError
+from penstock.graph.operators import OperatorDescriptor
+from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
+from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+
+UPDATES, VISIBILITIES = StateTtlConfig.UpdateType, StateTtlConfig.StateVisibility
+
+
+class Sum(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + value
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, left, right):
+        return left + right
+
+
+class AllStates(KeyedProcessFunction):
+    """Does to every state what an element (key, action, number) says."""
+
+    def __init__(self, ttl):
+        self.ttl = ttl
+
+    def open(self, runtime_context):
+        number = Types.LONG()
+        descriptors = [
+            ValueStateDescriptor("v", number),
+            ListStateDescriptor("l", number),
+            MapStateDescriptor("m", number, number),
+            ReducingStateDescriptor("r", lambda a, b: a + b, number),
+            AggregatingStateDescriptor("a", Sum(), number),
+        ]
+        for descriptor in descriptors:
+            if self.ttl is not None:
+                descriptor.enable_time_to_live(self.ttl)
+        self.v = runtime_context.get_state(descriptors[0])
+        self.l = runtime_context.get_list_state(descriptors[1])
+        self.m = runtime_context.get_map_state(descriptors[2])
+        self.r = runtime_context.get_reducing_state(descriptors[3])
+        self.a = runtime_context.get_aggregating_state(descriptors[4])
+
+    def process_element(self, element, ctx):
+        _, action, number = element
+        if action == "read":
+            pairs = sorted(self.m.items())
+            yield self.v.value(), list(self.l.get()), pairs, self.r.get(), self.a.get()
+        elif action == "look up":
+            yield [self.m.contains(number), self.m.contains(number), self.m.get(number)]
+        elif action == "value":
+            yield self.v.value()
+        elif action == "write":
+            self.v.update(number)
+            self.l.update([number, number * 10])
+            self.m.put(number, number)
+            self.r.add(number)
+            self.a.add(number)
+        elif action == "add":
+            self.v.update(number)
+            self.l.add(number)
+            self.m.put_all({number: number})
+            self.r.add(number)
+            self.a.add(number)
+
+
+def ttl(update="OnCreateAndWrite", visibility="NeverReturnExpired", cleanup=None):
+    builder = (
+        StateTtlConfig.new_builder(Time.milliseconds(600))
+        .set_update_type(UPDATES[update])
+        .set_state_visibility(VISIBILITIES[visibility])
+    )
+    return (cleanup or StateTtlConfig.Builder.disable_cleanup_in_background)(builder).build()
+
+
+def harness(config, configuration=None):
+    return KeyedOneInputStreamOperatorTestHarness(
+        OperatorDescriptor("keyed_process", AllStates(config)),
+        lambda element: element[0],
+        key_type=Types.LONG(),
+        configuration=configuration,
+    )
+
+
+@dataclass
+class Clock:
+    """A harness and its time."""
+
+    test: KeyedOneInputStreamOperatorTestHarness
+    now_ms: int = 0
+
+    def after(self, pause_ms, *element):
+        """What an element shows that comes so long after the last one."""
+        self.now_ms += pause_ms
+        self.test.set_processing_time(self.now_ms)
+        before = len(self.test.values)
+        self.test.process_element(element)
+        return self.test.values[before:]
+
+
+NOTHING = (None, [], [], None, None)
+SEQUENCE = [
+    (0, "write", 1), (200, "read", 0), (200, "read", 0), (300, "read", 0), (0, "read", 0),
+    (0, "write", 2), (300, "read", 0), (200, "add", 3), (200, "read", 0), (450, "read", 0),
+    (0, "read", 0), (900, "read", 0), (0, "read", 0),
+]  # fmt: skip
+ONE = (1, [1, 10], [(1, 1)], 1, 1)
+ALL = (3, [2, 20, 3], [(1, 1), (2, 2), (3, 3)], 6, 6)
+SHOWN = {
+    ("OnCreateAndWrite", "NeverReturnExpired"): [
+        ONE, ONE, NOTHING, NOTHING, (2, [2, 20], [(2, 2)], 2, 2), (3, [3], [(3, 3)], 5, 5),
+        NOTHING, NOTHING, NOTHING, NOTHING,
+    ],
+    ("OnCreateAndWrite", "ReturnExpiredIfNotCleanedUp"): [
+        ONE, ONE, ONE, NOTHING, (2, [2, 20], [(2, 2)], 2, 2),
+        (3, [2, 20, 3], [(2, 2), (3, 3)], 5, 5), (3, [2, 20, 3], [(3, 3)], 5, 5),
+        NOTHING, NOTHING, NOTHING,
+    ],
+    ("OnReadAndWrite", "NeverReturnExpired"): [
+        ONE, ONE, ONE, ONE, (2, [2, 20], [(1, 1), (2, 2)], 3, 3), ALL, ALL, ALL, NOTHING, NOTHING,
+    ],
+    ("OnReadAndWrite", "ReturnExpiredIfNotCleanedUp"): [
+        ONE, ONE, ONE, ONE, (2, [2, 20], [(1, 1), (2, 2)], 3, 3), ALL, ALL, ALL, ALL, NOTHING,
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("update", "visibility"), SHOWN)
+def test_what_is_seen_is_what_pyflink_shows(update, visibility):
+    with harness(ttl(update, visibility)) as test:
+        clock = Clock(test)
+        shown = [clock.after(pause, 7, action, n) for pause, action, n in SEQUENCE]
+    assert [found[0] for found in shown if found] == SHOWN[update, visibility]
+
+
+@pytest.mark.parametrize(("visibility", "seen"), [
+    ("NeverReturnExpired", [False, False, None]),
+    ("ReturnExpiredIfNotCleanedUp", [True, False, None]),
+])  # fmt: skip
+def test_an_expired_pair_of_a_map_is_removed_when_it_is_met(visibility, seen):
+    with harness(ttl(visibility=visibility)) as test:
+        clock = Clock(test)
+        clock.after(0, 7, "write", 4)
+        assert clock.after(600, 7, "look up", 4) == [seen]
+
+
+def test_a_disabled_time_to_live_is_none():
+    with harness(ttl("Disabled")) as test:
+        clock = Clock(test)
+        clock.after(0, 7, "write", 1)
+        assert clock.after(10_000, 7, "read", 0) == [ONE]
+
+
+# Cleanup ----------------------------------------------------------------------------------------
+
+
+def left_after_accesses(cleanup, num_accesses, action="value"):
+    """How many of the 100 entries (of 5 states) of 20 keys are left after accesses to another key."""
+    with harness(ttl(cleanup=cleanup)) as test:
+        clock = Clock(test)
+        for key in range(20):
+            clock.after(0, key, "write", 1)
+        clock.after(600, 99, "nothing", 0)
+        for _ in range(num_accesses):
+            clock.after(0, 99, action, 0)
+        return test.num_keyed_state_entries
+
+
+def test_each_access_looks_at_a_few_entries_of_the_state():
+    """Of ``v`` alone, which is the state that is used."""
+
+    def two(builder):
+        return builder.cleanup_incrementally(2, run_cleanup_for_every_record=False)
+
+    assert [left_after_accesses(two, n) for n in (0, 1, 3, 12, 50)] == [100, 98, 94, 80, 80]
+
+
+def test_five_entries_are_looked_at_when_nothing_is_said():
+    def nothing_said(builder):
+        return builder
+
+    assert [left_after_accesses(nothing_said, n) for n in (1, 2)] == [95, 90]
+
+
+def test_nothing_is_removed_in_the_background_when_that_is_disabled():
+    assert left_after_accesses(StateTtlConfig.Builder.disable_cleanup_in_background, 50) == 100
+
+
+def test_rocksdbs_filter_has_no_effect_on_state_in_memory():
+    """As in Flink, where the default is at work all the same."""
+
+    def in_rocksdb(builder):
+        return builder.cleanup_in_rocksdb_compact_filter(1000)
+
+    def in_rocksdb_alone(builder):
+        return in_rocksdb(builder).disable_cleanup_in_background()
+
+    assert left_after_accesses(in_rocksdb, 1) == 95
+    assert left_after_accesses(in_rocksdb_alone, 50) == 100
+
+
+def test_each_record_looks_at_a_few_entries_of_each_state():
+    """Also one whose function uses no state; those of five states, two of each."""
+
+    def every_record(builder):
+        return builder.cleanup_incrementally(2, run_cleanup_for_every_record=True)
+
+    # The element that comes when they have expired is one, too.
+    assert left_after_accesses(every_record, 0) == 90
+    assert left_after_accesses(every_record, 3, "nothing") == 60
+
+
+def test_cleaning_up_keeps_what_has_not_expired():
+    """Of lists and maps each element by itself, and goes on while entries come and go."""
+
+    def five(builder):
+        return builder.cleanup_incrementally(5, run_cleanup_for_every_record=True)
+
+    with harness(ttl(cleanup=five)) as test:
+        clock = Clock(test)
+        for key in range(20):
+            clock.after(0, key, "write", 1)
+        for key in range(0, 20, 2):
+            clock.after(30, key, "add", 5)
+        for pause_ms in (310, *[0] * 20):
+            clock.after(pause_ms, 99, "nothing", 0)
+        entries = {name: test.snapshot(1).entries(name) for name in "vlmra"}
+        assert {name: sum(map(len, of.values())) for name, of in entries.items()} == dict.fromkeys(
+            "vlmra", 10
+        )
+        assert clock.after(0, 18, "read", 0) == [(5, [5], [(5, 5)], 6, 6)]
+        assert clock.after(0, 17, "read", 0) == [NOTHING]
+
+
+# Snapshots --------------------------------------------------------------------------------------
+
+
+def kept_in_snapshot(cleanup):
+    with harness(ttl(cleanup=cleanup)) as test:
+        clock = Clock(test)
+        clock.after(0, 1, "write", 1)
+        clock.after(400, 2, "write", 2)
+        clock.after(0, 1, "add", 3)
+        clock.after(300, 3, "nothing", 0)
+        snapshot = test.snapshot(1)
+        plain = {}
+        for name in "vlmra":
+            for entries in snapshot.entries(name).values():
+                for _, key, stored in entries:
+                    plain[name, key] = (
+                        [aged.value for aged in stored]
+                        if isinstance(stored, list)
+                        else sorted(stored)
+                        if isinstance(stored, dict)
+                        else stored.value
+                    )
+        return plain
+
+
+def test_full_snapshots_leave_out_what_has_expired():
+    def full(builder):
+        return builder.cleanup_full_snapshot().disable_cleanup_in_background()
+
+    unfiltered = kept_in_snapshot(StateTtlConfig.Builder.disable_cleanup_in_background)
+    assert unfiltered["l", 1] == [1, 10, 3]
+    assert unfiltered["m", 1] == [1, 3]
+    filtered = kept_in_snapshot(full)
+    assert filtered["l", 1] == [3]
+    assert filtered["m", 1] == [3]
+    assert filtered["v", 1] == 3
+
+
+@pytest.mark.parametrize("incremental", ["false", "true"])
+def test_a_state_that_has_expired_is_no_part_of_a_snapshot(incremental):
+    """Nor of one that is based on a snapshot with it, if something else has changed there."""
+
+    def full(builder):
+        return builder.cleanup_full_snapshot().disable_cleanup_in_background()
+
+    configuration = {"execution.checkpointing.incremental": incremental}
+    with harness(ttl(cleanup=full), configuration) as test:
+        clock = Clock(test)
+        for key in range(50):
+            clock.after(0, key, "write", 1)
+        first = test.snapshot(1)
+        assert sum(map(len, first.entries("v").values())) == 50
+        clock.after(600, 99, "write", 2)
+        second = test.snapshot(2)
+        assert [entry[1] for of in second.entries("v").values() for entry in of] == [99]
+
+
+# Between savepoint and restore -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_time_to_live_may_be_added_or_taken_away(before):
+    """As in Flink from 2.2 on: what had none lives from then on."""
+    old, new = harness(ttl() if before else None), harness(None if before else ttl())
+    with old:
+        Clock(old).after(0, 7, "write", 1)
+        snapshot = old.snapshot(1)
+    new.set_processing_time(1000)
+    new.initialize_state(snapshot)
+    with new:
+        clock = Clock(new, 1000)
+        assert clock.after(599, 7, "read", 0) == [ONE]
+        assert clock.after(1, 7, "read", 0) == [ONE if before else NOTHING]
+        again = new.snapshot(2)
+    third = harness(None if before else ttl())
+    third.initialize_state(again)
+    with third:
+        third.set_processing_time(1600)
+        assert Clock(third, 1600).after(0, 7, "read", 0) == [ONE if before else NOTHING]
+
+
+def test_time_goes_on_through_a_restore():
+    with harness(ttl()) as old:
+        Clock(old, 100).after(0, 7, "write", 1)
+        snapshot = old.snapshot(1)
+    new = harness(ttl("OnCreateAndWrite", "ReturnExpiredIfNotCleanedUp"))
+    new.initialize_state(snapshot)
+    with new:
+        assert Clock(new, 699).after(0, 7, "read", 0) == [ONE]
+        assert Clock(new, 700).after(0, 7, "read", 0) == [ONE]
+        assert Clock(new, 700).after(0, 7, "read", 0) == [NOTHING]
+
+
+def test_state_that_belongs_to_no_key_does_not_expire(caplog):
+    """As in Flink; here it is said, once."""
+    descriptor = MapStateDescriptor("rules", Types.LONG(), Types.LONG())
+    descriptor.enable_time_to_live(ttl())
+    backend = OperatorStateBackend()
+    for _ in range(2):
+        backend.broadcast_state(descriptor)
+    backend.list_state(descriptor)
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["state 'rules' belongs to no key: its time to live has no effect"] * 2
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_cleanup_of_no_entries_is_refused(size):
+    builder = StateTtlConfig.new_builder(Time.seconds(1)).cleanup_incrementally(size, True)
+    with pytest.raises(InvalidProgramError, match=f"at least one entry.*{size}"):
+        builder.build()
