@@ -6,12 +6,11 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.time import Time
-from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY
+from penstock.datastream.async_retry_strategies import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from penstock.datastream.data_stream.stream import DataStream, TypeArgument, type_argument
 from penstock.datastream.functions.asynchronous import (
     AsyncFunction,
     AsyncFunctionDescriptor,
-    AsyncRetryStrategy,
 )
 from penstock.datastream.shipping import shipped
 from penstock.errors import InvalidProgramError, WrongArgumentError

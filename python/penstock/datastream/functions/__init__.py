@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 from penstock.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from penstock.datastream.functions.asynchronous import (
-        AsyncFunction,
-        AsyncFunctionDescriptor,
+    from penstock.datastream.async_retry_strategies import (
         AsyncRetryPredicate,
         AsyncRetryStrategy,
     )
+    from penstock.datastream.functions.asynchronous import AsyncFunction, AsyncFunctionDescriptor
     from penstock.datastream.functions.basic import (
         AggregateFunction,
         CoFlatMapFunction,
@@ -141,8 +140,8 @@ __getattr__, __dir__ = lazy_exports(
         "TwoPhaseCommitSinkFunction": "two_phase_commit",
         "AsyncFunction": "asynchronous",
         "AsyncFunctionDescriptor": "asynchronous",
-        "AsyncRetryPredicate": "asynchronous",
-        "AsyncRetryStrategy": "asynchronous",
+        "AsyncRetryPredicate": "penstock.datastream.async_retry_strategies",
+        "AsyncRetryStrategy": "penstock.datastream.async_retry_strategies",
         "AggregateFunction": "basic",
         "CoFlatMapFunction": "basic",
         "CoMapFunction": "basic",

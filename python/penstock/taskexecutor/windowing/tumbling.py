@@ -22,9 +22,10 @@ from penstock.taskexecutor.compiled import (
     StreamOperator,
     TumblingWindowLoop,
 )
-from penstock.taskexecutor.windowing.window_functions import WindowContext, evaluation
-from penstock.taskexecutor.windowing.window_operator import (
+from penstock.taskexecutor.windowing.window_functions import (
+    WindowContext,
     close_functions,
+    evaluation,
     open_functions,
     window_functions,
     window_key_reader,

@@ -1,9 +1,9 @@
-"""Calls the user's function of a window, whatever its kind."""
+"""The user's functions of a window: which they are, and calls to them whatever their kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.functions.window import (
     AllWindowFunction,
@@ -12,6 +12,11 @@ from penstock.datastream.functions.window import (
     WindowFunction,
 )
 from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.graph import operators
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.task.operator_context import OperatorContext
 
 #: ``evaluate(key, window, elements)`` gives what the window emits.
 Evaluate = Callable[[Any, Any, Iterable[Any]], Iterable[Any]]
@@ -127,3 +132,44 @@ def evaluation(function: Any, context: WindowContext) -> Evaluate:
 def _as_they_are(key: Any, window: Any, elements: Iterable[Any]) -> Iterable[Any]:
     del key, window
     return elements
+
+
+def window_functions(descriptor: operators.Window) -> tuple[Any, Any]:
+    """The folding function (None without one) and the window function (None without one)."""
+    if descriptor.function_kind in ("reduce", "aggregate"):
+        return descriptor.function, descriptor.window_function
+    return None, descriptor.function
+
+
+def open_functions(operator: Any) -> None:
+    """Opens the functions of a window operator."""
+    for function in operator.functions:
+        opener = getattr(function, "open", None)
+        if opener is not None:
+            operator.opened.append(function)
+            try:
+                opener(operator.context.runtime_context)
+            except BaseException as error:
+                operator.failed_with = error
+                raise
+
+
+def close_functions(operator: Any) -> None:
+    """Closes the functions that were opened."""
+    while operator.opened:
+        closer = getattr(operator.opened.pop(), "close", None)
+        if closer is not None:
+            closer()
+
+
+def window_key_reader(context: OperatorContext) -> KeyReader:
+    """Gives the keys of the elements.
+
+    Raises:
+        InvalidProgramError: The stream is not keyed.
+    """
+    keys = context.key_reader()
+    if keys is None:
+        msg = f"{context.name!r} needs a keyed stream"
+        raise InvalidProgramError(msg)
+    return keys

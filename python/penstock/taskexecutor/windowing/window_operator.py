@@ -15,13 +15,20 @@ from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,
     OperatorTriggerContext,
 )
-from penstock.taskexecutor.windowing.window_functions import WindowContext, evaluation
+from penstock.taskexecutor.windowing.tumbling import create_tumbling_operator
+from penstock.taskexecutor.windowing.window_functions import (
+    WindowContext,
+    close_functions,
+    evaluation,
+    open_functions,
+    window_functions,
+    window_key_reader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.graph import operators
-    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _CONTENTS = "window-contents"
@@ -30,8 +37,6 @@ _MERGING = "merging-window-set"
 
 def create_window(context: OperatorContext, descriptor: operators.Window) -> StreamOperator:
     """The operator of a windowed stream."""
-    from penstock.taskexecutor.windowing.tumbling import create_tumbling_operator
-
     fast = create_tumbling_operator(context, descriptor)
     if fast is not None:
         return fast
@@ -340,44 +345,3 @@ class EvictingWindowOperator(WindowOperator):
         for element in elements:
             accumulator = function.add(element, accumulator)
         return [function.get_result(accumulator)]
-
-
-def window_functions(descriptor: operators.Window) -> tuple[Any, Any]:
-    """The folding function (None without one) and the window function (None without one)."""
-    if descriptor.function_kind in ("reduce", "aggregate"):
-        return descriptor.function, descriptor.window_function
-    return None, descriptor.function
-
-
-def open_functions(operator: Any) -> None:
-    """Opens the functions of a window operator."""
-    for function in operator.functions:
-        opener = getattr(function, "open", None)
-        if opener is not None:
-            operator.opened.append(function)
-            try:
-                opener(operator.context.runtime_context)
-            except BaseException as error:
-                operator.failed_with = error
-                raise
-
-
-def close_functions(operator: Any) -> None:
-    """Closes the functions that were opened."""
-    while operator.opened:
-        closer = getattr(operator.opened.pop(), "close", None)
-        if closer is not None:
-            closer()
-
-
-def window_key_reader(context: OperatorContext) -> KeyReader:
-    """Gives the keys of the elements.
-
-    Raises:
-        InvalidProgramError: The stream is not keyed.
-    """
-    keys = context.key_reader()
-    if keys is None:
-        msg = f"{context.name!r} needs a keyed stream"
-        raise InvalidProgramError(msg)
-    return keys
