@@ -11,7 +11,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointListener
-from penstock.jobmaster import job_master
+from penstock.jobmaster import failure_causes
 from penstock.jobmaster.checkpointing.statistics import CheckpointStatistics
 from recovery.programs import KEYS, checkpoints_after_part_of_a_source, counts, passed_on
 
@@ -141,7 +141,7 @@ def test_checkpoints_go_on_when_some_of_a_source_has_ended(tmp_path, source):
 @pytest.mark.parametrize("how", ["raise", "kill"])
 def test_a_restart_waits_for_no_explanation_of_what_is_cancelled(tmp_path, monkeypatch, how):
     """Tasks that read from one that failed fail too; their reports are not held back."""
-    monkeypatch.setattr(job_master, "SECONDARY_GRACE_S", 3600.0)
+    monkeypatch.setattr(failure_causes, "GRACE_MS", 3_600_000)
     last, failed = counts(ELEMENTS * 5, tmp_path, 2, how, {})
     assert failed > 0
     assert last == dict.fromkeys(range(KEYS), ELEMENTS * 5 // KEYS)

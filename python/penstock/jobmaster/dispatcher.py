@@ -20,7 +20,7 @@ from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
 from penstock.jobmaster.job_handle import JobHandle
-from penstock.jobmaster.job_master import JobMaster
+from penstock.jobmaster.job_master import JobMaster, now_ms
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.resource_manager import (
@@ -30,6 +30,7 @@ from penstock.jobmaster.resource_manager import (
     WorkerExit,
 )
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
+from penstock.jobmaster.worker_losses import WorkerLosses
 from penstock.metrics.store import MetricStore
 from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EXIT_REPORT_S = 1.0
-"""How long a lost connection waits for the host to tell how the process ended."""
 CALL_TIMEOUT_S = 10.0
 
 
@@ -86,8 +85,7 @@ class Dispatcher:
         self._jobs: dict[bytes, JobMaster | None] = {}
         self._connections: set[Connection] = set()
         self._connections_lock = threading.Lock()
-        self._lost: dict[str, str] = {}
-        self._exits: dict[str, WorkerExit] = {}
+        self._losses = WorkerLosses()
         self._main_thread = MainThread("jobmaster", self._main_thread_failed)
         self._server = RpcServer(self._token, settings.bind_host)
         self._server.register(messages.ROLE_CONTROL, self._serve_control)
@@ -283,7 +281,7 @@ class Dispatcher:
         if self._resources.executors.get(executor.executor_id) is not executor:
             return  # declared lost; what it still says is about attempts that were failed
         if isinstance(message, messages.FatalError):
-            self._lost[executor.executor_id] = message.reason
+            self._losses.told(executor.executor_id, message.reason)
         elif isinstance(message, messages.SlotFreed):
             self._resources.slot_freed(executor.executor_id, message.allocation_id)
         elif isinstance(message, messages.SlotRefused):
@@ -341,36 +339,42 @@ class Dispatcher:
         executor = peer.executor
         if executor is None or self._resources.executors.get(executor.executor_id) is not executor:
             return
-        executor_id = executor.executor_id
-        self._lost.setdefault(executor_id, reason)
-        if executor_id in self._exits or self._stopping:
+        if self._losses.disconnected(executor.executor_id, reason, now_ms()) or self._stopping:
             self._declare_lost(executor, reason)
         else:
-            self._main_thread.schedule(EXIT_REPORT_S, lambda: self._declare_lost(executor, reason))
+            self._await_other_report()
 
     def _worker_exited(self, end: WorkerExit) -> None:
         executor = self._resources.executors.get(end.executor_id)
         if executor is None:
             self._resources.worker_exited(end)
             return
-        self._exits[end.executor_id] = end
-        if end.executor_id in self._lost:
-            self._declare_lost(executor, self._lost[end.executor_id])
+        if self._losses.exited(end, now_ms()):
+            self._declare_lost(executor)
         else:
-            # Its last messages may still be on their way; the end of the connection follows.
-            self._main_thread.schedule(
-                EXIT_REPORT_S, lambda: self._declare_lost(executor, "its process ended")
-            )
+            self._await_other_report()
 
-    def _declare_lost(self, executor: TaskExecutorGateway, reason: str) -> None:
+    def _await_other_report(self) -> None:
+        deadline_ms = self._losses.next_deadline_ms()
+        if deadline_ms is not None:
+            delay_s = max(0, deadline_ms - now_ms()) / 1000
+            self._main_thread.schedule(delay_s, self._declare_overdue)
+
+    def _declare_overdue(self) -> None:
+        for executor_id in self._losses.tick(now_ms()):
+            executor = self._resources.executors.get(executor_id)
+            if executor is None:
+                self._losses.explained(executor_id)
+            else:
+                self._declare_lost(executor)
+        self._await_other_report()
+
+    def _declare_lost(self, executor: TaskExecutorGateway, reason: str | None = None) -> None:
         executor_id = executor.executor_id
         if self._resources.executors.get(executor_id) is not executor:
             return
-        end = self._exits.pop(executor_id, None)
-        reason = self._lost.pop(executor_id, reason)
-        error = TaskExecutorLostError(
-            f"{executor} is lost: {reason}" + ("" if end is None else f"; {end}")
-        )
+        reason = self._losses.explained(executor_id, reason)
+        error = TaskExecutorLostError(f"{executor} is lost: {reason}")
         if not self._stopping:
             logger.warning("%s", error)
         self._heartbeats.forget(executor_id)

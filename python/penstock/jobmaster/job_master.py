@@ -29,6 +29,7 @@ from penstock.jobmaster.checkpointing.savepoints import Savepoints
 from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
@@ -36,7 +37,6 @@ from penstock.jobmaster.snapshots import JobSnapshot, SubtaskPictures, job_snaps
 from penstock.jobmaster.source_coordinators import SourceCoordinators
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.user_failure import (
-    SECONDARY_FAILURES,
     attempt_name,
     exception_of,
     failure_of,
@@ -60,9 +60,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DAMAGED: Final = "penstock.errors.CorruptCheckpointError"
-
-SECONDARY_GRACE_S = 1.0
-"""How long a failure that is probably a consequence waits for its cause to be reported."""
 
 
 class JobMaster:
@@ -133,8 +130,7 @@ class JobMaster:
         self._ended = False
         self._tasks_changed = False
         self._accumulators: dict[ExecutionAttemptID, dict[str, Any]] = {}
-        self._held: list[Callable[[], Iterable[actions.Action]]] = []
-        self._held_timer: Timer | None = None
+        self._causes = FailureCauses()
         self._carry_out: dict[type, Callable[[Any], None]] = {
             actions.RequestSlots: self._request_slots,
             actions.AcceptSlot: self._accept_slot,
@@ -226,7 +222,7 @@ class JobMaster:
         if not self._ended:
             failure = Failure.of(error, executor_id=executor_id)
             self._run(self._scheduler.executor_lost(executor_id, failure, now_ms()))
-            self._bring_held()
+            self._take(self._causes.cause_known())
 
     def task_state_changed(self, executor_id: str, update: messages.UpdateTaskState) -> None:
         """A TaskExecutor reports the state of an attempt."""
@@ -248,21 +244,9 @@ class JobMaster:
             if failure.exception_name == _DAMAGED:
                 failure = self._restart_before_damage(attempt, failure)
 
-        def bring() -> Iterable[actions.Action]:
-            return self._scheduler.task_state_changed(
-                attempt, state, executor_id, now_ms(), failure
-            )
-
-        # Of a task that is being cancelled the cause is known: nothing waits for its report.
-        if not self._is_canceling(attempt) and (
-            state is ExecutionState.CANCELED
-            or (failure is not None and failure.exception_name in SECONDARY_FAILURES)
-        ):
-            self._hold(bring)
-            return
-        self._run(bring())
-        if failure is not None:
-            self._bring_held()
+        report = TaskReport(attempt, state, executor_id, failure)
+        is_canceling = self._scheduler.is_canceling(attempt)
+        self._take(self._causes.reported(report, now_ms(), is_canceling=is_canceling))
 
     def _restart_before_damage(self, attempt: ExecutionAttemptID, failure: Failure) -> Failure:
         """Restarts all of the job from an older checkpoint, as its source coordinators must.
@@ -338,27 +322,21 @@ class JobMaster:
             now_ms=now_ms(),
         )
 
-    # ---- consequences before causes ----------------------------------------------------------
-
-    def _is_canceling(self, attempt: ExecutionAttemptID) -> bool:
-        vertex = self._scheduler.graph.find_attempt(attempt)
-        return vertex is None or vertex.current.state is ExecutionState.CANCELING
-
-    def _hold(self, bring: Callable[[], Iterable[actions.Action]]) -> None:
-        self._held.append(bring)
-        if self._held_timer is None:
-            self._held_timer = self._main_thread.schedule(SECONDARY_GRACE_S, self._bring_held)
-
-    def _bring_held(self) -> None:
-        if self._held_timer is not None:
-            self._held_timer.cancel()
-            self._held_timer = None
-        held, self._held = self._held, []
-        for bring in held:
-            if not self._ended:
-                self._run(bring())
-
     # ---- actions -----------------------------------------------------------------------------
+
+    def _take(self, reports: Iterable[TaskReport]) -> None:
+        for report in reports:
+            if not self._ended:
+                self._run(
+                    self._scheduler.task_state_changed(
+                        report.attempt_id,
+                        report.state,
+                        report.executor_id,
+                        now_ms(),
+                        report.failure,
+                    )
+                )
+        self._schedule_tick()
 
     def _run(self, todo: Iterable[actions.Action]) -> None:
         self._tasks_changed = False
@@ -372,7 +350,10 @@ class JobMaster:
         if self._tick_timer is not None:
             self._tick_timer.cancel()
             self._tick_timer = None
-        deadline_ms = None if self._ended else self._scheduler.next_deadline_ms(now_ms())
+        if self._ended:
+            return
+        deadlines = (self._scheduler.next_deadline_ms(now_ms()), self._causes.next_deadline_ms())
+        deadline_ms = min((one for one in deadlines if one is not None), default=None)
         if deadline_ms is not None:
             delay_s = max(0, deadline_ms - now_ms()) / 1000
             self._tick_timer = self._main_thread.schedule(delay_s, self._tick)
@@ -381,6 +362,7 @@ class JobMaster:
         self._tick_timer = None
         if not self._ended:
             self._run(self._scheduler.tick(now_ms()))
+            self._take(self._causes.tick(now_ms()))
 
     def _request_slots(self, action: actions.RequestSlots) -> None:
         self._required = action.required

@@ -134,6 +134,11 @@ class Scheduler:
             self._out.append(answer(offer.executor_id, offer.allocation_id))
         return self._settle(now_ms)
 
+    def is_canceling(self, attempt_id: ExecutionAttemptID) -> bool:
+        """Whether an attempt is being cancelled, or is none that the job still has."""
+        vertex = self.graph.find_attempt(attempt_id)
+        return vertex is None or vertex.current.state is ExecutionState.CANCELING
+
     def executor_lost(self, executor_id: str, failure: Failure, now_ms: int) -> list[a.Action]:
         """Fails what ran on a TaskExecutor; its slots are gone.  Idempotent."""
         self._lose_slots(self.pool.remove_executor(executor_id), failure, now_ms)

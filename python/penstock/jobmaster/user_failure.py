@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SECONDARY_FAILURES = frozenset(
-    {
-        "penstock.errors.PartitionConnectionError",
-        "penstock.errors.PartitionNotFoundError",
-        "penstock.errors.ProducerFailedError",
-    }
-)
-"""What a task reports when another one failed: the consequence, seldom the cause."""
-
 _HOPELESS: Final = frozenset(
     {"penstock.errors.InvalidProgramError", "penstock.errors.WrongArgumentError"}
 )
