@@ -92,6 +92,15 @@ def test_a_job_goes_on_at_another_parallelism(savepoint, monkeypatch, runtime, p
     assert counts_from(savepoint, parallelism=parallelism) == ALL
 
 
+@pytest.mark.parametrize("compresses", [True, False])
+def test_state_is_restored_compressed_or_not(tmp_path, compresses):
+    """Whatever the setting is of the job that starts from it."""
+    option = "execution.checkpointing.snapshot-compression"
+    path = savepoint_of_counts(tmp_path, {option: str(compresses).lower()})
+    assert (b"compression" in (Path(path) / "_metadata").read_bytes()) is compresses
+    assert counts_from(path, {option: str(not compresses).lower()}) == ALL
+
+
 @pytest.mark.parametrize("form", ["directory", "slash", "metadata", "url", "relative", "moved"])
 def test_a_savepoint_is_named_by_its_directory_or_its_metadata(
     savepoint, tmp_path, monkeypatch, form

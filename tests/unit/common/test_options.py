@@ -239,20 +239,12 @@ def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, 
     ]
 
 
-def test_what_checkpoints_do_not_do_yet_is_said_once(no_cluster, caplog):
-    options = {
-        "execution.checkpointing.interval": "1 s",
-        "execution.checkpointing.mode": "EXACTLY_ONCE",
-        "execution.checkpointing.min-pause": "1 s",
-        "execution.checkpointing.snapshot-compression": "true",
-        "state.backend.changelog.enabled": "true",
-    }
-    assert warnings_of(caplog, options) == [
-        "checkpoints are not compressed; without effect: "
-        "execution.checkpointing.snapshot-compression",
-        "changes of state are not written continuously; without effect: "
-        "state.backend.changelog.enabled",
-    ]
+@pytest.mark.parametrize("key", ["state.changelog.enabled", "state.backend.changelog.enabled"])
+def test_a_changelog_of_state_is_refused(no_cluster, key):
+    with pytest.raises(ConfigurationError, match=f"^{key}: penstock writes no changelog"):
+        execute({key: "true"})
+    with pytest.raises(AssertionError, match="a target was"):
+        execute({key: "false"})
 
 
 def test_unaligned_checkpoints_are_exactly_once(no_cluster, caplog):

@@ -177,7 +177,7 @@ def test_a_disabled_time_to_live_is_none():
 
 
 def left_after_accesses(cleanup, num_accesses, action="value"):
-    """How many of the 100 entries (of 5 states) of 20 keys are left after accesses to another key."""
+    """How many of the 100 entries of 20 keys are left after accesses to another key."""
     with harness(ttl(cleanup=cleanup)) as test:
         clock = Clock(test)
         for key in range(20):

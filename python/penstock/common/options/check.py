@@ -5,7 +5,14 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.options import checkpointing, cluster, metrics, network, restart_strategy
+from penstock.common.options import (
+    checkpointing,
+    cluster,
+    metrics,
+    network,
+    restart_strategy,
+    state,
+)
 from penstock.common.options.flink_keys import is_flink_key, refusal_of
 from penstock.common.options.registry import nearest_key, options_by_key
 from penstock.common.s3_settings import S3Settings
@@ -52,9 +59,19 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_backoff(configuration)
     _check_debloating(configuration)
     _check_checkpoint_storage(configuration)
+    _check_changelog(configuration)
     S3Settings.of(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
     _check_unaligned(configuration)
+
+
+def _check_changelog(configuration: Mapping[str, str]) -> None:
+    for key in state.CHANGELOG.keys:
+        if key in configuration and state.CHANGELOG.read(configuration):
+            raise ConfigurationError(
+                f"{key}: penstock writes no changelog of state; checkpoints that write only what "
+                f"has changed come with {checkpointing.INCREMENTAL.key}"
+            )
 
 
 def warn_of_idle_options(

@@ -18,8 +18,6 @@ from penstock.common.options.value_types import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_WHOLE: Final = "checkpoints are not compressed"
-
 
 def _checkpointing(
     name: str,
@@ -27,7 +25,6 @@ def _checkpointing(
     default: Any,
     meaning: str,
     *alternate_keys: str,
-    awaits: str = "",
 ) -> Option[Any]:
     return Option(
         f"execution.checkpointing.{name}",
@@ -35,7 +32,6 @@ def _checkpointing(
         default,
         meaning,
         alternate_keys=alternate_keys,
-        awaits=awaits,
     )
 
 
@@ -136,8 +132,7 @@ SNAPSHOT_COMPRESSION: Final[Option[bool]] = _checkpointing(
     "snapshot-compression",
     BooleanType(),
     False,
-    "whether snapshots of keyed state are compressed",
-    awaits=_WHOLE,
+    "whether snapshots of keyed state are compressed, each key group by zlib",
 )
 AFTER_TASKS_FINISH: Final[Option[bool]] = _checkpointing(
     "checkpoints-after-tasks-finish",

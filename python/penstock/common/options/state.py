@@ -22,7 +22,6 @@ CHANGELOG: Final = Option(
     "state.changelog.enabled",
     BooleanType(),
     False,
-    "write changes of state continuously",
+    "write changes of state continuously; true is refused, since penstock does not",
     alternate_keys=("state.backend.changelog.enabled",),
-    awaits="changes of state are not written continuously",
 )

@@ -38,9 +38,15 @@ class IncrementalStates:
     ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
     """
 
-    def __init__(self, files: FileSystems) -> None:
-        """Starts without: the first checkpoint is whole.  Files are deleted from ``files``."""
+    def __init__(self, files: FileSystems, *, compresses: bool = False) -> None:
+        """Starts without: the first checkpoint is whole.
+
+        Args:
+            files: Where files are deleted.
+            compresses: Whether what is written is compressed.
+        """
         self._files = files
+        self._compresses = compresses
         self._written: dict[int, dict[bytes, dict[str, _Piece]]] = {}
 
     def write(
@@ -76,7 +82,7 @@ class IncrementalStates:
         written_bytes = 0
         stream = open_stream(True)
         try:
-            if offsets := write_keyed(stream, snapshot, groups - kept):
+            if offsets := write_keyed(stream, snapshot, groups - kept, compresses=self._compresses):
                 written_bytes = stream.position
                 handle = stream.handle()
                 assert handle is not None, "something was written"

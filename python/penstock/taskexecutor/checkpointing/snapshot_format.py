@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.handles import (
@@ -18,7 +19,7 @@ from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
 FORMAT_VERSION: Final = 2
+
+#: That of keyed state whose key groups are compressed one by one.
+COMPRESSED_VERSION: Final = 3
+
+#: What a head names; fast rather than small, since a task waits for its checkpoints.
+_COMPRESSION: Final = "zlib"
+_LEVEL: Final = 1
 
 _U8, _U16, _U32 = struct.Struct(">B"), struct.Struct(">H"), struct.Struct(">I")
 _U64 = struct.Struct(">Q")
@@ -36,9 +44,17 @@ _RAW: Final = "raw"
 class OperatorSnapshotWriter:
     """Writes the snapshots of one subtask's operators."""
 
-    def __init__(self, open_stream: Callable[[], StateOutputStream]) -> None:
-        """Writes to streams that ``open_stream`` opens, one for each kind of state."""
+    def __init__(
+        self, open_stream: Callable[[], StateOutputStream], *, compresses: bool = False
+    ) -> None:
+        """Prepares.
+
+        Args:
+            open_stream: Opens a stream, one for each kind of state.
+            compresses: Whether keyed state is compressed.
+        """
         self._open_stream = open_stream
+        self._compresses = compresses
 
     def write(
         self,
@@ -55,7 +71,7 @@ class OperatorSnapshotWriter:
             OSError: A stream cannot be written; nothing of the operator's streams is left.
         """
         return OperatorSubtaskState(
-            managed_keyed=self._groups(snapshot, write_keyed) if keyed is None else keyed,
+            managed_keyed=self._groups(snapshot, self._write_keyed) if keyed is None else keyed,
             raw_keyed=self._groups(snapshot, self._write_raw_keyed),
             managed_operator=self._operator_states(snapshot),
             raw_operator=self._raw_operator(snapshot),
@@ -82,6 +98,9 @@ class OperatorSnapshotWriter:
                 first, tuple(offsets.get(group, -1) for group in range(first, last + 1)), handle
             ),
         )
+
+    def _write_keyed(self, stream: StateOutputStream, snapshot: OperatorSnapshot) -> dict[int, int]:
+        return write_keyed(stream, snapshot, compresses=self._compresses)
 
     def _write_raw_keyed(
         self, stream: StateOutputStream, snapshot: OperatorSnapshot
@@ -131,7 +150,11 @@ class OperatorSnapshotWriter:
 
 
 def write_keyed(
-    stream: StateOutputStream, snapshot: OperatorSnapshot, wanted: Container[int] | None = None
+    stream: StateOutputStream,
+    snapshot: OperatorSnapshot,
+    wanted: Container[int] | None = None,
+    *,
+    compresses: bool = False,
 ) -> dict[int, int]:
     """Writes the keyed states and the timers; gives where each key group begins.
 
@@ -139,6 +162,7 @@ def write_keyed(
         stream: Takes them; it stays empty when there are none.
         snapshot: Has them.
         wanted: The key groups that are written; None for all.
+        compresses: Whether each group is compressed.
     """
     states = [
         (name, kind, groups)
@@ -150,19 +174,32 @@ def write_keyed(
         groups = [group for group in groups if group in wanted]
     if not groups:
         return {}
-    stream.write(_U8.pack(FORMAT_VERSION))
-    head = {"states": [(name, kind) for name, kind, _ in states]}
+    stream.write(_U8.pack(COMPRESSED_VERSION if compresses else FORMAT_VERSION))
+    head: dict[str, Any] = {"states": [(name, kind) for name, kind, _ in states]}
+    if compresses:
+        head["compression"] = _COMPRESSION
     _write_block(stream, codec_for(None).encode(head))
     offsets: dict[int, int] = {}
     for group in groups:
         offsets[group] = stream.position
-        for index, (_, _, of_state) in enumerate(states):
-            entries = of_state.get(group)
-            if entries is not None:
-                stream.write(_U16.pack(index + 1) + _U64.pack(len(entries)))
-                stream.write(entries)
-        stream.write(_U16.pack(0))
+        parts = _group_parts(of_state.get(group) for *_, of_state in states)
+        if compresses:
+            compressor = zlib.compressobj(_LEVEL)
+            packed = [*map(compressor.compress, parts), compressor.flush()]
+            stream.write(_U64.pack(sum(map(len, packed))))
+            parts = iter(packed)
+        for part in parts:
+            stream.write(part)
     return offsets
+
+
+def _group_parts(states: Iterable[bytes | None]) -> Iterator[bytes]:
+    """The bytes of a key group, given its entries in each state."""
+    for index, entries in enumerate(states):
+        if entries is not None:
+            yield _U16.pack(index + 1) + _U64.pack(len(entries))
+            yield entries
+    yield _U16.pack(0)
 
 
 def _write_block(stream: StateOutputStream, data: bytes) -> None:
@@ -240,17 +277,23 @@ class OperatorSnapshotReader:
     def _read_keyed(self, handle: KeyGroupsHandle, keyed: KeyedStates, timers: KeyedStates) -> None:
         start = self._block(handle.stream, 0)
         version = start.take(1)[0]
-        if version != FORMAT_VERSION:
+        if version not in (FORMAT_VERSION, COMPRESSED_VERSION):
             raise CorruptCheckpointError(
                 f"{_named(handle.stream)}: keyed state of format {version}; this penstock reads "
-                f"{FORMAT_VERSION}"
+                f"{FORMAT_VERSION} and {COMPRESSED_VERSION}"
             )
         header = self._codec.decode(start.take(start.u32()))
+        if header.get("compression", _COMPRESSION) != _COMPRESSION:
+            raise CorruptCheckpointError(
+                f"{_named(handle.stream)}: keyed state compressed by {header['compression']!r}; "
+                f"this penstock knows {_COMPRESSION}"
+            )
         states = [
             (timers if kind == _TIMER else keyed).setdefault(str(name), (str(kind), {}))[1]
             for name, kind in header["states"]
         ]
-        for group, block in self._groups(handle):
+        for group, stored in self._groups(handle):
+            block = stored.unpacked() if version == COMPRESSED_VERSION else stored
             while index := block.u16():
                 states[index - 1][group] = block.take(block.u64())
 
@@ -296,6 +339,13 @@ class _Block:
         part = self._data[self._position : end]
         self._position = end
         return part
+
+    def unpacked(self) -> _Block:
+        """What is compressed here, behind its length."""
+        try:
+            return _Block(self._name, zlib.decompress(self.take(self.u64())), 0)
+        except zlib.error as error:
+            raise CorruptCheckpointError(f"{self._name}: {error}") from error
 
     def u16(self) -> int:
         return int(_U16.unpack(self.take(2))[0])

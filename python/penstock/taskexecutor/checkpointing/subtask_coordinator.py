@@ -20,7 +20,7 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
-from penstock.common.options.checkpointing import INCREMENTAL
+from penstock.common.options.checkpointing import INCREMENTAL, SNAPSHOT_COMPRESSION
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
     Alignment,
@@ -151,8 +151,9 @@ class SubtaskCheckpointCoordinator:
         self._aborted: OrderedDict[int, None] = OrderedDict()
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
+        self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
         self._increments = (
-            IncrementalStates(environment.files)
+            IncrementalStates(environment.files, compresses=self._compresses)
             if INCREMENTAL.read(environment.configuration)
             else None
         )
@@ -410,7 +411,7 @@ class SubtaskCheckpointCoordinator:
         self, snapshot: _Snapshot, open_stream: Callable[..., StateOutputStream]
     ) -> tuple[dict[bytes, OperatorSubtaskState], int]:
         """Writes the operators' state; gives the handles, and the bytes of other checkpoints."""
-        writer = OperatorSnapshotWriter(open_stream)
+        writer = OperatorSnapshotWriter(open_stream, compresses=self._compresses)
         increments = None if snapshot.barrier.kind.is_savepoint else self._increments
         operators: dict[bytes, OperatorSubtaskState] = {}
         referred_bytes = 0

@@ -43,10 +43,10 @@ def keyed_sum():
 class World:
     """A task, its checkpoints in a folder, and the JobMaster's registry."""
 
-    def __init__(self, folder, harness):
+    def __init__(self, folder, harness, compresses=False):
         self.folder = Path(folder)
         self.harness = harness
-        self.states = IncrementalStates(FILES)
+        self.states = IncrementalStates(FILES, compresses=compresses)
         self.registry = SharedStateRegistry()
         self.next_id = 0
         self.refused = 0
@@ -121,7 +121,7 @@ def contents(snapshot):
 def test_incremental_checkpoints_hold_what_whole_ones_do(tmp_path, seed):
     chance = random.Random(seed)
     with keyed_sum() as harness:
-        world = World(tmp_path, harness)
+        world = World(tmp_path, harness, compresses=seed % 2 == 0)
         for _ in range(40):
             for _ in range(chance.choice([0, 0, 1, 3, 30])):
                 harness.process_element((chance.randrange(60), 1))

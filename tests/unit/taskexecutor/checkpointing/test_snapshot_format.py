@@ -1,5 +1,7 @@
 """docs/formats/checkpoint.md: what is written of an operator's state, and what is read of it."""
 
+import zlib
+
 import pytest
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.handles import (
@@ -32,17 +34,20 @@ SNAPSHOT = OperatorSnapshot(
 )
 
 
-def written(snapshot):
-    return OperatorSnapshotWriter(DriverStateStream).write(snapshot)
+def written(snapshot, compresses=False):
+    return OperatorSnapshotWriter(DriverStateStream, compresses=compresses).write(snapshot)
 
 
-def test_a_snapshot_is_read_as_it_was_written():
-    found = OperatorSnapshotReader(range(8), FileSystems({})).read(7, written(SNAPSHOT))
-    assert found == SNAPSHOT
+@pytest.mark.parametrize("compresses", [False, True])
+def test_a_snapshot_is_read_as_it_was_written(compresses):
+    state = written(SNAPSHOT, compresses)
+    assert OperatorSnapshotReader(range(8), FileSystems({})).read(7, state) == SNAPSHOT
 
 
-def test_a_subtask_reads_its_own_key_groups():
-    found = OperatorSnapshotReader(range(4, 8), FileSystems({})).read(7, written(SNAPSHOT))
+@pytest.mark.parametrize("compresses", [False, True])
+def test_a_subtask_reads_its_own_key_groups(compresses):
+    state = written(SNAPSHOT, compresses)
+    found = OperatorSnapshotReader(range(4, 8), FileSystems({})).read(7, state)
     assert found.entries("count") == {5: [(None, 3, 4), (None, 5, 6)]}
     assert found.entries("names") == {}
     assert found.timers == SNAPSHOT.timers
@@ -64,11 +69,38 @@ def test_the_bytes_of_keyed_state():
     )
 
 
+def test_the_bytes_of_compressed_keyed_state():
+    """The golden bytes of format 3: each group, behind its length, is what format 2 has there."""
+    (handle,), (plain,) = written(SNAPSHOT, True).managed_keyed, written(SNAPSHOT).managed_keyed
+    data, offset = handle.stream.data, handle.offsets[0]
+    assert data[0] == 3
+    assert b"compression" in data[:offset]
+    assert b"zlib" in data[:offset]
+    length = int.from_bytes(data[offset : offset + 8], "big")
+    assert offset + 8 + length == handle.offsets[2]
+    group = zlib.decompress(data[offset + 8 : offset + 8 + length])
+    assert group == plain.stream.data[plain.offsets[0] : plain.offsets[2]]
+
+
+def test_compressed_bytes_that_are_changed_are_refused():
+    (handle,) = written(SNAPSHOT, True).managed_keyed
+    data, offset = handle.stream.data, handle.offsets[0] + 8
+    changed = data[:offset] + bytes([data[offset] ^ 0xFF]) + data[offset + 1 :]
+    other = data.replace(b"zlib", b"zstd")
+    for bad, match in ((changed, "the stream: .*decompressing"), (other, "compressed by 'zstd'")):
+        stream = ByteStreamHandle("the stream", bad)
+        state = OperatorSubtaskState(
+            managed_keyed=(KeyGroupsHandle(handle.first_group, handle.offsets, stream),)
+        )
+        with pytest.raises(CorruptCheckpointError, match=match):
+            OperatorSnapshotReader(range(8), FileSystems({})).read(7, state)
+
+
 def test_other_formats_and_torn_streams_are_refused():
     (handle,) = written(SNAPSHOT).managed_keyed
     data = handle.stream.data
     for changed, match in (
-        (b"\x01" + data[1:], "of format 1; this penstock reads 2"),
+        (b"\x01" + data[1:], "of format 1; this penstock reads 2 and 3"),
         (data[:-4], "bytes are wanted at"),
     ):
         torn = KeyGroupsHandle(
