@@ -180,19 +180,19 @@ class _Operator:
     def written(
         self, max_parallelism: int, location: str, files: FileSystems
     ) -> OperatorSubtaskState:
-        states = self.lists.snapshot()
         types = {**self.lists.types.texts(), **self.keyed.types.texts()}
         if self.key_type_text is not None:
             types["key"] = self.key_type_text
         snapshot = OperatorSnapshot(
             _CHECKPOINT_ID,
-            lists=states.lists,
-            union_lists=states.union_lists,
-            broadcast=states.broadcast,
             types=types,
         )
         grouping = KeyGrouping(self.key_kind, max_parallelism, range(max_parallelism))
-        running = RunningSnapshot(snapshot, self.keyed.open_snapshot(grouping, _CHECKPOINT_ID))
+        running = RunningSnapshot(
+            snapshot,
+            self.keyed.open_snapshot(grouping, _CHECKPOINT_ID),
+            self.lists.open_snapshot(),
+        )
         fs = files.of(location)
         writer = OperatorSnapshotWriter(lambda: StateOutputStream(fs, location))
         return writer.write(serialised(running))

@@ -115,16 +115,18 @@ class OperatorSnapshotWriter:
         states: dict[str, PartitionableState] = {}
         stream = self._open_stream()
         try:
-            for mode, lists in (("split", snapshot.lists), ("union", snapshot.union_lists)):
-                for name, values in lists.items():
+            by_mode = {
+                "split": snapshot.lists,
+                "union": snapshot.union_lists,
+                "broadcast": snapshot.broadcast,
+            }
+            for mode, of_mode in by_mode.items():
+                for name, values in of_mode.items():
                     offsets = []
                     for block in values.blocks:
                         offsets.append(stream.position)
                         _write_block(stream, block)
                     states[f"{mode}:{name}"] = PartitionableState(mode, tuple(offsets))
-            for name, values in snapshot.broadcast.items():
-                states[f"broadcast:{name}"] = PartitionableState("broadcast", (stream.position,))
-                _write_block(stream, values.blocks[0])
             return self._operator_handle(stream, states)
         finally:
             stream.close()

@@ -74,7 +74,9 @@ class BroadcastSideContext(
         """The state of that descriptor."""
         context = self.operator.context
         return context.operator_state.broadcast_state(
-            state_descriptor, context.isolation.of_map(state_descriptor)
+            state_descriptor,
+            context.isolation.of_map(state_descriptor),
+            is_private=context.isolation.is_wanted,
         )
 
 
@@ -92,7 +94,9 @@ class ReadOnlySideContext(
         """A view of the state of that descriptor."""
         context = self.operator.context
         return context.operator_state.read_only_broadcast_state(
-            state_descriptor, context.isolation.of_map(state_descriptor)
+            state_descriptor,
+            context.isolation.of_map(state_descriptor),
+            is_private=context.isolation.is_wanted,
         )
 
     def timer_service(self) -> TimerService:

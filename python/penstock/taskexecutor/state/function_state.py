@@ -31,18 +31,24 @@ class FunctionOperatorStateStore(OperatorStateStore):
 
     def get_list_state(self, state_descriptor: Any) -> Any:
         """A list that is split when the parallelism changes."""
-        copier = self._context.isolation.of_list(state_descriptor)
-        return self._context.operator_state.list_state(state_descriptor, copier)
+        isolation = self._context.isolation
+        return self._context.operator_state.list_state(
+            state_descriptor, isolation.of_list(state_descriptor), is_private=isolation.is_wanted
+        )
 
     def get_union_list_state(self, state_descriptor: Any) -> Any:
         """A list of which every subtask gets all parts when it is restored."""
-        copier = self._context.isolation.of_list(state_descriptor)
-        return self._context.operator_state.union_list_state(state_descriptor, copier)
+        isolation = self._context.isolation
+        return self._context.operator_state.union_list_state(
+            state_descriptor, isolation.of_list(state_descriptor), is_private=isolation.is_wanted
+        )
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
         """A map that has the same content in every subtask."""
-        copier = self._context.isolation.of_map(state_descriptor)
-        return self._context.operator_state.broadcast_state(state_descriptor, copier)
+        isolation = self._context.isolation
+        return self._context.operator_state.broadcast_state(
+            state_descriptor, isolation.of_map(state_descriptor), is_private=isolation.is_wanted
+        )
 
 
 class InitializationContext(StateInitializationContext):

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 from penstock.taskexecutor.state.declared_types import DeclaredTypes, Migration
 from penstock.taskexecutor.state.heap import value_check
 from penstock.taskexecutor.state.isolated_states import Copies
+from penstock.taskexecutor.state.operator_contents import (
+    BroadcastContent,
+    ContentSnapshot,
+    ListContent,
+)
 from penstock.taskexecutor.state.snapshot import EncodedValues
 
 if TYPE_CHECKING:
@@ -22,14 +27,14 @@ logger = logging.getLogger(__name__)
 class OperatorListState:
     """A list of one subtask, spread over the new subtasks when the parallelism changes."""
 
-    def __init__(self, values: list[Any], copier: ValueCopier | None = None) -> None:
-        """Opens a view of ``values``; what goes in or out is copied by ``copier`` if there is."""
-        self._values = values
+    def __init__(self, content: ListContent, copier: ValueCopier | None = None) -> None:
+        """Opens a view of ``content``; what goes in or out is copied by ``copier`` if there is."""
+        self._content = content
         self._copier = copier
 
     def get(self) -> list[Any]:
         """The values."""
-        return self._copies(self._values)
+        return self._copies(self._content.values)
 
     def add(self, value: Any) -> None:
         """Appends a value."""
@@ -37,31 +42,21 @@ class OperatorListState:
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Appends values."""
-        self._values.extend(self._copies(values))
+        self._content.values.extend(self._copies(values))
 
     def update(self, values: Iterable[Any]) -> None:
         """Replaces all values."""
-        self._values[:] = self._copies(values)
+        self._content.values = self._copies(values)
 
     def clear(self) -> None:
         """Removes all values."""
-        self._values.clear()
+        self._content.values = []
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.get())
 
     def _copies(self, values: Iterable[Any]) -> list[Any]:
         return list(values) if self._copier is None else self._copier.copied_all(values)
-
-
-class BroadcastContent(dict[Any, Any]):
-    """The map of a broadcast state.
-
-    Attributes:
-        was_cleared: Whether ``clear`` is what emptied it.
-    """
-
-    was_cleared = False
 
 
 class ReadOnlyBroadcastStateView:
@@ -101,7 +96,7 @@ class ReadOnlyBroadcastStateView:
         As in PyFlink, a state that was never filled, or of which keys were removed one by one,
         does not count as empty; ask for its keys instead.
         """
-        return not self._content and self._content.was_cleared
+        return self._content.was_cleared and not self._content.pairs
 
     def clear(self) -> None:
         """Refused: only the broadcast side may change the state.
@@ -147,7 +142,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
         if self._check_value is not None and value is not None:
             self._check_value(value)
         self._content.was_cleared = False
-        self._content[self._copy(key)] = self._copy(value)
+        self._content.put(self._copy(key), self._copy(value))
 
     def put_all(self, content: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         """Sets several: a dictionary, or pairs of key and value."""
@@ -156,7 +151,7 @@ class BroadcastStateView(ReadOnlyBroadcastStateView):
 
     def remove(self, key: Any) -> None:
         """Removes a key; nothing happens when there is none."""
-        self._content.pop(key, None)
+        self._content.remove(key)
 
     def clear(self) -> None:
         """Removes all keys."""
@@ -179,6 +174,46 @@ class OperatorStates:
     broadcast: Mapping[str, EncodedValues]
 
 
+class OperatorStatesSnapshot:
+    """The states of an operator that belong to no key, at one moment."""
+
+    def __init__(
+        self,
+        lists: dict[str, ContentSnapshot],
+        union_lists: dict[str, ContentSnapshot],
+        broadcast: dict[str, ContentSnapshot],
+    ) -> None:
+        """Begins, with a snapshot of each state."""
+        self._states = lists, union_lists, broadcast
+        self._left = [content for states in self._states for content in states.values()]
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: A value cannot be serialised.
+        """
+        while self._left:
+            if not self._left[-1].advance(deadline_ns):
+                return False
+            self._left.pop()
+        return True
+
+    def close(self) -> None:
+        """Gives it up."""
+        while self._left:
+            self._left.pop().close()
+
+    def states(self) -> OperatorStates:
+        """All states, once ``advance`` has given True."""
+        return OperatorStates(
+            *(
+                {name: EncodedValues(content.blocks) for name, content in states.items()}
+                for states in self._states
+            )
+        )
+
+
 class OperatorStateBackend:
     """The state of one operator of one subtask that belongs to no key.
 
@@ -189,62 +224,62 @@ class OperatorStateBackend:
     def __init__(self) -> None:
         """Creates a backend without states."""
         self.types = DeclaredTypes()
-        self._lists: dict[str, list[Any]] = {}
-        self._union_lists: dict[str, list[Any]] = {}
+        self._lists: dict[str, ListContent] = {}
+        self._union_lists: dict[str, ListContent] = {}
         self._broadcast: dict[str, BroadcastContent] = {}
 
-    def list_state(self, descriptor: Any, copier: ValueCopier | None = None) -> OperatorListState:
+    def list_state(
+        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
+    ) -> OperatorListState:
         """A list that is split when the parallelism changes.
 
         Args:
             descriptor: Of the state.
             copier: Copies what goes in or out; None copies nothing, here and below.
+            is_private: Whether nobody can change the values that are kept, here and below: a
+                snapshot may serialise them later then.
         """
-        return OperatorListState(self._list("split", self._lists, descriptor), copier)
+        return OperatorListState(self._list("split", self._lists, descriptor, is_private), copier)
 
     def union_list_state(
-        self, descriptor: Any, copier: ValueCopier | None = None
+        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> OperatorListState:
         """A list of which every subtask gets all parts when it is restored."""
-        return OperatorListState(self._list("union", self._union_lists, descriptor), copier)
+        return OperatorListState(
+            self._list("union", self._union_lists, descriptor, is_private), copier
+        )
 
     def broadcast_state(
-        self, descriptor: Any, copier: ValueCopier | None = None
+        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> BroadcastStateView:
         """A map for the broadcast side."""
-        content = self._content(descriptor)
-        return BroadcastStateView(content, descriptor, copier)
+        return BroadcastStateView(self._content(descriptor, is_private), descriptor, copier)
 
     def read_only_broadcast_state(
-        self, descriptor: Any, copier: ValueCopier | None = None
+        self, descriptor: Any, copier: ValueCopier | None = None, *, is_private: bool = False
     ) -> ReadOnlyBroadcastStateView:
         """The same map for the other side."""
-        content = self._content(descriptor)
-        return ReadOnlyBroadcastStateView(content, copier)
+        return ReadOnlyBroadcastStateView(self._content(descriptor, is_private), copier)
 
-    def snapshot(self) -> OperatorStates:
-        """All states, serialised.
-
-        Raises:
-            SerializationError: A value cannot be serialised.
-        """
-        of = EncodedValues.of
-        return OperatorStates(
-            {name: of(values) for name, values in self._lists.items()},
-            {name: of(values) for name, values in self._union_lists.items()},
-            {name: of([list(content.items())]) for name, content in self._broadcast.items()},
+    def open_snapshot(self) -> OperatorStatesSnapshot:
+        """All states as they are now, to be serialised while they change."""
+        return OperatorStatesSnapshot(
+            *(
+                {name: content.open_snapshot() for name, content in contents.items()}
+                for contents in (self._lists, self._union_lists, self._broadcast)
+            )
         )
 
     def restore(self, states: OperatorStates) -> None:
         """Adds the content of a snapshot."""
         for name, values in states.lists.items():
-            self._lists.setdefault(name, []).extend(values)
+            self._lists.setdefault(name, ListContent()).values.extend(values)
         for name, values in states.union_lists.items():
-            self._union_lists.setdefault(name, []).extend(values)
+            self._union_lists.setdefault(name, ListContent()).values.extend(values)
         for name, contents in states.broadcast.items():
             content = self._broadcast.setdefault(name, BroadcastContent())
             for items in contents:
-                content.update(items)
+                content.pairs.update(items)
         by_kind: dict[str, Any] = {
             "split": self._lists,
             "union": self._union_lists,
@@ -253,18 +288,22 @@ class OperatorStateBackend:
         for kind, name, migrate in self.types.pending():
             _replace(by_kind[kind][name], migrate)
 
-    def _list(self, kind: str, lists: dict[str, list[Any]], descriptor: Any) -> list[Any]:
+    def _list(
+        self, kind: str, lists: dict[str, ListContent], descriptor: Any, is_private: bool
+    ) -> ListContent:
         name = descriptor.get_name()
         _warn_of_time_to_live(name, descriptor, name in lists)
-        values = lists.setdefault(name, [])
+        content = lists.setdefault(name, ListContent())
+        content.is_private &= is_private
         migrate = self.types.declare(kind, name, getattr(descriptor, "type_info", None))
-        _replace(values, migrate)
-        return values
+        _replace(content, migrate)
+        return content
 
-    def _content(self, descriptor: Any) -> BroadcastContent:
+    def _content(self, descriptor: Any, is_private: bool) -> BroadcastContent:
         name = descriptor.get_name()
         _warn_of_time_to_live(name, descriptor, name in self._broadcast)
         content = self._broadcast.setdefault(name, BroadcastContent())
+        content.is_private &= is_private
         migrate = self.types.declare("broadcast", name, getattr(descriptor, "type_info", None))
         _replace(content, migrate)
         return content
@@ -277,11 +316,12 @@ def _warn_of_time_to_live(name: str, descriptor: Any, is_known: bool) -> None:
         logger.warning("state %r belongs to no key: its time to live has no effect", name)
 
 
-def _replace(values: Any, migration: Migration | None) -> None:
-    """Brings a list, or the values of a map, to another type."""
+def _replace(content: ListContent | BroadcastContent, migration: Migration | None) -> None:
+    """Brings the values of a list or of a map to another type."""
     if migration is None or migration.values is None:
         return
-    if isinstance(values, list):
-        values[:] = migration.values(values)
+    if isinstance(content, ListContent):
+        content.values = migration.values(content.values)
     else:
-        values.update(migration.values(values))
+        for key, value in migration.values(dict(content.items())).items():
+            content.put(key, value)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
+    from penstock.taskexecutor.state.operator_backend import OperatorStatesSnapshot
 
 _FOREVER_NS: Final = (1 << 63) - 1
 
@@ -72,7 +73,8 @@ class OperatorSnapshot:
             a slash, and ``event`` or ``processing``.
         lists: Operator state that is split when the parallelism changes, by name.
         union_lists: Operator state of which every subtask gets all, by name.
-        broadcast: Operator state that is the same in all subtasks, by name: lists of its items.
+        broadcast: Operator state that is the same in all subtasks, by name: lists of some of its
+            items each.
         raw_keyed: What the function wrote by key group.
         raw_operator: What the function wrote in partitions; spread as ``lists`` are.
         types: The declared types of the states; see `DeclaredTypes`.
@@ -119,20 +121,20 @@ class RunningSnapshot:
         self,
         operator: OperatorSnapshot,
         keyed: KeyedSnapshot,
-        failure: Exception | None = None,
+        states: OperatorStatesSnapshot,
     ) -> None:
         """Begins.
 
         Args:
-            operator: What is serialised already: all but the keyed states and the timers.
-            keyed: Those.
-            failure: Why something cannot be serialised.
+            operator: What is serialised already: what functions wrote raw.
+            keyed: The keyed states and the timers.
+            states: Those that belong to no key.
         """
         self.checkpoint_id = operator.checkpoint_id
         self.base_id = keyed.base_id
         self._operator = operator
         self._keyed = keyed
-        self._failure = failure
+        self._states = states
 
     def advance(self, deadline_ns: int) -> bool:
         """Serialises until a time of the monotonic clock; True when there is nothing left.
@@ -140,13 +142,15 @@ class RunningSnapshot:
         Raises:
             Exception: Something cannot be serialised.
         """
-        if self._failure is not None:
+        try:
+            return self._states.advance(deadline_ns) and self._keyed.advance(deadline_ns)
+        except Exception:
             self.close()
-            raise self._failure
-        return self._keyed.advance(deadline_ns)
+            raise
 
     def close(self) -> None:
         """Gives it up."""
+        self._states.close()
         self._keyed.close()
 
     def changed_groups(self) -> set[int]:
@@ -156,7 +160,15 @@ class RunningSnapshot:
     def finished(self) -> OperatorSnapshot:
         """The snapshot, once ``advance`` has given True; to be asked for once, by any thread."""
         keyed, timers = self._keyed.states()
-        return replace(self._operator, keyed=keyed, timers=timers)
+        states = self._states.states()
+        return replace(
+            self._operator,
+            keyed=keyed,
+            timers=timers,
+            lists=states.lists,
+            union_lists=states.union_lists,
+            broadcast=states.broadcast,
+        )
 
 
 def serialised(running: RunningSnapshot) -> OperatorSnapshot:

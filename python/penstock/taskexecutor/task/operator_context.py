@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 _KEY: Final = "key"
 _KEYED: Final = "keyed:"
 
-_NO_OPERATOR_STATES: Final = OperatorStates({}, {}, {})
-
 
 def _no_receivers(event: Event) -> None:
     """An operator that runs outside of a chain has no receivers of events."""
@@ -212,17 +210,8 @@ class OperatorContext:
         self, checkpoint_id: int, raw_keyed: dict[int, bytes], raw_operator: tuple[bytes, ...]
     ) -> RunningSnapshot:
         """Timers, operator state and keyed state as they are now, beside the raw state."""
-        states, failure = _NO_OPERATOR_STATES, None
-        try:
-            states = self.operator_state.snapshot()
-        except Exception as error:
-            # It is the checkpoint that fails, not the task.
-            failure = error
         operator = OperatorSnapshot(
             checkpoint_id=checkpoint_id,
-            lists=states.lists,
-            union_lists=states.union_lists,
-            broadcast=states.broadcast,
             raw_keyed=raw_keyed,
             raw_operator=raw_operator,
             types={
@@ -235,7 +224,7 @@ class OperatorContext:
             self._key_type.kind, self.environment.max_parallelism, self.key_groups
         )
         keyed = self.keyed_state.open_snapshot(grouping, checkpoint_id)
-        return RunningSnapshot(operator, keyed, failure)
+        return RunningSnapshot(operator, keyed, self.operator_state.open_snapshot())
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
         """Fills the backends and the timer services, of the key groups that are here.
