@@ -17,6 +17,7 @@ from penstock.rpc.messages import (
     PartitionDescriptor,
     TaskDeploymentDescriptor,
     TaskFailure,
+    TriggerCheckpoint,
 )
 from penstock.taskexecutor.task import task as task_module
 from penstock.taskexecutor.task.task import Task
@@ -76,6 +77,7 @@ class Listener:
         self.states: list[str] = []
         self.failure: TaskFailure | None = None
         self.accumulators: dict[str, Any] = {}
+        self.messages: list[Any] = []
         self.ended = threading.Event()
         self.fatal = threading.Event()
 
@@ -88,6 +90,9 @@ class Listener:
 
     def task_accumulators(self, task: Task, accumulators: dict[str, Any]) -> None:
         self.accumulators = accumulators
+
+    def task_message(self, task: Task, message: Any) -> None:
+        self.messages.append(message)
 
     def task_ended(self, task: Task) -> None:
         self.ended.set()
@@ -300,6 +305,19 @@ def test_returning_after_cancellation_is_a_cancellation(invokable: type[Invokabl
     assert invokable.reached.wait(END_S)
     setup.task.cancel()
     assert setup.end()[-1] == "CANCELED"
+
+
+def test_a_trigger_before_the_start_is_declined_and_one_after_the_end_dropped(
+    invokable: type[Invokable],
+) -> None:
+    """The driver hears of the end: a savepoint that others have stopped for goes on without it."""
+    trigger = TriggerCheckpoint(bytes(40), 7, 0, kind=2, alignment=1, aligned_timeout_ms=0)
+    setup = Setup()
+    setup.task.handle_checkpoint_message(trigger)
+    assert [m.reason for m in setup.listener.messages] == ["DECLINED_TASK_NOT_READY"]
+    setup.run().end()
+    setup.task.handle_checkpoint_message(trigger)
+    assert len(setup.listener.messages) == 1
 
 
 def test_cancelling_an_ended_task_changes_nothing(invokable: type[Invokable]) -> None:

@@ -18,7 +18,7 @@ from penstock.datastream.state import (
     ValueStateDescriptor,
 )
 from penstock.errors import InvalidProgramError
-from penstock.graph.operators import OperatorDescriptor
+from penstock.graph import operators
 from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
 from penstock.testing import KeyedOneInputStreamOperatorTestHarness
 
@@ -97,7 +97,7 @@ def ttl(update="OnCreateAndWrite", visibility="NeverReturnExpired", cleanup=None
 
 def harness(config, configuration=None):
     return KeyedOneInputStreamOperatorTestHarness(
-        OperatorDescriptor("keyed_process", AllStates(config)),
+        operators.KeyedProcess(AllStates(config)),
         lambda element: element[0],
         key_type=Types.LONG(),
         configuration=configuration,

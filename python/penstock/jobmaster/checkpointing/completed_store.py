@@ -63,6 +63,7 @@ class CompletedCheckpointStore:
             raise ValueError(f"at least one checkpoint must be retained, not {num_retained}")
         self._num_retained = num_retained
         self._checkpoints: list[CompletedCheckpoint] = []
+        self._damaged: list[CompletedCheckpoint] = []
         self.shared = SharedStateRegistry()
 
     def add(self, checkpoint: CompletedCheckpoint) -> list[CompletedCheckpoint]:
@@ -84,10 +85,14 @@ class CompletedCheckpointStore:
         return subsumed
 
     def drop(self, checkpoint_id: int) -> CompletedCheckpoint | None:
-        """Forgets one that is damaged; returns it, or None when it is the only one, and stays."""
+        """Forgets one that is damaged; returns it, or None when it is the only one, and stays.
+
+        Its files stay for whoever looks into it, until the job ends.
+        """
         for checkpoint in self._checkpoints:
             if checkpoint.checkpoint_id == checkpoint_id and len(self._checkpoints) > 1:
                 self._checkpoints.remove(checkpoint)
+                self._damaged.append(checkpoint)
                 return checkpoint
         return None
 
@@ -103,7 +108,8 @@ class CompletedCheckpointStore:
 
     def end(self, status: JobStatus) -> list[CompletedCheckpoint]:
         """The job has ended; returns those that are to be deleted."""
-        ended, self._checkpoints = self._checkpoints, []
+        ended = [*self._damaged, *self._checkpoints]
+        self._damaged, self._checkpoints = [], []
         return [c for c in ended if c.is_discarded_at(status) and not c.is_unclaimed]
 
     def _oldest_subsumable(self) -> CompletedCheckpoint | None:

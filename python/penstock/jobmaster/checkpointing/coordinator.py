@@ -130,14 +130,25 @@ class CheckpointCoordinator:
     def tasks_changed(self, now_ms: int) -> list[a.CheckpointAction]:
         """States of tasks have changed; periodic checkpoints begin once all of them run.
 
-        A task may have ended before it heard of a checkpoint that was planned with it.
+        A task may have ended before it heard of a checkpoint that was planned with it.  A savepoint
+        that other tasks have stopped for holds it as finished then: one that has heard of such a
+        savepoint does not end before it is complete, so this one has sent no barrier, and what it
+        sent is part of the states of those behind it.
         """
         for pending in self.pending:
-            for task in pending.awaited:
-                if self._graph.subtask(task.subtask).state is ExecutionState.FINISHED:
-                    detail = f"{self._graph.subtask(task.subtask).task_name} has finished"
-                    self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms)
-                    break
+            ended = [
+                task
+                for task in pending.awaited
+                if self._graph.subtask(task.subtask).state is ExecutionState.FINISHED
+            ]
+            if not ended:
+                continue
+            if pending.has_stopped_tasks:
+                pending.note_finished(ended)
+                self._complete_if_acknowledged(pending, now_ms)
+            else:
+                detail = f"{self._graph.subtask(ended[0].subtask).task_name} has finished"
+                self._abort(pending, Reason.DECLINED_TASK_CLOSING, detail, now_ms)
         self._schedule_periodic(now_ms)
         return self._settle(now_ms)
 

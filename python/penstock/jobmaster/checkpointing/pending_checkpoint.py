@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata, OperatorState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.checkpoint_storage.handles import (
         CheckpointMetrics,
@@ -80,6 +80,7 @@ class PendingCheckpoint:
             task.attempt_id: task for task in plan.wait_for
         }
         self._known = frozenset(self._waiting)
+        self._finished = set(plan.finished)
         self._states: dict[tuple[bytes, int], TaskStateSnapshot] = {}
 
     @property
@@ -128,6 +129,12 @@ class PendingCheckpoint:
             self._states[task.subtask] = state
         return Acknowledgement.SUCCESS
 
+    def note_finished(self, tasks: Iterable[Participant]) -> None:
+        """Tasks have ended without having heard of it: they are part of it as finished ones."""
+        for task in tasks:
+            del self._waiting[task.attempt_id]
+            self._finished.add(task.subtask)
+
     def metadata(self, graph: ExecutionGraph) -> CheckpointMetadata:
         """The content of the completed checkpoint.
 
@@ -140,7 +147,7 @@ class PendingCheckpoint:
             finished = frozenset(
                 index
                 for index in range(vertex.parallelism)
-                if (vertex.id, index) in self.plan.finished
+                if (vertex.id, index) in self._finished
                 or self._reported_as_finished((vertex.id, index))
             )
             for operator in job_vertex.operators:

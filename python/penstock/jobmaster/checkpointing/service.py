@@ -240,7 +240,7 @@ class CheckpointService:
         assert store.latest is not None, "one is never dropped alone"
         logger.error(
             "job %s goes back to checkpoint %d, because checkpoint %d is damaged, and stays where "
-            "it is: %s",
+            "it is until the job ends: %s",
             self._job.name,
             store.latest.checkpoint_id,
             checkpoint_id,

@@ -154,8 +154,13 @@ class Task:
             invokable.handle_operator_event(message)
 
     def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
-        """Brings word of a checkpoint to the task; a trigger is declined before it runs."""
+        """Brings word of a checkpoint to the task; a trigger is declined before it runs.
+
+        One that comes when it has ended is dropped: the driver hears of the end.
+        """
         with self._lock:
+            if self._state in TERMINAL_STATES:
+                return
             invokable = self._invokable if self._state == "RUNNING" else None
         if invokable is not None:
             invokable.handle_checkpoint_message(message)

@@ -430,6 +430,35 @@ def test_a_job_that_cannot_be_stopped_with_a_savepoint_fails(kind):
     assert kinds(todo) == [a.RequestCompleted, a.NotifyComplete]
 
 
+@pytest.mark.parametrize("kind", [SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE])
+def test_a_source_that_ends_before_it_hears_of_a_stop_is_part_of_it_as_finished(kind):
+    """Other tasks have stopped for the savepoint, which would have to be restarted."""
+    job = Job(tolerable_failures=0)
+    checkpoint_id = job.begin(savepoint(kind))
+    [source] = [task for task in job.tasks if task.job_vertex.is_source]
+    job.finish(source)
+    assert job.coordinator.tasks_changed(0) == []
+    [store] = job.acknowledge(checkpoint_id)
+    finished = {
+        operator.id: store.metadata.operators[operator.id].is_fully_finished
+        for task in job.tasks
+        for operator in task.job_vertex.operators
+    }
+    own = {operator.id for operator in source.job_vertex.operators}
+    assert finished == {operator_id: operator_id in own for operator_id in finished}
+    todo = job.store(checkpoint_id)
+    assert a.RequestCompleted in kinds(todo)
+
+
+def test_the_last_task_to_report_on_a_stop_may_have_ended():
+    job = Job(tolerable_failures=0)
+    checkpoint_id = job.begin(savepoint(SnapshotKind.SAVEPOINT_SUSPEND))
+    [source] = [task for task in job.tasks if task.job_vertex.is_source]
+    job.acknowledge(checkpoint_id, *[task for task in job.tasks if task is not source])
+    job.finish(source)
+    only(job.coordinator.tasks_changed(0), a.StoreMetadata)
+
+
 @pytest.mark.parametrize("stage", ["refused", "location", "coordinators"])
 def test_a_stop_that_reaches_no_task_leaves_the_job_alone(stage):
     """Nobody has stopped for it, so the job goes on, and so do its periodic checkpoints."""
