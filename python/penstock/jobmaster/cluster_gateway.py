@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.heartbeat_manager import HeartbeatManager
+    from penstock.jobmaster.inspections import Inspections
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.job_master import JobMaster
+    from penstock.jobmaster.log_tails import LogTails
     from penstock.jobmaster.main_thread import MainThread
     from penstock.jobmaster.resource_manager import ResourceManager
     from penstock.metrics.store import MetricStore
@@ -39,6 +41,8 @@ class ClusterGateway:
 
     Attributes:
         metrics: What the workers say of themselves and their tasks.
+        logs: What driver and workers have logged lately.
+        inspections: Asks workers what they are at.
         configuration: The options of the cluster.
         settings: The same, read.
     """
@@ -48,6 +52,8 @@ class ClusterGateway:
         configuration: Mapping[str, str],
         settings: ClusterSettings,
         metrics: MetricStore,
+        logs: LogTails,
+        inspections: Inspections,
         main_thread: MainThread,
         resources: ResourceManager,
         heartbeats: HeartbeatManager,
@@ -58,6 +64,8 @@ class ClusterGateway:
             configuration: Its options.
             settings: The same, read.
             metrics: Where the workers' metrics arrive.
+            logs: Where their logs do.
+            inspections: Asks workers what they are at.
             main_thread: Where pictures are taken.
             resources: Knows the workers.
             heartbeats: Knows when they were heard last.
@@ -65,6 +73,8 @@ class ClusterGateway:
         self.configuration = dict(configuration)
         self.settings = settings
         self.metrics = metrics
+        self.logs = logs
+        self.inspections = inspections
         self._main_thread = main_thread
         self._resources = resources
         self._heartbeats = heartbeats

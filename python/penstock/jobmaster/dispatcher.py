@@ -19,8 +19,10 @@ from penstock.jobmaster.cluster_gateway import ClusterGateway
 from penstock.jobmaster.cluster_settings import ClusterSettings
 from penstock.jobmaster.collect import CollectService
 from penstock.jobmaster.heartbeat_manager import HeartbeatManager
+from penstock.jobmaster.inspections import Inspections
 from penstock.jobmaster.job_handle import JobHandle
 from penstock.jobmaster.job_master import JobMaster, now_ms
+from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
 from penstock.jobmaster.resource_manager import (
@@ -36,6 +38,7 @@ from penstock.rpc import messages
 from penstock.rpc.authentication import new_token
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
+from penstock.rpc.inspection_messages import Inspected
 from penstock.rpc.job_certificate import new_job_certificate
 from penstock.rpc.server import RpcServer
 
@@ -73,7 +76,8 @@ class Dispatcher:
         self.settings = settings = ClusterSettings.from_configuration(configuration)
         self.blobs = BlobServer(settings.temp_dirs)
         self.collect = CollectService()
-        self._logs = WorkerLogs()
+        tails = LogTails()
+        self._logs = WorkerLogs(tails)
         self._metrics = MetricStore()
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
@@ -107,10 +111,13 @@ class Dispatcher:
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
             self._main_thread.schedule,
         )
+        self._inspections = Inspections(self._main_thread, self._resources)
         self.gateway = ClusterGateway(
             self._configuration,
             settings,
             self._metrics,
+            tails,
+            self._inspections,
             self._main_thread,
             self._resources,
             self._heartbeats,
@@ -251,6 +258,8 @@ class Dispatcher:
             self._logs.received(message)
         elif isinstance(message, messages.TaskMetrics):
             self._metrics.task_reported(peer.executor_id, message)
+        elif isinstance(message, Inspected):
+            self._inspections.answered(peer.executor_id, message)
         elif isinstance(message, messages.WorkerMetrics):
             if peer.executor_id:  # else it has not registered yet
                 self._metrics.worker_reported(peer.executor_id, message.values)
@@ -379,6 +388,7 @@ class Dispatcher:
             logger.warning("%s", error)
         self._heartbeats.forget(executor_id)
         self._metrics.worker_lost(executor_id)
+        self._inspections.worker_lost(executor_id)
         self._resources.executor_lost(executor_id)
         executor.connection.close(reason)
         for master in list(self._jobs.values()):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from penstock.common.options import metrics as metric_options
 from penstock.common.options import rest as rest_options
 from penstock.errors import ConfigurationError
+from penstock.jobmaster.log_tails import DRIVER, DriverLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,19 @@ class _Part(Protocol):
     def start(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+class _KeptLog:
+    """Has what the driver logs kept while the interface is there to show it."""
+
+    def __init__(self, handler: DriverLog) -> None:
+        self._handler = handler
+
+    def start(self) -> None:
+        logging.getLogger().addHandler(self._handler)
+
+    def close(self) -> None:
+        logging.getLogger().removeHandler(self._handler)
 
 
 class Monitoring:
@@ -73,6 +87,8 @@ class Monitoring:
 
             self._process = process_metrics(psutil.Process())
         if self._has_rest:
+            self._parts.append(_KeptLog(DriverLog(self._gateway.logs.of(DRIVER))))
+            self._parts[-1].start()
             self._parts.append(self._rest_server())
             self._parts[-1].start()
         for settings in self._reporters:

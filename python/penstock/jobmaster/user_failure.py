@@ -52,8 +52,17 @@ def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> F
         recoverable=name not in _HOPELESS,
         task_name=task_name,
         executor_id=executor_id,
+        labels=_labels(task_failure),
         payload=task_failure,
     )
+
+
+def _labels(task_failure: TaskFailure) -> dict[str, str]:
+    """Where in the program it happened: the operator, and the line that made it."""
+    labels = {"operator": task_failure.operator}
+    if task_failure.location is not None:
+        labels["location"] = task_failure.location
+    return labels
 
 
 def exception_of(failure: Failure) -> BaseException:

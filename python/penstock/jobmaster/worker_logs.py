@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Final
 
+from penstock.jobmaster.log_tails import FORMAT, LogTails, has_handlers
 from penstock.taskexecutor.logs.speaker import prefix
 
 if TYPE_CHECKING:
@@ -29,8 +30,14 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)
 class WorkerLogs:
     """Takes the records of all workers of a cluster; any thread."""
 
-    def __init__(self) -> None:
-        """Prepares; the thread starts with the first record."""
+    def __init__(self, tails: LogTails) -> None:
+        """Prepares; the thread starts with the first record.
+
+        Args:
+            tails: Keeps the last ones.
+        """
+        self._tails = tails
+        self._tail_format = logging.Formatter(FORMAT)
         self._queue: queue.Queue[LogRecords | None] = queue.Queue(MAX_QUEUED_BATCHES)
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -85,8 +92,9 @@ class WorkerLogs:
     def _log(self, entry: LogEntry, executor_id: str) -> None:
         target = logging.getLogger(entry.name)
         record = _record(entry, executor_id)
+        self._tails.of(executor_id).append(self._tail_format.format(record), record.created)
         try:
-            if target.hasHandlers():
+            if has_handlers(target):
                 target.handle(record)
             else:
                 self._fallback.setStream(sys.stderr)

@@ -18,6 +18,14 @@ from penstock.checkpoint_storage.handles import (  # msgspec looks the types up
 from penstock.errors import CorruptStreamError
 from penstock.metrics.values import MetricValues  # noqa: TC001
 from penstock.rpc.frames import MAX_FRAME_BYTES
+from penstock.rpc.inspection_messages import (
+    DumpThreads,
+    Inspected,
+    ReportMetrics,
+    SampleRecords,
+    SampleStacks,
+)
+from penstock.rpc.message import Message as Message  # the base of all that is here
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,10 +40,6 @@ ROLE_CONTROL = "taskexecutor"
 ROLE_HEARTBEAT = "heartbeat"
 ROLE_COLLECT = "collect"
 ROLE_BLOB = "blob"
-
-
-class Message(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Base of all messages."""
 
 
 # ---- what a task needs in order to run -------------------------------------------------------
@@ -164,7 +168,7 @@ class UpdateTaskState(Message, frozen=True):
     attempt_id: bytes
     state: str
     failure: TaskFailure | None = None
-    accumulators: dict[str, Any] = {}
+    accumulators: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class ReportAccumulators(Message, frozen=True):
@@ -517,7 +521,7 @@ ForMainThread = (
     | SourceEvent
     | FatalError
 )
-ToDriver = ForMainThread | LogRecords | TaskMetrics | WorkerMetrics
+ToDriver = ForMainThread | LogRecords | TaskMetrics | WorkerMetrics | Inspected
 ToTaskExecutor = (
     RegistrationAccepted
     | RegistrationRefused
@@ -535,6 +539,10 @@ ToTaskExecutor = (
     | NoMoreSplits
     | WatermarkAlignment
     | SourceEvent
+    | DumpThreads
+    | SampleStacks
+    | SampleRecords
+    | ReportMetrics
     | Shutdown
 )
 ToCoordinator = (

@@ -119,7 +119,7 @@ class SourceFunctionSource(SourceOperator):
             self.thread = threading.Thread(
                 target=self._run,
                 args=(current_speaker(),),
-                name=f"{self.context.name} source",
+                name=f"{self.context.name} source of {threading.current_thread().name}",
                 daemon=True,
             )
             self.thread.start()

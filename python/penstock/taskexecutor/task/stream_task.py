@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import ChainConfig, OperatorConfig
     from penstock.rpc.messages import ForCheckpoints, FromCoordinator
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
+    from penstock.taskexecutor.task.record_sample import RecordSample
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 #: Longest wait for input; mails and timers end a wait earlier.
@@ -224,6 +225,20 @@ class StreamTask:
         # Closed means that the task is ending: its checkpoints are aborted with its end.
         with suppress(MailboxClosedError):
             self.mailbox.execute(handle)
+
+    def sample_records(self, edge: int, sample: RecordSample | None) -> str:
+        """Begins a look at what comes over an edge, in the task's thread; None ends it.
+
+        Returns:
+            Why that cannot be done; empty when it has begun.
+        """
+        task_input = self._input
+        if task_input is None or edge >= len(self._environment.gates):
+            return f"{self._environment.task_name} has no edge {edge}"
+        # Closed means that the task is ending: nothing more comes.
+        with suppress(MailboxClosedError):
+            self.mailbox.execute(lambda: task_input.sample(edge, sample))
+        return ""
 
     def _process_rescaled(self, chain: OperatorChain, in_flight: InFlightRecovery) -> None:
         """Processes what was in flight at another parallelism.

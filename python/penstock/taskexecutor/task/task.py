@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         TaskDeploymentDescriptor,
         TaskFailure,
     )
+    from penstock.taskexecutor.task.record_sample import RecordSample
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,9 @@ class Invokable(Protocol):
 
     def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
         """A checkpoint is triggered, complete or aborted; any thread, returns at once."""
+
+    def sample_records(self, edge: int, sample: RecordSample | None) -> str:
+        """Begins or ends a look at what comes over an edge; any thread, returns at once."""
 
 
 class TaskListener(Protocol):
@@ -132,6 +136,7 @@ class Task:
         self._collect_clients: list[CollectClient] = []
         self._temp_directory: str | None = None
         self._accumulators: dict[str, Any] = {}
+        self._is_sampled = False
         self._ended = threading.Event()
         self._section = InterruptibleSection()
         self._speaker = Speaker(descriptor.task_name, descriptor.subtask, descriptor.parallelism)
@@ -176,6 +181,40 @@ class Task:
                     f"{self.name} is {self._state}",
                 ),
             )
+
+    @property
+    def thread_ident(self) -> int | None:
+        """The task's thread; None before it has started."""
+        return self._thread.ident
+
+    def sample_records(self, edge: int, sample: RecordSample) -> str:
+        """Begins a look at the records that come over an edge, one at a time.
+
+        Args:
+            edge: The number of the edge into the vertex.
+            sample: Takes the records.
+
+        Returns:
+            Why that cannot be done; empty when it has begun.
+        """
+        with self._lock:
+            invokable = self._invokable if self._state == "RUNNING" else None
+            if invokable is None:
+                return f"{self.name} is {self._state}"
+            if self._is_sampled:
+                return f"somebody else looks at the records of {self.name}"
+            self._is_sampled = True
+        problem = invokable.sample_records(edge, sample)
+        if problem:
+            self._is_sampled = False
+        return problem
+
+    def end_sample(self, edge: int) -> None:
+        """Ends the look that `sample_records` has begun."""
+        with self._lock:
+            invokable, self._is_sampled = self._invokable, False
+        if invokable is not None:
+            invokable.sample_records(edge, None)
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Waits until the task has released everything; returns whether it has."""

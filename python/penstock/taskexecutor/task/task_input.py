@@ -24,6 +24,7 @@ from penstock.taskexecutor.checkpointing.barrier_buffer import BarrierBuffer
 from penstock.taskexecutor.checkpointing.buffer_blocker import BufferSpiller, CachedBufferBlocker
 from penstock.taskexecutor.checkpointing.buffered_records import BufferedRecords
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, is_superstep_marker
+from penstock.taskexecutor.task.record_sample import SampledInput
 from penstock.taskexecutor.time.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
     from penstock.taskexecutor.compiled import Input
     from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.record_sample import RecordSample
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _END_OF_INPUT = 2
@@ -174,6 +176,20 @@ class TaskInput:
     def idle_ns(self) -> int:
         """Nanoseconds for which reading has waited until now."""
         return self._processor.idle_ns
+
+    def sample(self, edge: int, sample: RecordSample | None) -> None:
+        """Has what comes over an edge described, from the next buffer on; None ends that.
+
+        Args:
+            edge: The number of the gate.
+            sample: Takes the descriptions.
+        """
+        first = sum(gate.num_channels for gate in self._gates[:edge])
+        for channel in range(first, first + self._gates[edge].num_channels):
+            target = self._inputs[self._input_of_channel[channel]]
+            self._processor.inputs[channel] = (
+                target if sample is None else SampledInput(target, sample)
+            )
 
     def debloat(self) -> bool:
         """Tells the producers how large their buffers should be; False when that is not wanted."""

@@ -52,6 +52,7 @@ class MetricSender:
         self._tasks = tasks
         self._worker = worker_metrics(network, segment_bytes)
         self._closed = threading.Event()
+        self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metric sender", daemon=True)
 
     def start(self) -> None:
@@ -61,7 +62,12 @@ class MetricSender:
     def close(self) -> None:
         """Ends the thread."""
         self._closed.set()
+        self._wanted.set()
         self._thread.join(CLOSE_TIMEOUT_S)
+
+    def report_soon(self) -> None:
+        """Has the metrics sent now: somebody is looking."""
+        self._wanted.set()
 
     def task_ends(self, task: Task) -> None:
         """Sends the last figures of a task, before it tells that it has ended."""
@@ -70,7 +76,11 @@ class MetricSender:
     def _run(self) -> None:
         # The first message soon: who looks at a job that has just begun sees something.
         pause_s = min(0.5, self._interval_s)
-        while not self._closed.wait(pause_s):
+        while True:
+            self._wanted.wait(pause_s)
+            if self._closed.is_set():
+                return
+            self._wanted.clear()
             pause_s = self._interval_s
             if self._connection.waiting >= MAX_WAITING_MESSAGES:
                 continue

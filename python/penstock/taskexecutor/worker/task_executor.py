@@ -20,6 +20,13 @@ from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import write_frame
+from penstock.rpc.inspection_messages import (
+    DumpThreads,
+    Inspection,
+    ReportMetrics,
+    SampleRecords,
+    SampleStacks,
+)
 from penstock.rpc.messages import (
     ROLE_CONTROL,
     ROLE_HEARTBEAT,
@@ -71,6 +78,7 @@ if TYPE_CHECKING:
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
     from penstock.taskexecutor.logs.forwarder import LogForwarder
+    from penstock.taskexecutor.worker.inspection import Inspector
     from penstock.taskexecutor.worker.launch import LaunchSpec
     from penstock.taskexecutor.worker.metric_sender import MetricSender
 
@@ -102,6 +110,7 @@ class TaskExecutor:
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
         self._metrics: MetricSender | None = None
+        self._inspector: Inspector | None = None
         self._changed = threading.Condition()
         self._end_reason: str | None = None
         self._clean_end = False
@@ -122,6 +131,10 @@ class TaskExecutor:
             TriggerCheckpoint: self._checkpoint_message,
             NotifyCheckpointComplete: self._checkpoint_message,
             NotifyCheckpointAborted: self._checkpoint_message,
+            DumpThreads: self._inspect,
+            SampleStacks: self._inspect,
+            SampleRecords: self._inspect,
+            ReportMetrics: self._report_metrics,
             Shutdown: lambda message: self.stop(message.reason, clean=True),
         }
 
@@ -213,6 +226,8 @@ class TaskExecutor:
         for task in tasks:
             if not task.wait_ended(max(0.0, deadline_s - time.monotonic())):
                 logger.error("%s did not end with its worker", task.name)
+        if self._inspector is not None:
+            self._inspector.close()
         if self._metrics is not None:
             self._metrics.close()
         if self._log is not None:
@@ -226,19 +241,31 @@ class TaskExecutor:
     def _start_metrics(self, buffers: NetworkEnvironment, connection: Connection) -> MetricSender:
         from penstock.taskexecutor.worker.metric_sender import MetricSender
 
-        def tasks() -> list[Task]:
-            with self._lock:
-                return list(self._tasks.values())
-
         sender = MetricSender(
             self._launch.metrics_interval_ms,
             connection,
-            tasks,
+            self._running_tasks,
             buffers,
             network.SEGMENT_SIZE.read(self._launch.config),
         )
         sender.start()
         return sender
+
+    def _inspect(self, message: Inspection) -> None:
+        if self._inspector is None:
+            from penstock.taskexecutor.worker.inspection import Inspector
+
+            self._inspector = Inspector(self._running_tasks, self._send)
+        self._inspector.inspect(message)
+
+    def _report_metrics(self, message: ReportMetrics) -> None:
+        del message
+        if self._metrics is not None:
+            self._metrics.report_soon()
+
+    def _running_tasks(self) -> list[Task]:
+        with self._lock:
+            return list(self._tasks.values())
 
     def _send(self, message: Message) -> None:
         if self._connection is not None:

@@ -1,0 +1,104 @@
+"""Inspections: what watchers ask the workers of a cluster, and the answers on their way back."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from penstock.rpc.inspection_messages import ReportMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.jobmaster.main_thread import MainThread
+    from penstock.jobmaster.resource_manager import ResourceManager
+    from penstock.rpc.inspection_messages import Inspected, Inspection
+
+ANSWER_TIMEOUT_S: Final = 60.0
+MAX_PENDING: Final = 1000
+
+
+class InspectionError(Exception):
+    """A worker could not be looked at; says why."""
+
+
+class Inspections:
+    """Asks workers and brings each answer to who asked; any thread."""
+
+    def __init__(self, main_thread: MainThread, resources: ResourceManager) -> None:
+        """Prepares.
+
+        Args:
+            main_thread: Where the workers are known.
+            resources: Knows them.
+        """
+        self._main_thread = main_thread
+        self._resources = resources
+        self._numbers = itertools.count(1)
+        self._pending: dict[int, tuple[str, Future[Inspected]]] = {}
+        self._lock = threading.Lock()
+
+    def ask(self, executor_id: str, request: Callable[[int], Inspection]) -> Future[Inspected]:
+        """Asks a worker.
+
+        Args:
+            executor_id: The worker.
+            request: Makes the message, given its number.
+
+        Returns:
+            A future of the answer; it fails with an `InspectionError`.
+        """
+        future: Future[Inspected] = Future()
+        number = next(self._numbers)
+        with self._lock:
+            if len(self._pending) >= MAX_PENDING:
+                future.set_exception(InspectionError(f"{MAX_PENDING} others are looking"))
+                return future
+            self._pending[number] = executor_id, future
+
+        def send() -> None:
+            executor = self._resources.executors.get(executor_id)
+            if executor is None or not executor.connection.send(request(number)):
+                self._fail(number, "the TaskExecutor is gone")
+
+        self._main_thread.post(send)
+        self._main_thread.schedule(
+            ANSWER_TIMEOUT_S, lambda: self._fail(number, "the TaskExecutor did not answer in time")
+        )
+        return future
+
+    def have_metrics_sent(self) -> None:
+        """Asks all workers for their metrics now."""
+
+        def send() -> None:
+            for executor in self._resources.executors.values():
+                executor.connection.send(ReportMetrics())
+
+        self._main_thread.post(send)
+
+    def answered(self, executor_id: str, answer: Inspected) -> None:
+        """A worker has answered; to what was not asked of it, it cannot."""
+        with self._lock:
+            asked, future = self._pending.get(answer.request_id, ("", None))
+            if future is None or asked != executor_id:
+                return
+            del self._pending[answer.request_id]
+        if answer.error:
+            future.set_exception(InspectionError(answer.error))
+        else:
+            future.set_result(answer)
+
+    def worker_lost(self, executor_id: str) -> None:
+        """A worker is gone: it answers no more."""
+        with self._lock:
+            numbers = [n for n, (asked, _) in self._pending.items() if asked == executor_id]
+        for number in numbers:
+            self._fail(number, "the TaskExecutor is lost")
+
+    def _fail(self, number: int, reason: str) -> None:
+        with self._lock:
+            _, future = self._pending.pop(number, ("", None))
+        if future is not None:
+            future.set_exception(InspectionError(reason))

@@ -1,0 +1,114 @@
+"""The last lines of the logs of a cluster, for those who ask for them over the network.
+
+The driver's log is what its process logs, whatever handlers the program has set up; that of a
+worker is what it sends, at the levels that the program has set.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from typing import Final
+
+DRIVER: Final = ""
+MAX_CHARACTERS: Final = 1024 * 1024
+MAX_LOGS: Final = 1000
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(threadName)s %(name)s: %(message)s"
+
+
+class LogTail:
+    """The end of one log; any thread.
+
+    Attributes:
+        changed_s: When the last line came, wall clock; 0 when there is none.
+    """
+
+    def __init__(self) -> None:
+        """Starts empty."""
+        self._lines: deque[str] = deque()
+        self._characters = 0
+        self._position = 0
+        self._lock = threading.Lock()
+        self.changed_s = 0.0
+
+    def append(self, text: str, created_s: float) -> None:
+        """Adds an entry, which may have several lines."""
+        line = text[: MAX_CHARACTERS // 4] + "\n"
+        with self._lock:
+            self._lines.append(line)
+            self._characters += len(line)
+            self._position += len(line)
+            self.changed_s = created_s
+            while self._characters > MAX_CHARACTERS:
+                self._characters -= len(self._lines.popleft())
+
+    def read(self, since: int = 0) -> tuple[str, int]:
+        """What came behind a position, as far as it is kept, and the position at its end."""
+        with self._lock:
+            text = "".join(self._lines) if since < self._position else ""
+            start = self._position - self._characters
+            return text[max(0, since - start) :], self._position
+
+
+class LogTails:
+    """The ends of all logs of a cluster."""
+
+    def __init__(self) -> None:
+        """Starts without any."""
+        self._tails: dict[str, LogTail] = {}
+        self._lock = threading.Lock()
+
+    def of(self, source: str) -> LogTail:
+        """That of a worker, or of `DRIVER`."""
+        with self._lock:
+            found = self._tails.get(source)
+            if found is None:
+                found = self._tails[source] = LogTail()
+                while len(self._tails) > MAX_LOGS:
+                    oldest = next(name for name in self._tails if name != DRIVER)
+                    del self._tails[oldest]
+            return found
+
+
+class DriverLog(logging.Handler):
+    """Keeps what this process logs, and is for everything else as if it were not there."""
+
+    def __init__(self, tail: LogTail) -> None:
+        """Makes a handler for the root logger.
+
+        Args:
+            tail: Takes the entries.
+        """
+        super().__init__()
+        self._tail = tail
+        self.setFormatter(logging.Formatter(FORMAT))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Takes a record; what nobody else handles goes where it would go without this one."""
+        if not is_of_worker(record):
+            try:
+                self._tail.append(self.format(record), record.created)
+            except Exception:  # a message that does not fit its arguments
+                self.handleError(record)
+        last = logging.lastResort
+        if last is None or record.levelno < last.level:
+            return
+        if not has_handlers(logging.getLogger(record.name)):
+            last.handle(record)
+
+
+def has_handlers(target: logging.Logger) -> bool:
+    """Whether the program has set up a handler for a logger."""
+    logger: logging.Logger | None = target
+    while logger is not None:
+        if any(not isinstance(handler, DriverLog) for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
+
+
+def is_of_worker(record: logging.LogRecord) -> bool:
+    """Whether a record came from a worker: it names the operator that spoke, or none."""
+    return hasattr(record, "operator") and hasattr(record, "subtask")

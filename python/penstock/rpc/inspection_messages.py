@@ -1,0 +1,83 @@
+"""What the driver asks a worker about itself on behalf of somebody who looks, and the answers.
+
+A request has a number, and its answer the same one.  Nothing of it changes a job.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.rpc.message import Message
+
+
+class DumpThreads(Message, frozen=True):
+    """Asks what each thread of the worker's process is at."""
+
+    request_id: int
+
+
+class SampleStacks(Message, frozen=True):
+    """Asks where the threads of some tasks are, ``samples`` times; frames beyond ``depth`` are cut.
+
+    ``interval_ms`` is the time between two samples.
+    """
+
+    request_id: int
+    attempt_ids: tuple[bytes, ...]
+    samples: int
+    interval_ms: int
+    depth: int
+
+
+class SampleRecords(Message, frozen=True):
+    """Asks for the next records that a task reads over one of its edges, as texts.
+
+    ``edge`` numbers the edges into the vertex; ``redacted`` asks for the types of values instead
+    of the values.  What has not come within ``timeout_ms`` is not waited for.
+    """
+
+    request_id: int
+    attempt_id: bytes
+    edge: int
+    count: int
+    timeout_ms: int
+    redacted: bool
+
+
+class ReportMetrics(Message, frozen=True):
+    """Somebody is looking: the metrics are wanted now and not only at the next interval."""
+
+
+class ThreadStack(msgspec.Struct, frozen=True):
+    """A thread and where it is, as a traceback of it would say."""
+
+    name: str
+    text: str
+
+
+class StackCount(msgspec.Struct, frozen=True):
+    """How often a task was seen at one place; ``frames`` begin with the outermost."""
+
+    frames: tuple[str, ...]
+    on_cpu: bool
+    count: int
+
+
+class SampledRecord(msgspec.Struct, frozen=True):
+    """A record as text; ``timestamp_ms`` is None when it has none."""
+
+    text: str
+    timestamp_ms: int | None
+
+
+class Inspected(Message, frozen=True):
+    """The answer to a request; ``error`` says why there is none."""
+
+    request_id: int
+    threads: tuple[ThreadStack, ...] = ()
+    stacks: tuple[StackCount, ...] = ()
+    records: tuple[SampledRecord, ...] = ()
+    error: str = ""
+
+
+Inspection = DumpThreads | SampleStacks | SampleRecords

@@ -1,0 +1,98 @@
+"""A look at the records that a task reads: the next few, as texts.
+
+While one is taken, an input that describes what passes stands before the operator's own; at all
+other times nothing does, so that a record costs what it did.
+"""
+
+from __future__ import annotations
+
+import reprlib
+import threading
+from typing import Any, Final
+
+from penstock.rpc.inspection_messages import SampledRecord
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Input
+
+MAX_TEXT_CHARACTERS: Final = 1000
+MAX_SHOWN_PARTS: Final = 50
+
+_repr: Final = reprlib.Repr()
+_repr.maxlevel = 6
+_repr.maxstring = _repr.maxother = _repr.maxlong = 200
+_repr.maxlist = _repr.maxtuple = _repr.maxdict = _repr.maxset = MAX_SHOWN_PARTS
+
+
+class RecordSample:
+    """The records that one look has found; filled by the task's thread, read by another.
+
+    Attributes:
+        full: Set when there are as many as are wanted.
+    """
+
+    def __init__(self, count: int, *, redacted: bool) -> None:
+        """Starts empty.
+
+        Args:
+            count: How many are wanted.
+            redacted: Whether types are shown instead of values.
+        """
+        self.full = threading.Event()
+        self._count = count
+        self._describe = shape_of if redacted else text_of
+        self._records: list[SampledRecord] = []
+
+    def add(self, value: Any, timestamp: int) -> None:
+        """Takes a record, unless there are enough."""
+        if len(self._records) < self._count:
+            at_ms = None if timestamp == MIN_TIMESTAMP else timestamp
+            self._records.append(SampledRecord(self._describe(value), at_ms))
+            if len(self._records) == self._count:
+                self.full.set()
+
+    def records(self) -> tuple[SampledRecord, ...]:
+        """Those found until now."""
+        return tuple(self._records)
+
+
+class SampledInput(Input):
+    """Describes what passes to an input."""
+
+    def __init__(self, target: Input, sample: RecordSample) -> None:
+        """Stands before an input.
+
+        Args:
+            target: What takes the records.
+            sample: What they are described to.
+        """
+        self.target = target
+        self.sample = sample
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Describes a record, then passes it on, as it is."""
+        self.sample.add(value, timestamp)
+        self.target.process(value, timestamp)
+
+
+def text_of(value: Any) -> str:
+    """A value as text; whatever its class does, this raises nothing."""
+    try:
+        text = _repr.repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}: {type(error).__name__} in its __repr__>"
+    return text[:MAX_TEXT_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+
+
+def shape_of(value: Any, depth: int = 4) -> str:
+    """The types of a value and its parts, and how long it is, but nothing that it says."""
+    name = type(value).__name__
+    if isinstance(value, str | bytes):
+        return f"{name} of {len(value)}"
+    if depth and isinstance(value, tuple):
+        parts = [shape_of(part, depth - 1) for part in value[:MAX_SHOWN_PARTS]]
+        return f"{name}({', '.join(parts)})"[:MAX_TEXT_CHARACTERS]
+    if isinstance(value, list | dict | set | frozenset):
+        return f"{name} of {len(value)}"
+    fields = getattr(value, "_values", None)
+    if depth and isinstance(fields, list | tuple):  # a Row
+        return f"{name}{shape_of(tuple(fields), depth - 1).removeprefix('tuple')}"
+    return name

@@ -1,0 +1,188 @@
+"""Inspector: tells the driver, on request, what threads and tasks of this worker are at.
+
+Requests are answered by a few threads that come and go: nothing runs while nobody asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from penstock.rpc.inspection_messages import (
+    DumpThreads,
+    Inspected,
+    SampleRecords,
+    SampleStacks,
+    StackCount,
+    ThreadStack,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import FrameType
+
+    from penstock.rpc.inspection_messages import Inspection
+    from penstock.rpc.message import Message
+    from penstock.taskexecutor.task.task import Task
+
+logger = logging.getLogger(__name__)
+
+MAX_AT_ONCE: Final = 8
+MAX_THREADS: Final = 500
+MAX_THREAD_CHARACTERS: Final = 16 * 1024
+MAX_STACKS: Final = 2000
+MAX_SAMPLES: Final = 10_000
+MAX_DEPTH: Final = 200
+MAX_RECORDS: Final = 100
+MAX_RECORDS_TIMEOUT_MS: Final = 30_000
+PROBE_S: Final = 0.002
+"""How long a thread is watched to see whether it uses the processor."""
+
+
+class Inspector:
+    """Answers the inspections of one worker."""
+
+    def __init__(
+        self, tasks: Callable[[], Iterable[Task]], send: Callable[[Message], object]
+    ) -> None:
+        """Prepares; no thread is started.
+
+        Args:
+            tasks: Those that run now.
+            send: Takes the answers.
+        """
+        self._tasks = tasks
+        self._send = send
+        self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Has what is under way end soon."""
+        self._closed.set()
+
+    def inspect(self, request: Inspection) -> None:
+        """Answers a request in a thread of its own; returns at once."""
+        if not self._places.acquire(blocking=False):
+            self._send(Inspected(request.request_id, error=f"{MAX_AT_ONCE} others are looking"))
+            return
+        threading.Thread(
+            target=self._answer, args=(request,), name="inspection", daemon=True
+        ).start()
+
+    def _answer(self, request: Inspection) -> None:
+        try:
+            if isinstance(request, DumpThreads):
+                answer = Inspected(request.request_id, threads=thread_stacks())
+            elif isinstance(request, SampleStacks):
+                answer = self._sample_stacks(request)
+            else:
+                answer = self._sample_records(request)
+        except Exception as error:
+            logger.exception("an inspection failed")
+            answer = Inspected(request.request_id, error=f"{type(error).__name__}: {error}")
+        finally:
+            self._places.release()
+        self._send(answer)
+
+    def _sample_stacks(self, request: SampleStacks) -> Inspected:
+        found: Counter[tuple[tuple[str, ...], bool]] = Counter()
+        depth = min(request.depth, MAX_DEPTH)
+        for _ in range(min(request.samples, MAX_SAMPLES)):
+            tasks = [t for t in self._tasks() if t.descriptor.attempt_id in request.attempt_ids]
+            if not tasks:
+                break
+            for frames, on_cpu in _places(tasks, depth):
+                found[frames, on_cpu] += 1
+            if self._closed.wait(max(0.0, request.interval_ms / 1000 - PROBE_S)):
+                break
+        return Inspected(
+            request.request_id,
+            stacks=tuple(
+                StackCount(frames, on_cpu, count)
+                for (frames, on_cpu), count in found.most_common(MAX_STACKS)
+            ),
+        )
+
+    def _sample_records(self, request: SampleRecords) -> Inspected:
+        from penstock.taskexecutor.task.record_sample import RecordSample
+
+        attempt_id = request.attempt_id
+        task = next((t for t in self._tasks() if t.descriptor.attempt_id == attempt_id), None)
+        if task is None:
+            return Inspected(request.request_id, error="the task does not run here any more")
+        sample = RecordSample(min(request.count, MAX_RECORDS), redacted=request.redacted)
+        problem = task.sample_records(request.edge, sample)
+        if problem:
+            return Inspected(request.request_id, error=problem)
+        deadline_s = time.monotonic() + min(request.timeout_ms, MAX_RECORDS_TIMEOUT_MS) / 1000
+        try:
+            while not sample.full.wait(0.05):
+                if self._closed.is_set() or time.monotonic() >= deadline_s:
+                    break
+        finally:
+            task.end_sample(request.edge)
+        return Inspected(request.request_id, records=sample.records())
+
+
+def thread_stacks() -> tuple[ThreadStack, ...]:
+    """What every thread of this process is at, the calls of Python's functions innermost first."""
+    frames = sys._current_frames()
+    found = []
+    for thread in threading.enumerate()[:MAX_THREADS]:
+        frame = frames.get(thread.ident or 0)
+        if frame is not None:
+            stack = "".join(reversed(traceback.format_stack(frame)))
+            text = f'"{thread.name}" Id={thread.native_id}\n{stack}'
+            found.append(ThreadStack(thread.name, text[:MAX_THREAD_CHARACTERS]))
+    return tuple(found)
+
+
+def _places(tasks: Sequence[Task], depth: int) -> list[tuple[tuple[str, ...], bool]]:
+    """Where the threads of tasks are now, and whether each uses the processor."""
+    idents = {task.thread_ident for task in tasks}
+    of_tasks = tuple(f" of {task.name}" for task in tasks)
+    threads = [
+        thread
+        for thread in threading.enumerate()
+        if thread.ident in idents or thread.name.endswith(of_tasks)
+    ]
+    before = [_processor_ns(thread.native_id) for thread in threads]
+    frames = sys._current_frames()
+    stacks = [_stack(frames.get(thread.ident or 0), depth) for thread in threads]
+    del frames
+    # Who waits for the interpreter is about to run: it gets its turn while this thread sleeps.
+    time.sleep(PROBE_S)
+    after = [_processor_ns(thread.native_id) for thread in threads]
+    return [
+        (stack, later > earlier)
+        for stack, earlier, later in zip(stacks, before, after, strict=True)
+        if stack
+    ]
+
+
+def _stack(frame: FrameType | None, depth: int) -> tuple[str, ...]:
+    found: list[str] = []
+    while frame is not None:
+        code = frame.f_code
+        module = frame.f_globals.get("__name__", code.co_filename)
+        found.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
+        frame = frame.f_back
+    # The innermost ones say what it is at; the outermost are the same for all.
+    return tuple(reversed(found[:depth]))
+
+
+def _processor_ns(native_id: int | None) -> int:
+    """Processor time of a thread of this process; 0 when it has ended."""
+    if native_id is None:
+        return 0
+    try:
+        # Linux' number of the clock of a thread; Python knows it by the thread's address only,
+        # which must not be asked for when the thread may have ended.
+        return time.clock_gettime_ns((~native_id << 3) | 6)
+    except OSError:
+        return 0
