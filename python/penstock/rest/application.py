@@ -14,21 +14,23 @@ from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from penstock.metrics.derived import driver_metrics
 from penstock.metrics.export import scoped_metrics
 from penstock.metrics.reporters.prometheus import CONTENT_TYPE, prometheus_text
-from penstock.rest.call import Call, RestError
+from penstock.rest.call import Call, RestError, Text
+from penstock.rest.flame_graphs import FlameGraphs
+from penstock.rest.live import LiveFeed, TooManyWatchersError
 from penstock.rest.openapi import openapi_document
 from penstock.rest.routes import ENDPOINTS, Endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from penstock.jobmaster.cluster_gateway import ClusterGateway
     from penstock.jobmaster.snapshots import ClusterSnapshot
@@ -74,6 +76,8 @@ class RestApplication:
         self._gateway = gateway
         self._operations = operations
         self._process = driver_process
+        self._flame_graphs = FlameGraphs(gateway.configuration)
+        self.live = LiveFeed(self._call)
         self._token = None if token is None else token.encode()
         self._read_only = read_only
         self._max_content_bytes = max_content_bytes
@@ -87,6 +91,7 @@ class RestApplication:
             for endpoint in ENDPOINTS
         ]
         routes += [Route(path, _serving(path), methods=["GET"]) for path in _PAGE]
+        routes += [Route(path, self._events, methods=["GET"]) for path in _EVENTS]
         routes.append(Route("/openapi.json", self._openapi, methods=["GET"]))
         routes.append(Route("/metrics", self._prometheus, methods=["GET"]))
         inner = Starlette(
@@ -102,7 +107,14 @@ class RestApplication:
                 await _error(*refusal)(scope, receive, send)
                 return
             # A client that reads its answer slowly is cut off: the server closes the connection.
-            await asyncio.wait_for(inner(scope, receive, send), ANSWER_TIMEOUT_S)
+            if scope["path"] in _EVENTS:
+
+                async def send_in_time(message: Message) -> None:
+                    await asyncio.wait_for(send(message), ANSWER_TIMEOUT_S)
+
+                await inner(scope, receive, send_in_time)
+            else:
+                await asyncio.wait_for(inner(scope, receive, send), ANSWER_TIMEOUT_S)
 
         return guarded
 
@@ -131,15 +143,8 @@ class RestApplication:
         async def answer(request: Request) -> Response:
             try:
                 body = await self._body(request, endpoint)
-                call = Call(
-                    self._gateway,
-                    *await self._picture(),
-                    self._operations,
-                    request.path_params,
-                    parse_qs(request.url.query, keep_blank_values=True, max_num_fields=100),
-                    body,
-                )
-                found = endpoint.handler(call)
+                query = parse_qs(request.url.query, keep_blank_values=True, max_num_fields=100)
+                found = endpoint.handler(await self._call(request.path_params, query, body))
                 if inspect.isawaitable(found):
                     found = await found
             except RestError as error:
@@ -148,9 +153,34 @@ class RestApplication:
                 return _error(503, "the driver is busy; try again")
             except ValueError as error:  # of the query's parser
                 return _error(400, str(error))
+            if isinstance(found, Text):
+                return PlainTextResponse(found.text, headers={**_HEADERS, **found.headers})
             return _json(endpoint.status, found)
 
         return answer
+
+    async def _call(
+        self,
+        path: Mapping[str, str],
+        query: Mapping[str, Sequence[str]] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Call:
+        return Call(
+            self._gateway,
+            *await self._picture(),
+            self._operations,
+            self._flame_graphs,
+            path,
+            query or {},
+            body or {},
+        )
+
+    async def _events(self, request: Request) -> Response:
+        try:
+            events = self.live.watch(request.query_params.get("job", "")[:64])
+        except TooManyWatchersError:
+            return _error(503, "too many clients are being told what is new")
+        return StreamingResponse(events, headers=_HEADERS, media_type="text/event-stream")
 
     async def _picture(self) -> tuple[ClusterSnapshot, Any]:
         future = asyncio.wrap_future(self._gateway.snapshot())
@@ -210,11 +240,13 @@ class RestApplication:
 _ALIASES: Final = frozenset({"targetDirectory", "target-directory"})
 
 
+_EVENTS: Final = ("/v1/events", "/events")
 _FOLDER: Final = Path(__file__).with_name("page")
+_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 _PAGE: Final = {
-    "/": ("index.html", "text/html"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/page.css": ("page.css", "text/css"),
+    "/" if path.name == "index.html" else f"/page/{path.name}": (path.name, _TYPES[path.suffix])
+    for path in sorted(_FOLDER.iterdir())
+    if path.suffix in _TYPES
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -18,9 +18,24 @@ if TYPE_CHECKING:
         WorkerSnapshot,
     )
     from penstock.metrics.values import MetricValues
+    from penstock.rest.flame_graphs import FlameGraphs
     from penstock.rest.operations import Operations
 
 Json = dict[str, Any] | list[Any]
+
+
+@dataclass(frozen=True)
+class Text:
+    """An answer that is no JSON.
+
+    Attributes:
+        text: The whole of it.
+        headers: Further headers.
+    """
+
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
 
 _ID: Final = re.compile(r"[0-9a-f]{32}")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -53,6 +68,7 @@ class Call:
         cluster: A picture of it.
         driver: Metrics of the driver.
         operations: What was triggered and is asked for later.
+        flame_graphs: Where tasks were seen lately.
         path: The variable parts of the path.
         query: The parameters behind it.
         body: The JSON of the body; an empty object when there is none.
@@ -62,6 +78,7 @@ class Call:
     cluster: ClusterSnapshot
     driver: MetricValues
     operations: Operations
+    flame_graphs: FlameGraphs
     path: Mapping[str, str]
     query: Mapping[str, Sequence[str]]
     body: Mapping[str, Any]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-import threading
 import time
-import traceback
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import __version__
@@ -93,22 +91,6 @@ def environment(call: Call) -> Json:  # noqa: ARG001
             "options": [f"-X{key}" for key in sys._xoptions],
         },
         "classpath": list(sys.path),
-    }
-
-
-def thread_dump(call: Call) -> Json:  # noqa: ARG001
-    """``/jobmanager/thread-dump``: what every thread of the driver is at."""
-    frames = sys._current_frames()
-    return {
-        "threadInfos": [
-            {
-                "threadName": thread.name,
-                "stringifiedThreadInfo": f'"{thread.name}" Id={thread.ident}\n'
-                + "".join(reversed(traceback.format_stack(frames[thread.ident]))),
-            }
-            for thread in threading.enumerate()
-            if thread.ident in frames
-        ]
     }
 
 

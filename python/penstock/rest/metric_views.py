@@ -195,11 +195,11 @@ _AGGREGATIONS: Final[dict[str, Callable[[Sequence[float]], float]]] = {
     "max": max,
     "avg": lambda values: math.fsum(values) / len(values),
     "sum": math.fsum,
-    "skew": lambda values: _skew(values),
+    "skew": lambda values: skew_of(values),
 }
 
 
-def _skew(values: Sequence[float]) -> float:
+def skew_of(values: Sequence[float]) -> float:
     """How far the values are from their mean, in percent of it: none when it is 0."""
     mean = math.fsum(values) / len(values)
     if mean == 0:

@@ -9,13 +9,15 @@ from typing import Final
 from penstock.rest import (
     checkpoint_views,
     cluster_views,
+    flame_graphs,
+    inspection_views,
     job_views,
     metric_views,
     operations,
 )
-from penstock.rest.call import Call, Json
+from penstock.rest.call import Call, Json, Text
 
-Handler = Callable[[Call], Json | Awaitable[Json]]
+Handler = Callable[[Call], Json | Text | Awaitable[Json]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,9 @@ _JOB: Final = "/jobs/{jobid}"
 _VERTEX: Final = f"{_JOB}/vertices/{{vertexid}}"
 _SUBTASK: Final = f"{_VERTEX}/subtasks/{{subtaskindex}}"
 _ATTEMPT: Final = f"{_SUBTASK}/attempts/{{attempt}}"
+_WORKER: Final = "/taskmanagers/{taskmanagerid}"
 _GET: Final = ("get",)
+_SINCE: Final = ("since",)
 _AGGREGATED: Final = ("get", "agg")
 _FORMAT: Final = ("formatType", "string")
 _TRIGGER: Final = ("triggerId", "string")
@@ -111,6 +115,18 @@ ENDPOINTS: Final = (
     Endpoint("GET", f"{_VERTEX}/accumulators", job_views.vertex_accumulators),
     Endpoint("GET", f"{_VERTEX}/backpressure", metric_views.backpressure),
     Endpoint("GET", f"{_VERTEX}/watermarks", metric_views.watermarks),
+    Endpoint(
+        "GET",
+        f"{_VERTEX}/flamegraph",
+        flame_graphs.flame_graph,
+        query=("type", "subtaskindex"),
+    ),
+    Endpoint(
+        "GET",
+        f"{_VERTEX}/records",
+        inspection_views.records,
+        query=("edge", "subtask", "count"),
+    ),
     Endpoint("GET", f"{_VERTEX}/metrics", metric_views.vertex_metrics, query=_GET),
     Endpoint("GET", f"{_VERTEX}/jm-operator-metrics", metric_views.coordinator_metrics),
     Endpoint(
@@ -135,8 +151,19 @@ ENDPOINTS: Final = (
     Endpoint(
         "GET", "/taskmanagers/{taskmanagerid}/metrics", metric_views.worker_metrics, query=_GET
     ),
+    Endpoint("GET", f"{_WORKER}/thread-dump", inspection_views.worker_threads),
+    Endpoint("GET", f"{_WORKER}/log", inspection_views.worker_log, query=_SINCE),
+    Endpoint("GET", f"{_WORKER}/logs", inspection_views.worker_logs),
+    Endpoint(
+        "GET", f"{_WORKER}/logs/{{filename}}", inspection_views.worker_log_named, query=_SINCE
+    ),
+    Endpoint("GET", f"{_WORKER}/stdout", inspection_views.no_stdout),
     Endpoint("GET", "/jobmanager/config", cluster_views.driver_config),
     Endpoint("GET", "/jobmanager/environment", cluster_views.environment),
     Endpoint("GET", "/jobmanager/metrics", metric_views.driver_metrics, query=_GET),
-    Endpoint("GET", "/jobmanager/thread-dump", cluster_views.thread_dump),
+    Endpoint("GET", "/jobmanager/thread-dump", inspection_views.driver_threads),
+    Endpoint("GET", "/jobmanager/log", inspection_views.driver_log, query=_SINCE),
+    Endpoint("GET", "/jobmanager/logs", inspection_views.driver_logs),
+    Endpoint("GET", "/jobmanager/logs/{filename}", inspection_views.driver_log_named, query=_SINCE),
+    Endpoint("GET", "/jobmanager/stdout", inspection_views.no_stdout),
 )

@@ -12,6 +12,7 @@ import secrets
 import socket
 import threading
 import time
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 128
+MAX_CONNECTIONS: Final = 256
 MAX_HEADER_BYTES: Final = 16 * 1024
 REQUEST_TIMEOUT_S: Final = 10.0
 """How long a client may take to say what it wants."""
@@ -70,7 +71,7 @@ class RestServer:
         self.url = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
         self._operations = Operations()
         try:
-            application = RestApplication(
+            self._application = RestApplication(
                 gateway,
                 self._operations,
                 driver_process,
@@ -78,7 +79,8 @@ class RestServer:
                 read_only=rest.READ_ONLY.read(options),
                 max_content_bytes=rest.MAX_CONTENT.read(options),
                 hosts=frozenset({"localhost", host.lower(), socket.gethostname().lower(), shown}),
-            ).asgi()
+            )
+            application = self._application.asgi()
         except BaseException:
             self._socket.close()
             raise
@@ -101,6 +103,7 @@ class RestServer:
         )
         self._run_file = RunFile(self.url, self.token)
         self._ended = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
 
     def start(self) -> None:
@@ -123,6 +126,11 @@ class RestServer:
         while self._operations.untold and time.monotonic() < deadline_s:
             if self._ended.wait(0.05):
                 break
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            told = asyncio.run_coroutine_threadsafe(self._application.live.close(), loop)
+            with contextlib.suppress(TimeoutError, CancelledError):
+                told.result(CLOSE_TIMEOUT_S)
         self._server.should_exit = True
         if self._thread.ident is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
@@ -138,6 +146,7 @@ class RestServer:
             self._ended.set()
 
     async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
         watch = asyncio.create_task(self._watch())
         try:
             await self._server.serve(sockets=[self._socket])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from penstock.metrics.values import MetricValues
 from penstock.rest.figures import io_metrics, spread
-from penstock.rest.metric_views import _skew, level_of
+from penstock.rest.metric_views import level_of, skew_of
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ def test_the_spread_is_that_of_flink():
     assert set(spread([7]).values()) == {7}
 
 
-def test_the_skew_is_that_of_flink():
-    assert math.isclose(_skew([3522, 4630]), 13.591756624141315)
-    assert _skew([0, 0]) == 0
+def test_theskew_of_is_that_of_flink():
+    assert math.isclose(skew_of([3522, 4630]), 13.591756624141315)
+    assert skew_of([0, 0]) == 0
 
 
 def attempt(number):

@@ -9,6 +9,7 @@ from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
     DurationType,
+    IntegerType,
     MemorySizeType,
     PortRangeType,
     TextType,
@@ -56,11 +57,54 @@ MAX_CONTENT: Final = Option(
     64 * 1024,
     "the longest body that the REST interface takes",
 )
+FLAME_GRAPHS: Final = Option(
+    "rest.flamegraph.enabled",
+    BooleanType(),
+    False,
+    "whether the REST interface and the dashboard show where tasks spend their time",
+)
+FLAME_GRAPH_SAMPLES: Final = Option(
+    "rest.flamegraph.num-samples",
+    IntegerType(1, 10_000),
+    100,
+    "how often the threads of a task are looked at for a flame graph",
+)
+FLAME_GRAPH_DELAY: Final = Option(
+    "rest.flamegraph.delay-between-samples",
+    DurationType(1),
+    50,
+    "the time between two looks for a flame graph",
+)
+FLAME_GRAPH_DEPTH: Final = Option(
+    "rest.flamegraph.stack-depth",
+    IntegerType(1, 200),
+    100,
+    "how many calls of a stack a flame graph shows, the innermost ones",
+)
+FLAME_GRAPH_REFRESH: Final = Option(
+    "rest.flamegraph.refresh-interval",
+    DurationType(),
+    60_000,
+    "how old a flame graph may be before another is made for who asks",
+)
+FLAME_GRAPH_CLEANUP: Final = Option(
+    "rest.flamegraph.cleanup-interval",
+    DurationType(1),
+    600_000,
+    "after how long a flame graph that nobody asks for is forgotten",
+)
+RECORD_SAMPLES: Final = Option(
+    "penstock.rest.record-samples",
+    ChoiceType("VALUES", "TYPES", "OFF"),
+    "VALUES",
+    "what the REST interface and the dashboard show of records on an edge: their values, the "
+    "types of these alone, or nothing",
+)
 REFRESH_INTERVAL: Final = Option(
     "web.refresh-interval",
     DurationType(100),
     3_000,
-    "how often tools should ask the REST interface anew; it tells them",
+    "how often the dashboard is told what is new, and tools should ask the REST interface anew",
 )
 
 

@@ -1,0 +1,170 @@
+"""What the processes of a cluster are at: threads, logs, and records on their way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.options import rest
+from penstock.jobmaster.inspections import InspectionError
+from penstock.jobmaster.log_tails import DRIVER
+from penstock.jobmaster.states import ExecutionState
+from penstock.rest.call import RestError, Text
+from penstock.rpc.inspection_messages import DumpThreads, SampleRecords
+from penstock.taskexecutor.worker.inspection import thread_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.jobmaster.log_tails import LogTail
+    from penstock.rest.call import Call, Json
+    from penstock.rpc.inspection_messages import Inspected, Inspection, ThreadStack
+
+ASK_TIMEOUT_S: Final = 20.0
+SAMPLE_TIMEOUT_MS: Final = 2_000
+MAX_RECORDS: Final = 100
+DEFAULT_RECORDS: Final = 20
+DRIVER_LOG: Final = "jobmanager.log"
+WORKER_LOG: Final = "taskmanager.log"
+POSITION_HEADER: Final = "X-Log-Position"
+"""Where the log ends; ``?since=`` that gives what comes behind it."""
+
+
+def driver_threads(call: Call) -> Json:  # noqa: ARG001
+    """``/jobmanager/thread-dump``: what every thread of the driver is at."""
+    return _threads(thread_stacks())
+
+
+async def worker_threads(call: Call) -> Json:
+    """``/taskmanagers/:taskmanagerid/thread-dump``."""
+    answer = await _ask(call, call.worker().executor_id, DumpThreads)
+    return _threads(answer.threads)
+
+
+def _threads(found: Iterable[ThreadStack]) -> Json:
+    return {
+        "threadInfos": [
+            {"threadName": one.name, "stringifiedThreadInfo": one.text} for one in found
+        ]
+    }
+
+
+def driver_log(call: Call) -> Text:
+    """``/jobmanager/log``: the last of what the driver has logged."""
+    return _log(call, call.gateway.logs.of(DRIVER))
+
+
+def driver_logs(call: Call) -> Json:
+    """``/jobmanager/logs``: the logs that there are, which is one."""
+    return _logs(DRIVER_LOG, call.gateway.logs.of(DRIVER))
+
+
+def driver_log_named(call: Call) -> Text:
+    """``/jobmanager/logs/:filename``."""
+    return _named(call, DRIVER_LOG, driver_log)
+
+
+def worker_log(call: Call) -> Text:
+    """``/taskmanagers/:taskmanagerid/log``: the last of what a TaskExecutor has logged."""
+    return _log(call, call.gateway.logs.of(call.worker().executor_id))
+
+
+def worker_logs(call: Call) -> Json:
+    """``/taskmanagers/:taskmanagerid/logs``: the logs that there are, which is one."""
+    return _logs(WORKER_LOG, call.gateway.logs.of(call.worker().executor_id))
+
+
+def worker_log_named(call: Call) -> Text:
+    """``/taskmanagers/:taskmanagerid/logs/:filename``."""
+    call.worker()
+    return _named(call, WORKER_LOG, worker_log)
+
+
+def no_stdout(call: Call) -> Text:
+    """``…/stdout``: refused, as standard output goes where the program's goes."""
+    if "taskmanagerid" in call.path:
+        call.worker()
+    raise RestError(
+        404, "standard output is kept nowhere: workers write to that of the process that runs them"
+    )
+
+
+def _log(call: Call, tail: LogTail) -> Text:
+    since = call.query.get("since", ["0"])[-1] or "0"
+    if not since.isascii() or not since.isdigit():
+        raise RestError(400, f"since is a number, not {since[:100]!r}")
+    text, position = tail.read(int(since[:18]))
+    return Text(text, {POSITION_HEADER: str(position)})
+
+
+def _logs(name: str, tail: LogTail) -> Json:
+    size = len(tail.read()[0].encode())
+    return {"logs": [{"name": name, "size": size, "mtime": round(tail.changed_s * 1000)}]}
+
+
+def _named(call: Call, known: str, log: Callable[[Call], Text]) -> Text:
+    """The log of a name: a name is compared, and never becomes a path."""
+    if call.path["filename"] != known:
+        raise RestError(404, f"there is no log {call.path['filename'][:100]!r}, but {known!r}")
+    return log(call)
+
+
+async def records(call: Call) -> Json:
+    """``…/vertices/:vertexid/records``: the next records that some subtasks read over an edge.
+
+    ``edge`` is the number of the edge into the vertex, ``subtask`` the subtask (else the first
+    four are looked at), ``count`` how many records of each; answers after at most 2 s.
+    """
+    shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
+    if shown == "OFF":
+        raise RestError(403, f"records are not shown ({rest.RECORD_SAMPLES.key})")
+    vertex = call.vertex()
+    edge = _number(call, "edge", 0, len(vertex.inputs) - 1)
+    count = _number(call, "count", DEFAULT_RECORDS, MAX_RECORDS)
+    chosen = vertex.subtasks[:4]
+    if call.query.get("subtask", [""])[-1]:
+        chosen = (vertex.subtasks[_number(call, "subtask", 0, vertex.parallelism - 1)],)
+
+    def request(attempt_id: bytes) -> Callable[[int], Inspection]:
+        return lambda number: SampleRecords(
+            number, attempt_id, edge, count, SAMPLE_TIMEOUT_MS, shown == "TYPES"
+        )
+
+    running = [
+        one
+        for one in chosen
+        if one.current.state is ExecutionState.RUNNING and one.current.executor_id is not None
+    ]
+    answers = await asyncio.gather(
+        *(
+            _ask(call, str(one.current.executor_id), request(one.current.attempt_id))
+            for one in running
+        )
+    )
+    return {
+        "id": vertex.id.hex(),
+        "edge": edge,
+        "redacted": shown == "TYPES",
+        "subtasks": [
+            {
+                "subtask": one.index,
+                "records": [{"text": r.text, "timestamp": r.timestamp_ms} for r in answer.records],
+            }
+            for one, answer in zip(running, answers, strict=True)
+        ],
+    }
+
+
+def _number(call: Call, name: str, default: int, last: int) -> int:
+    text = call.query.get(name, [""])[-1] or str(default)
+    if not text.isascii() or not text.isdigit() or not 0 <= int(text[:9]) <= last:
+        raise RestError(400, f"{name} is a number from 0 to {last}, not {text[:100]!r}")
+    return int(text[:9])
+
+
+async def _ask(call: Call, executor_id: str, request: Callable[[int], Any]) -> Inspected:
+    future = asyncio.wrap_future(call.gateway.inspections.ask(executor_id, request))
+    try:
+        return await asyncio.wait_for(future, ASK_TIMEOUT_S)
+    except InspectionError as error:
+        raise RestError(503, str(error)) from None

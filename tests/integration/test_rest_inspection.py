@@ -1,0 +1,240 @@
+"""What the REST interface tells of processes and of data on its way, and what is new."""
+
+import http.client
+import json
+import logging
+import threading
+
+import pytest
+from penstock.common import Types
+from penstock.datastream import MapFunction
+from support.rest_client import Client, UntilMarked, environment, running_job
+
+
+@pytest.fixture(autouse=True)
+def run_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
+
+
+def end(job, tmp_path):
+    (tmp_path / "stop").touch()
+    job.get_job_execution_result().result()
+
+
+FLAME = {
+    "rest.flamegraph.enabled": "true",
+    "rest.flamegraph.num-samples": "10",
+    "rest.flamegraph.delay-between-samples": "5 ms",
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "runtime"), [("local", "native"), ("local", "pure"), ("in-process", "native")]
+)
+def test_tasks_are_looked_at_while_they_run(target, runtime, tmp_path, monkeypatch):
+    """Threads, records on an edge, and flame graphs, on both targets and runtimes."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    options = {"execution.target": target, **FLAME}
+    job, client, job_id = running_job(tmp_path / "stop", **options)
+    path = f"/jobs/{job_id}"
+    vertices = client.get(path)["vertices"]
+    name = vertices[1]["name"]
+    threads = [
+        one["stringifiedThreadInfo"]
+        for worker in client.get("/taskmanagers")["taskmanagers"]
+        for one in client.get(f"/taskmanagers/{worker['id']}/thread-dump")["threadInfos"]
+    ]
+    assert any(f'"{name} (1/2)"' in text and "_run_to_terminal_state" in text for text in threads)
+
+    at = f"{path}/vertices/{vertices[1]['id']}"
+    found = client.get(f"{at}/records?count=3")
+    assert [one["subtask"] for one in found["subtasks"]] == [0, 1]
+    for one in found["subtasks"]:
+        numbers = [int(record["text"]) for record in one["records"]]
+        assert len(numbers) == 3
+        assert numbers == sorted(numbers)
+        assert all(record["timestamp"] is None for record in one["records"])
+    # The operators have their input back: the job goes on, and another may look.
+    again = client.get(f"{at}/records?subtask=1&count=1")
+    assert [len(one["records"]) for one in again["subtasks"]] == [1]
+    source = f"{path}/vertices/{vertices[0]['id']}"
+    assert client.ask(f"{source}/records")[0] == 400  # nothing leads to a source
+    for wrong in ("edge=1", "edge=x", "count=101", "subtask=2", "count=-1"):
+        assert client.ask(f"{at}/records?{wrong}")[0] == 400, wrong
+
+    graph = client.until(f"{at}/flamegraph", lambda found: found["endTimestamp"] > 0)["data"]
+    assert graph["name"] == "root"
+    assert graph["value"] >= 10
+    assert "process_input" in json.dumps(graph)
+    on, off = (
+        client.get(f"{at}/flamegraph?type={kind}")["data"]["value"]
+        for kind in ("on_cpu", "OFF_CPU")
+    )
+    assert on + off == graph["value"]
+    assert client.ask(f"{at}/flamegraph?type=x")[0] == 400
+    # A source whose function has a thread of its own is seen in that, too.
+    sampled = client.until(f"{source}/flamegraph", lambda found: found["endTimestamp"] > 0)
+    assert "UntilMarked.run" in json.dumps(sampled)
+    end(job, tmp_path)
+
+
+def test_records_are_redacted_and_refused_by_option(tmp_path):
+    options = {"penstock.rest.record-samples": "TYPES"}
+    job, client, job_id = running_job(tmp_path / "stop", **options)
+    vertex = client.get(f"/jobs/{job_id}")["vertices"][1]["id"]
+    path = f"/jobs/{job_id}/vertices/{vertex}"
+    found = client.get(f"{path}/records?count=2&subtask=0")
+    assert found["redacted"] is True
+    assert [one["text"] for one in found["subtasks"][0]["records"]] == ["int", "int"]
+    assert client.get(f"{path}/flamegraph") == {"endTimestamp": -2}  # off
+    end(job, tmp_path)
+    (tmp_path / "stop").unlink()
+    job, client, job_id = running_job(tmp_path / "stop", **{"penstock.rest.record-samples": "OFF"})
+    vertex = client.get(f"/jobs/{job_id}")["vertices"][1]["id"]
+    status, found = client.ask(f"/jobs/{job_id}/vertices/{vertex}/records")
+    assert (status, "penstock.rest.record-samples" in found["errors"][0]) == (403, True)
+    end(job, tmp_path)
+
+
+class Speaks(MapFunction):
+    def __init__(self, path):
+        self.path = path
+
+    def map(self, value):
+        if not self.path.exists():
+            self.path.touch()
+            logging.getLogger("shop").warning("out of %s", "apples")
+        return value
+
+
+def test_logs_of_workers_and_driver(tmp_path):
+    env = environment()
+    stream = env.add_source(UntilMarked(tmp_path / "stop"), type_info=Types.LONG()).rebalance()
+    stream.map(Speaks(tmp_path / "spoken"), Types.LONG()).name("Speaks").print()
+    job = env.execute_async("logging")
+    client = Client.of_last_cluster()
+    workers = client.until("/taskmanagers", lambda found: found["taskmanagers"])["taskmanagers"]
+    path = f"/taskmanagers/{workers[0]['id']}"
+    client.until(f"{path}/log", lambda text: b"out of apples" in text)
+    text = client.get(f"{path}/log").decode()
+    assert "WARNING" in text
+    assert "Speaks" in text
+    logs = client.get(f"{path}/logs")["logs"]
+    assert logs == [{"name": "taskmanager.log", "size": len(text), "mtime": logs[0]["mtime"]}]
+    assert client.get(f"{path}/logs/taskmanager.log").decode() == text
+    assert client.get(f"{path}/log?since={len(text)}") == b""
+    assert client.ask(f"{path}/log?since=x")[0] == 400
+    logging.getLogger("program").warning("I am the driver")
+    assert b"I am the driver" in client.get("/jobmanager/log")
+    assert b"out of apples" not in client.get("/jobmanager/log")
+    assert [one["name"] for one in client.get("/jobmanager/logs")["logs"]] == ["jobmanager.log"]
+    for place in (path, "/jobmanager"):
+        for name in ("..%2f..%2fetc%2fpasswd", "%2e%2e", "/etc/passwd", "../../etc/passwd",
+                     "x", "%00", "....//etc/passwd"):  # fmt: skip
+            status, found = client.ask(f"{place}/logs/{name}")
+            assert (status, list(found)) == (404, ["errors"]), name
+        status, found = client.ask(f"{place}/stdout")
+        assert (status, "standard output" in found["errors"][0]) == (404, True)
+    assert client.ask("/taskmanagers/nobody/log")[0] == 404
+    end(job, tmp_path)
+    assert not [h for h in logging.getLogger().handlers if type(h).__name__ == "DriverLog"]
+
+
+def events(client, job_id):
+    """Server-sent events as they come: (name, data)."""
+    host, port = client.url.removeprefix("http://").split(":")
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
+    connection.request(
+        "GET", f"/v1/events?job={job_id}", headers={"Authorization": f"Bearer {client.token}"}
+    )
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert answer.headers["Content-Type"].startswith("text/event-stream")
+    name = "message"
+    try:
+        while line := answer.readline().decode():
+            if line.startswith("event: "):
+                name = line[7:].strip()
+            elif line.startswith("data: "):
+                yield name, json.loads(line[6:])
+                name = "message"
+    finally:
+        connection.close()
+
+
+def test_what_is_new_comes_by_itself_until_the_job_ends(tmp_path):
+    options = {"web.refresh-interval": "100 ms"}
+    job, client, job_id = running_job(tmp_path / "stop", **options)
+    feed = events(client, job_id)
+    pictures = []
+    for name, picture in feed:
+        assert name == "message"
+        pictures.append(picture)
+        if all(v["in-rate"] or v["out-rate"] for v in picture["job"]["vertices"]):
+            break
+    source, mapper, largest = pictures[-1]["job"]["vertices"]
+    assert [v["status"] for v in (source, mapper, largest)] == ["RUNNING"] * 3
+    assert mapper["tasks"] == {"RUNNING": 2}
+    assert 0 <= mapper["busy"] <= 1
+    assert mapper["level"] == "ok"
+    assert mapper["skew"] < 100
+    assert source["skew"] is None
+    assert pictures[-1]["cluster"]["jobs-running"] == 1
+    end(job, tmp_path)
+    rest = list(feed)
+    assert rest[-1] == ("end", {})
+    assert rest[-2][1]["job"]["state"] == "FINISHED"
+    assert client.token is not None
+
+
+def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
+    """However many look, the picture is put together once for each turn."""
+    from penstock.rest import live
+
+    made = []
+    original = live.picture
+
+    def counted(call):
+        made.append(call)
+        return original(call)
+
+    monkeypatch.setattr(live, "picture", counted)
+    job, client, job_id = running_job(tmp_path / "stop", **{"web.refresh-interval": "100 ms"})
+    told = threading.Barrier(101)
+    problems = []
+
+    def watch():
+        try:
+            feed = events(client, job_id)
+            assert next(feed)[1]["job"]["jid"] == job_id
+            told.wait(60)
+            seen = [next(feed)[1]["now"] for _ in range(3)]
+            assert seen == sorted(seen)
+            feed.close()
+        except BaseException as error:
+            problems.append(error)
+            told.abort()
+
+    threads = [threading.Thread(target=watch) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    told.wait(60)
+    assert client.get(f"/jobs/{job_id}/status") == {"status": "RUNNING"}
+    before = len(made)
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
+    assert len(made) - before < 100
+    end(job, tmp_path)
+
+
+def test_a_client_that_reads_nothing_holds_nobody_up(tmp_path):
+    job, client, job_id = running_job(tmp_path / "stop", **{"web.refresh-interval": "100 ms"})
+    stuck = events(client, job_id)
+    next(stuck)  # and not a byte more
+    other = events(client, job_id)
+    for _ in range(5):
+        next(other)
+    assert client.ask("/events", headers={"Authorization": "Bearer nope"})[0] == 401
+    end(job, tmp_path)
+    stuck.close()
