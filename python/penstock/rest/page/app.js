@@ -1,0 +1,356 @@
+// The page: what is asked for stands behind the # of its address, what is new comes by itself.
+
+import * as api from "./api.js";
+import { confirmed } from "./dialogs.js";
+import { h, morph } from "./dom.js";
+import { Flame } from "./flame.js";
+import { Graph } from "./graph.js";
+import * as jobs from "./job.js";
+import { overview } from "./overview.js";
+import * as processes from "./workers.js";
+
+const HISTORY = 120, MAX_METRICS = 60, MAX_LOG = 400_000;
+
+const state = {
+  route: null, live: null, broken: null, config: null,
+  plans: new Map(), history: new Map(),
+  data: {}, values: [], metricValues: [], log: { key: "", text: "", position: 0 },
+  find: "", order: "flow", metricFind: "", flameKind: "full", flameFind: "", flame: null, peek: null,
+};
+let unwatch = () => {}, watched = null, graph = null, flame = null, loading = false, again = false;
+
+// ---- where one is -----------------------------------------------------------------------------
+
+function parse() {
+  const [page = "", id = "", tab = "", ...rest] = location.hash.replace(/^#\/?/, "").split("/")
+    .map(decodeURIComponent);
+  if (page === "jobs" && id) return { page, job: id, tab: tab || "graph", rest };
+  if (page === "workers") return { page, id, tab: tab || "metrics", rest };
+  if (page === "cluster") return { page, id: "", tab: id || "config", rest };
+  return { page: "overview", rest };
+}
+
+function navigated() {
+  const before = state.route;
+  state.route = parse();
+  const same = before && JSON.stringify(before) === JSON.stringify(state.route);
+  if (!same) {
+    state.data = {};
+    state.values = state.metricValues = [];
+    state.peek = null;
+    state.flame = null;
+  }
+  if (watched !== (state.route.job ?? "")) follow(state.route.job ?? "");
+  render();
+  load();
+  if (before && before.page !== state.route.page) document.getElementById("main")?.focus();
+}
+
+function follow(job) {
+  unwatch();
+  watched = job;
+  if (state.live?.job?.jid !== job) state.live = state.live && { ...state.live, job: null };
+  unwatch = api.watch(job, told, (problem) => {
+    state.broken = problem;
+    render();
+  });
+}
+
+function told(picture) {
+  const first = state.live === null;
+  state.live = picture;
+  state.broken = null;
+  remember(picture.job);
+  if (first && !location.hash && picture.jobs.length === 1) {
+    location.replace(`#/jobs/${picture.jobs[0].jid}`);
+    return;
+  }
+  render();
+  load();
+}
+
+function remember(job) {
+  if (!job) return;
+  const past = state.history.get(job.jid) ?? [];
+  const sources = new Set((state.plans.get(job.jid)?.plan.nodes ?? [])
+    .filter((node) => !(node.inputs ?? []).length).map((node) => node.id));
+  const most = (name) => {
+    const values = job.vertices.map((vertex) => vertex[name]).filter(Number.isFinite);
+    return values.length ? Math.max(...values) : null;
+  };
+  const out = job.vertices.filter((vertex) => sources.has(vertex.id))
+    .map((vertex) => vertex["out-rate"]).filter(Number.isFinite);
+  past.push({ out: out.length ? out.reduce((sum, one) => sum + one, 0) : null,
+    busy: most("busy"), pressed: most("back-pressured") });
+  state.history.set(job.jid, past.slice(-HISTORY));
+}
+
+// ---- what is asked for beside the pictures ----------------------------------------------------
+
+async function load() {
+  if (loading) {
+    again = true;
+    return;
+  }
+  loading = true;
+  const route = state.route;
+  try {
+    if (!state.config) state.config = await api.ask("/config");
+    await plan(route.job);
+    const needs = route.page === "jobs" ? jobs.needs(route)
+      : route.page === "overview" ? {} : processes.needs(route);
+    const names = Object.keys(needs);
+    const found = await Promise.all(names.map((name) => api.ask(needs[name])));
+    if (route !== state.route) return;
+    names.forEach((name, index) => { state.data[name] = found[index]; });
+    await further(route, needs);
+    delete state.data.problem;
+  } catch (error) {
+    if (route === state.route && state.broken === null) {
+      state.data.problem = error instanceof api.Refused ? error.message : null;
+    }
+  } finally {
+    loading = false;
+    render();
+    if (again || route !== state.route) {
+      again = false;
+      load();
+    }
+  }
+}
+
+async function plan(job) {
+  if (!job || state.plans.has(job)) return;
+  const { plan, vertices } = await api.ask(`/jobs/${job}`);
+  state.plans.set(job, { ...plan, plan, vertices });
+}
+
+async function further(route, needs) {
+  if (route.page !== "jobs" && route.tab === "metrics" && state.data.names) {
+    const names = state.data.names.map((one) => encodeURIComponent(one.id)).join(",");
+    state.values = await api.ask(`${needs.names}?get=${names}`);
+  }
+  if (route.tab === "log") {
+    const key = processes.logPath(route);
+    const since = state.log.key === key ? state.log.position : 0;
+    const { text, position } = await api.askText(`${key}?since=${since}`);
+    state.log = { key, position, text: ((since ? state.log.text : "") + text).slice(-MAX_LOG) };
+  }
+  if (state.data.metricNames) {
+    const names = state.data.metricNames.map((one) => one.id)
+      .filter((name) => name.toLowerCase().includes(state.metricFind.toLowerCase()))
+      .slice(0, MAX_METRICS);
+    state.metricValues = names.length
+      ? await api.ask(`${needs.metricNames}?get=${names.map(encodeURIComponent).join(",")}`) : [];
+  }
+  const [vertex, part] = route.rest;
+  if (route.tab === "graph" && part === "flame") {
+    const path = `/jobs/${route.job}/vertices/${vertex}/flamegraph?type=${state.flameKind}`;
+    state.flame = { vertex, ...await api.ask(path) };
+  }
+}
+
+// ---- what is seen -----------------------------------------------------------------------------
+
+function render() {
+  const { route, broken, live } = state;
+  const link = (page, title) => h("a", { href: `#/${page}`,
+    "aria-current": (route.page === (page || "overview")) ? "page" : null }, title);
+  const content = route.page === "jobs" ? jobs.jobPage(state)
+    : route.page === "workers" ? (route.id ? processes.worker(state) : processes.workers(state))
+      : route.page === "cluster" ? processes.cluster(state) : overview(state);
+  const next = h("div", { id: "app" },
+    h("header", { class: "top" },
+      h("a", { class: "brand", href: "#/" }, "penstock"),
+      h("nav", { "aria-label": "Pages" }, link("", "Overview"), link("workers", "Task managers"),
+        link("cluster", "Driver")),
+      live?.jobs.length > 0 && h("nav", { class: "jobs", "aria-label": "Jobs" },
+        live.jobs.slice(0, 6).map((job) => h("a", { href: `#/jobs/${job.jid}`,
+          "aria-current": route.job === job.jid ? "page" : null }, job.name))),
+      h("span", { class: `pulse ${broken ? "bad" : live ? "good" : ""}`, role: "status" },
+        broken?.ended ? "ended" : broken ? "no connection" : live ? "live" : "connecting"),
+      h("button", { type: "button", class: "theme", "data-action": "theme",
+        "aria-label": "Dark or light", title: "Dark or light" }, "◐")),
+    problem(broken, state.data.problem),
+    h("main", { id: "main", tabindex: -1 }, content));
+  morph(document.getElementById("app"), next);
+  kept();
+  document.title = live?.job && route.job ? `${live.job.name} – ${live.job.state.toLowerCase()}` : "penstock";
+}
+
+function problem(broken, message) {
+  if (broken?.ended) {
+    return h("p", { class: "banner" }, "The cluster has ended; this is how it was at last.");
+  }
+  if (broken?.status === 401) {
+    return h("p", { class: "banner bad" }, "The cluster asks for its token: open the link that the " +
+      "driver has printed.");
+  }
+  const text = broken?.message ?? message;
+  return text ? h("p", { class: "banner bad" }, text) : h("p", { class: "banner none" });
+}
+
+// Brings the parts that look after themselves to where they are kept.
+function kept() {
+  const { route, live, plans } = state;
+  const place = document.querySelector(".graph-place");
+  const known = plans.get(route.job);
+  if (place && known && live?.job) {
+    if (graph?.job !== route.job) {
+      graph = new Graph(known.plan, known.vertices, {
+        chosen: (id) => { location.hash = `#/jobs/${route.job}/graph/${id}`; },
+        peeked: look,
+      });
+      graph.job = route.job;
+    }
+    if (graph.element.parentNode !== place) place.replaceChildren(graph.element);
+    graph.update(new Map(live.job.vertices.map((vertex) => [vertex.id, vertex])), live.now);
+    graph.mark(route.rest[0]);
+  }
+  const below = document.querySelector(".flame-place");
+  if (below && state.flame?.data) {
+    if (flame?.data !== below.dataset.keep) {
+      flame = new Flame(state.flame.data);
+      flame.data = below.dataset.keep;
+      flame.find(state.flameFind);
+    }
+    if (flame.element.parentNode !== below) below.replaceChildren(flame.element);
+  }
+  const log = document.querySelector("[data-log]");
+  if (log && log.dataset.seen !== String(state.log.position)) {
+    const atEnd = !log.dataset.seen || log.scrollTop + log.clientHeight > log.scrollHeight - 80;
+    log.dataset.seen = state.log.position;
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  }
+}
+
+async function look(edge) {
+  state.peek = { ...edge, busy: true, found: state.peek?.label === edge.label ? state.peek.found : null };
+  const peek = state.peek;
+  render();
+  try {
+    peek.found = await api.ask(
+      `/jobs/${state.route.job}/vertices/${edge.to}/records?edge=${edge.number}&count=20`);
+    delete peek.error;
+  } catch (error) {
+    peek.error = error.message;
+  }
+  peek.busy = false;
+  render();
+}
+
+// ---- what can be done -------------------------------------------------------------------------
+
+function toast(text, kind = "") {
+  const made = h("div", { class: `toast ${kind}` }, h("span", {}, text),
+    h("button", { type: "button", "aria-label": "Close" }, "×"));
+  made.querySelector("button").addEventListener("click", () => made.remove());
+  document.getElementById("toasts").append(made);
+  if (kind !== "bad") setTimeout(() => made.remove(), 20_000);
+}
+
+async function act(title, run) {
+  try {
+    toast(await run());
+  } catch (error) {
+    toast(`${title} failed: ${error.message}`, "bad");
+  }
+  load();
+}
+
+const ACTIONS = {
+  theme() {
+    const dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    try {
+      localStorage.setItem("theme", dark ? "light" : "dark");
+    } catch { /* it is as the system says again next time */ }
+  },
+  async checkpoint() {
+    const at = `/jobs/${state.route.job}/checkpoints`;
+    await act("The checkpoint", async () => {
+      const done = await api.outcome(at, { checkpointType: "CONFIGURED" });
+      return `Checkpoint ${done.checkpointId} is complete.`;
+    });
+  },
+  async savepoint() {
+    const wish = await confirmed({ title: "Take a savepoint", action: "Take it",
+      text: "The job goes on.", fields: [directory()] });
+    if (!wish) return;
+    const at = `/jobs/${state.route.job}/savepoints`;
+    await act("The savepoint", async () => {
+      const body = wish.directory ? { "target-directory": wish.directory } : {};
+      return `Savepoint: ${(await api.outcome(at, body)).location}`;
+    });
+  },
+  async stop() {
+    const wish = await confirmed({ title: "Stop with a savepoint", action: "Stop the job",
+      text: "The job ends, and another can go on from the savepoint.",
+      fields: [directory(), { name: "drain", kind: "checkbox",
+        label: "Bring event time to its end before: windows close, and no job can go on" }] });
+    if (!wish) return;
+    const at = `/jobs/${state.route.job}`;
+    await act("The stop", async () => {
+      const body = { drain: wish.drain, ...(wish.directory && { targetDirectory: wish.directory }) };
+      return `Stopped. Savepoint: ${(await api.outcome(`${at}/stop`, body, `${at}/savepoints`)).location}`;
+    });
+  },
+  async cancel() {
+    const wish = await confirmed({ title: "Cancel the job", action: "Cancel it", danger: true,
+      text: "The job ends without a savepoint: what it did since its last checkpoint is lost.", fields: [] });
+    if (!wish) return;
+    await act("The cancellation", async () => {
+      await api.send(`/jobs/${state.route.job}?mode=cancel`, "PATCH");
+      return "The job is being cancelled.";
+    });
+  },
+  "flame-kind"(element) {
+    state.flameKind = element.dataset.kind;
+    state.flame = null;
+    render();
+    load();
+  },
+  "close-peek"() {
+    state.peek = null;
+    render();
+  },
+  "peek-again"() {
+    look(state.peek);
+  },
+};
+
+function directory() {
+  return { name: "directory", kind: "text", label: "Directory",
+    hint: "as execution.checkpointing.savepoint-dir says when empty" };
+}
+
+function start() {
+  api.start();
+  try {
+    const theme = localStorage.getItem("theme");
+    if (theme) document.documentElement.dataset.theme = theme;
+  } catch { /* the system's */ }
+  document.addEventListener("click", (event) => {
+    const element = event.target.closest("[data-action]");
+    if (element) ACTIONS[element.dataset.action]?.(element);
+  });
+  document.addEventListener("input", (event) => {
+    const name = event.target.dataset?.input;
+    if (!name) return;
+    state[name] = event.target.value;
+    if (name === "flameFind") flame?.find(state.flameFind);
+    render();
+    if (name === "metricFind") load();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
+    if (state.peek) ACTIONS["close-peek"]();
+    else if (state.route.job && state.route.rest[0]) {
+      location.hash = `#/jobs/${state.route.job}/${state.route.tab}`;
+    }
+  });
+  window.addEventListener("hashchange", navigated);
+  navigated();
+}
+
+start();

@@ -1,0 +1,122 @@
+// What is opened beside the graph: a vertex with its subtasks, or the records on an edge.
+
+import { badge, bytes, count, duration, eventTime, h, share, table, time } from "./dom.js";
+import { accumulators } from "./job.js";
+
+const PARTS = [["subtasks", "Subtasks"], ["flame", "Flame graph"], ["metrics", "Metrics"],
+  ["accumulators", "Accumulators"]];
+
+export function vertexPanel(state, job, plan) {
+  const [id, part = "subtasks"] = state.route.rest;
+  const vertex = plan.vertices.find((one) => one.id === id);
+  if (!vertex) return null;
+  const at = `#/jobs/${job.jid}/graph/${id}`;
+  return h("aside", { class: "panel side", "data-key": id, "aria-label": `Vertex ${vertex.name}` },
+    head(vertex.name, `#/jobs/${job.jid}/graph`),
+    h("nav", { class: "tabs small", "aria-label": "Parts of the vertex" }, PARTS.map(([name, title]) =>
+      h("a", { href: `${at}/${name}`, "aria-current": part === name ? "page" : null }, title))),
+    part === "flame" ? flame(state, id)
+      : part === "metrics" ? metrics(state)
+        : part === "accumulators" ? accumulators(state.data.accumulators?.["user-accumulators"])
+          : subtasks(state));
+}
+
+function head(title, back) {
+  return h("div", { class: "panel-head" }, h("h2", {}, title),
+    h("a", { class: "close", href: back, "aria-label": "Close", title: "Close (Escape)" }, "×"));
+}
+
+function subtasks({ data, live }) {
+  const found = data.vertex;
+  if (!found) return h("p", { class: "empty" }, "Asking …");
+  const shares = new Map((data.backpressure?.subtasks ?? []).map((one) => [one.subtask, one]));
+  const marks = new Map((data.watermarks ?? []).map((one) =>
+    [Number(one.id.split(".")[0]), Number(one.value)]));
+  const most = Math.max(1, ...found.subtasks.map(records));
+  const number = (value) => Number.isFinite(value) ? share(value) : "–";
+  return table([
+    ["#", (one) => one.subtask, "number"],
+    ["State", (one) => badge(one.status)],
+    ["Records", (one) => h("span", { class: "bar" },
+      h("i", { style: { width: `${100 * records(one) / most}%` } }),
+      h("span", {}, count(records(one)))), "number"],
+    ["Busy", (one) => number(shares.get(one.subtask)?.busyRatio), "number"],
+    ["Pressed", (one) => number(shares.get(one.subtask)?.ratio), "number"],
+    ["Idle", (one) => number(shares.get(one.subtask)?.idleRatio), "number"],
+    ["Event time", (one) => {
+      const mark = marks.get(one.subtask);
+      return mark === undefined ? "–" : eventTime(mark < -9e18 ? null : mark, live.now);
+    }],
+    ["Bytes in", (one) => bytes(one.metrics["read-bytes"]), "number"],
+    ["Bytes out", (one) => bytes(one.metrics["write-bytes"]), "number"],
+    ["Attempt", (one) => one.attempt + 1, "number"],
+    ["Since", (one) => time(one["start-time"])],
+    ["For", (one) => duration(one.duration), "number"],
+    ["Task manager", (one) => one["taskmanager-id"] === "(unassigned)" ? "–"
+      : h("a", { href: `#/workers/${one["taskmanager-id"]}` }, one["taskmanager-id"])],
+  ], found.subtasks, { key: (one) => one.subtask, caption: "Subtasks" });
+}
+
+function records(one) {
+  return Math.max(one.metrics["read-records"], one.metrics["write-records"]);
+}
+
+const KINDS = [["full", "All"], ["on_cpu", "On CPU"], ["off_cpu", "Off CPU"]];
+
+function flame(state, id) {
+  const { flame: found, flameKind } = state;
+  const problem = found?.vertex !== id ? "Asking …" : found.error ?? WORDS[found.endTimestamp];
+  return h("div", {},
+    h("div", { class: "section-head" },
+      h("div", { class: "choice", role: "group", "aria-label": "What is shown" },
+        KINDS.map(([name, title]) => h("button", { type: "button", "data-action": "flame-kind",
+          "data-kind": name, "aria-pressed": String(name === flameKind) }, title))),
+      h("input", { type: "search", placeholder: "Find a function", "aria-label": "Find a function",
+        "data-input": "flameFind" }),
+      !problem && h("span", { class: "quiet" }, `${count(found.data.value)} samples, ${time(found.endTimestamp)}`)),
+    problem ? h("p", { class: "empty" }, problem)
+      : h("div", { "data-keep": `flame-${id}-${flameKind}-${found.endTimestamp}`, class: "flame-place" }));
+}
+
+const WORDS = {
+  "-1": "No task of this vertex runs.",
+  "-2": "Flame graphs are off: start the job with -D rest.flamegraph.enabled=true.",
+  "-3": "The tasks are being looked at; this takes some seconds …",
+};
+
+function metrics({ data, metricFind, metricValues }) {
+  if (!data.metricNames) return h("p", { class: "empty" }, "Asking …");
+  const names = data.metricNames.map((one) => one.id);
+  return h("div", {},
+    h("div", { class: "section-head" },
+      h("input", { type: "search", placeholder: `Find one of ${names.length} metrics`,
+        "aria-label": "Find a metric", "data-input": "metricFind" })),
+    table([
+      ["Metric", (one) => h("code", {}, one.id)],
+      ["Sum", (one) => count(one.sum), "number"], ["Least", (one) => count(one.min), "number"],
+      ["Most", (one) => count(one.max), "number"], ["Mean", (one) => count(one.avg), "number"],
+      ["Skew", (one) => `${Math.round(one.skew)} %`, "number"],
+    ], metricValues, { key: (one) => one.id, caption: "Metrics",
+      empty: metricFind ? "No number goes by that name." : "Nothing was sent yet." }));
+}
+
+export function recordsPanel(state, plan) {
+  const { peek } = state;
+  const found = peek.found;
+  const rows = (found?.subtasks ?? []).flatMap(({ subtask, records }) =>
+    records.map((record) => ({ subtask, ...record })));
+  return h("aside", { class: "panel side", "data-key": "records", "aria-label": "Records" },
+    h("div", { class: "panel-head" }, h("h2", {}, peek.label),
+      h("button", { type: "button", class: "close", "data-action": "close-peek",
+        "aria-label": "Close" }, "×")),
+    h("div", { class: "section-head" },
+      h("button", { type: "button", "data-action": "peek-again", disabled: peek.busy },
+        peek.busy ? "Looking …" : "Look again"),
+      found?.redacted && h("span", { class: "quiet" }, "Types are shown instead of values.")),
+    peek.error && h("p", { class: "bad" }, peek.error),
+    found && table([
+      ["Subtask", (one) => one.subtask, "number"],
+      ["Timestamp", (one) => one.timestamp === null ? "–" : one.timestamp, "number"],
+      ["Record", (one) => h("code", { class: "record" }, one.text)],
+    ], rows, { caption: "Records", empty: "No record came by within two seconds." }));
+}
