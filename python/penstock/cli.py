@@ -30,6 +30,7 @@ from penstock.errors import ConfigurationError
 _COMMANDS: Final = {
     "cancel": "penstock.command_line.job_commands:cancel",
     "checkpoint": "penstock.command_line.job_commands:checkpoint",
+    "demo": "penstock.command_line.demo:demo",
     "config": "penstock.command_line.machine_commands:config",
     "doctor": "penstock.command_line.machine_commands:doctor",
     "list": "penstock.command_line.job_commands:list_jobs",

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from click.testing import CliRunner
 from penstock.cli import main
 from penstock.errors import JobCancelledError
 from penstock.rest.run_files import RunFile, running_clusters
-from support.rest_client import running_job
+from support.rest_client import Client, running_job
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +183,29 @@ def test_the_machine_is_examined(monkeypatch):
     failed = CliRunner().invoke(main, ["doctor"])
     assert failed.exit_code == 1
     assert "problem  native data plane" in failed.output
+
+
+def test_the_demo_runs_until_it_is_interrupted(tmp_path):
+    """Its dashboard is there, its job checkpoints, and Ctrl-C ends all of it."""
+    assert "def build(env" in penstock("demo", "--source")
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli", "demo", "--no-browser", "-D", "rest.port=0",
+         "-D", "execution.checkpointing.interval=200 ms"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path, text=True,
+    )  # fmt: skip
+    try:
+        assert "REST interface: http://127.0.0.1:" in demo.stdout.readline()
+        client = Client.of_last_cluster()
+        jobs = client.until("/jobs/overview", lambda found: found["jobs"])["jobs"]
+        client.until(
+            f"/jobs/{jobs[0]['jid']}/checkpoints", lambda found: found["counts"]["completed"]
+        )
+        demo.send_signal(signal.SIGINT)
+        assert "The demo has ended." in demo.communicate(timeout=60)[0]
+    finally:
+        demo.kill()
+        demo.wait()
+    assert running_clusters() == []
 
 
 def test_help_names_every_command():

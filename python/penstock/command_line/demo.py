@@ -1,0 +1,75 @@
+"""``penstock demo``: a job that runs for ever, with its dashboard open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from typing import Final
+
+import click
+
+from penstock.command_line import demo_job
+from penstock.common.options import checkpointing, pipeline, rest, restart_strategy
+
+OPEN_WITHIN_S: Final = 60.0
+_OPTIONS: Final = {
+    rest.PORT.key: "8081,0",
+    rest.FLAME_GRAPHS.key: "true",
+    rest.FLAME_GRAPH_SAMPLES.key: "40",
+    rest.FLAME_GRAPH_REFRESH.key: "15 s",
+    rest.REFRESH_INTERVAL.key: "1 s",
+    pipeline.PARALLELISM.key: "2",
+    checkpointing.INTERVAL.key: "5 s",
+    restart_strategy.TYPE.key: "exponential-delay",
+}
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
+@click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
+@click.option("--source", "show", is_flag=True, help="Print the program instead of running it.")
+@click.pass_context
+def demo(context: click.Context, options: tuple[str, ...], no_browser: bool, show: bool) -> None:
+    """Run an example that never ends on this machine, and open its dashboard; Ctrl-C ends it."""
+    program = Path(demo_job.__file__)
+    if show:
+        click.echo(program.read_text("utf-8"), nl=False)
+        return
+    from penstock.cli import run
+
+    given = {option.partition("=")[0].strip() for option in options}
+    if not no_browser:
+        threading.Thread(target=_open, name="demo browser", daemon=True).start()
+    with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
+        # A program of its own, as a user's would be: its lines stand in tracebacks.
+        own = shutil.copy(program, Path(folder) / "demo.py")
+        defaults = {
+            **_OPTIONS,
+            checkpointing.SAVEPOINT_FOLDER.key: str(Path.cwd() / "penstock-demo-savepoints"),
+        }
+        chosen = tuple(f"{key}={value}" for key, value in defaults.items() if key not in given)
+        try:
+            context.invoke(
+                run, target="local", options=(*chosen, *options), program=str(own), arguments=()
+            )
+        except KeyboardInterrupt:
+            click.echo("The demo has ended.")
+
+
+def _open() -> None:
+    """Opens the dashboard of this process once it is there."""
+    from penstock.rest.run_files import running_clusters
+
+    deadline_s = time.monotonic() + OPEN_WITHIN_S
+    while time.monotonic() < deadline_s:
+        for cluster in running_clusters():
+            if cluster.pid == os.getpid():
+                token = "" if cluster.token is None else f"?token={cluster.token}"
+                webbrowser.open(f"{cluster.url}/{token}")
+                return
+        time.sleep(0.1)
