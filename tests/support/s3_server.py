@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import contextmanager
+from functools import cached_property
 
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -49,6 +50,7 @@ class S3Server:
             "s3.secret-key": SECRET_KEY,
         }
 
+    @cached_property
     def client(self):
         """boto3's, which looks at the server from outside."""
         import boto3
@@ -64,8 +66,8 @@ class S3Server:
     def objects(self, prefix=""):
         """Size of each object by its key; marks of directories are none."""
         found = {}
-        for page in (
-            self.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        for page in self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=BUCKET, Prefix=prefix
         ):
             for entry in page.get("Contents", []):
                 if not entry["Key"].endswith("/"):
@@ -133,7 +135,7 @@ def s3_server():
 
     server = S3Server()
     try:
-        server.client().create_bucket(Bucket=BUCKET)
+        server.client.create_bucket(Bucket=BUCKET)
         yield server
     finally:
         server.close()

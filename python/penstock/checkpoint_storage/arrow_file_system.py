@@ -66,6 +66,21 @@ class ArrowFileSystem:
         with _naming(path):
             return bool(self._fs.get_file_info(_key(path)).type.value)
 
+    def size(self, path: str) -> int | None:
+        """How long an object is; None when there is none."""
+        with _naming(path):
+            info = self._fs.get_file_info(_key(path))
+        return int(info.size) if info.is_file else None
+
+    def move(self, source: str, target: str) -> None:
+        """Gives an object another key; under that it appears whole.
+
+        Raises:
+            FileNotFoundError: There is no such object.
+        """
+        with _naming(source):
+            self._fs.move(_key(source), _key(target))
+
     def delete_file(self, path: str) -> None:
         """Deletes an object."""
         with contextlib.suppress(FileNotFoundError), _naming(path):

@@ -15,6 +15,8 @@ from penstock.common.s3_settings import S3Settings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
+
 
 class FileSystem(Protocol):
     """What a checkpoint storage needs; paths are whole, as the storage was configured.
@@ -108,7 +110,8 @@ class FileSystems:
             ConfigurationError: The options do not fit together.
         """
         self._s3 = S3Settings.of(configuration)
-        self._known: dict[tuple[str, str], FileSystem] = {("", ""): LocalFileSystem()}
+        self._local = LocalFileSystem()
+        self._stores: dict[tuple[str, str], ArrowFileSystem] = {}
 
     def of(self, path: str) -> FileSystem:
         """The file system of a path or URL.
@@ -116,15 +119,21 @@ class FileSystems:
         Raises:
             ConfigurationError: The scheme is not known here, or the URL is not as it must be.
         """
-        scheme, authority, *_ = urlsplit(path)
-        if scheme == "file":
-            scheme = authority = ""
-        found = self._known.get((scheme, authority))
+        return self._local if urlsplit(path).scheme in ("", "file") else self.store(path)
+
+    def store(self, url: str) -> ArrowFileSystem:
+        """What a URL names beyond the disks of the machine.
+
+        Raises:
+            ConfigurationError: The scheme is not known here, or the URL is not as it must be.
+        """
+        scheme, authority, *_ = urlsplit(url)
+        found = self._stores.get((scheme, authority))
         if found is None:
             # Imported here: most jobs keep their files on disks, and this imports pyarrow.
             from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
 
-            found = self._known[scheme, authority] = ArrowFileSystem(path, self._s3)
+            found = self._stores[scheme, authority] = ArrowFileSystem(url, self._s3)
         return found
 
 

@@ -6,6 +6,7 @@ import tempfile
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options.pipeline import RUNTIME_MODE
@@ -59,6 +60,7 @@ class VirtualTask:
                 attempt_id=bytes(40),
                 executor_id="harness",
                 temp_directory=self._make_temp_directory,
+                files=FileSystems(self._settings),
                 task_name=name,
                 subtask=subtask,
                 parallelism=parallelism,

@@ -53,7 +53,7 @@ def test_a_checkpoint_comes_and_goes(server, folder, url):
     storage.discard(pointer)
     storage.close()
     assert not server.objects(folder)
-    keys = server.client().list_objects_v2(Bucket=BUCKET, Prefix=f"{folder}/").get("Contents", [])
+    keys = server.client.list_objects_v2(Bucket=BUCKET, Prefix=f"{folder}/").get("Contents", [])
     assert [entry["Key"] for entry in keys] in ([], [f"{folder}/"])
 
 
@@ -86,7 +86,7 @@ def test_a_harmed_object_is_named(server, url, harm):
     stream.write(b"state of an operator")
     handle = stream.handle()
     key = handle.path.removeprefix(f"s3://{BUCKET}/")
-    client = server.client()
+    client = server.client
     if harm == "gone":
         client.delete_object(Bucket=BUCKET, Key=key)
     else:
@@ -101,9 +101,9 @@ def test_torn_metadata_is_not_taken_for_whole(server, url):
     storage = FileSystemCheckpointStorage(url, JOB, files)
     pointer = storage.publish(storage.create_checkpoint(1), CheckpointMetadata(1, 5, {}))
     key = f"{pointer}/_metadata".removeprefix(f"s3://{BUCKET}/")
-    whole = server.client().get_object(Bucket=BUCKET, Key=key)["Body"].read()
+    whole = server.client.get_object(Bucket=BUCKET, Key=key)["Body"].read()
     for size in (0, 4, len(whole) - 1):
-        server.client().put_object(Bucket=BUCKET, Key=key, Body=whole[:size])
+        server.client.put_object(Bucket=BUCKET, Key=key, Body=whole[:size])
         with pytest.raises(CorruptCheckpointError):
             load_metadata(pointer, files)
 
@@ -111,7 +111,7 @@ def test_torn_metadata_is_not_taken_for_whole(server, url):
 def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(server, folder, url):
     storage = FileSystemCheckpointStorage(url, JOB, FileSystems(server.options))
     key = f"{folder}/{JOB.hex()}/chk-3/left"
-    server.client().put_object(Bucket=BUCKET, Key=key, Body=b"")
+    server.client.put_object(Bucket=BUCKET, Key=key, Body=b"")
     storage.create_checkpoint(3)
     assert not server.objects(folder)
 

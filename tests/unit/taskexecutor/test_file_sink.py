@@ -39,9 +39,13 @@ class Sink:
             operators.FileCommitter(), configuration=configuration
         )
         of_writer, of_committer = restored or (None, None)
-        for harness, snapshot in ((self.committer, of_committer), (self.writer, of_writer)):
-            harness.initialize_state(snapshot)
-            harness.open()
+        try:
+            for harness, snapshot in ((self.committer, of_committer), (self.writer, of_writer)):
+                harness.initialize_state(snapshot)
+                harness.open()
+        except BaseException:
+            self.close()
+            raise
         self.sent = 0
 
     def write(self, *values):

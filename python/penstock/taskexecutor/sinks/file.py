@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.serialization import Encoder
@@ -13,7 +12,7 @@ from penstock.datastream.connectors.file_system.buckets import OnCheckpointRolli
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import SinkError
 from penstock.taskexecutor.sinks.element_text import text_of_elements
-from penstock.taskexecutor.sinks.part_file import PartFile, PendingFile
+from penstock.taskexecutor.sinks.part_folders import folder_of
 from penstock.taskexecutor.sinks.writer import WRITER_STATE, CommittableEmitter
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     )
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.sinks.part_file import PartFile, PendingFile
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -55,12 +55,13 @@ class FileSinkOperator(CommittableEmitter):
     def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
         """Creates the sink."""
         super().__init__()
-        self.base_path = Path(descriptor.base_path)
+        self.base_path = descriptor.base_path
+        self.folder = folder_of(descriptor.base_path, context.environment)
         self.encode = _encode_function(context, descriptor.encoder)
         self.assigner = descriptor.bucket_assigner
         self.policy = descriptor.rolling_policy
         size: int | None = self.policy.part_size_bytes
-        self.limit_bytes = sys.maxsize if size is None else size
+        self.limit_bytes = min(self.folder.max_part_bytes, sys.maxsize if size is None else size)
         self.check_interval_ms = descriptor.bucket_check_interval_ms
         self.named_by_subtask = descriptor.named_by_subtask
         of_this = context.environment.subtask if self.named_by_subtask else uuid.uuid4()
@@ -71,7 +72,7 @@ class FileSinkOperator(CommittableEmitter):
         self.parts: dict[str, PartFile] = {}
         self.pending: list[PendingFile] = []
         # What a checkpoint may go on with, and so must not be removed.
-        self.held: set[Path] = set()
+        self.held: set[str] = set()
         self.state: Any = None
         self.counter_state: Any = None
 
@@ -88,7 +89,7 @@ class FileSinkOperator(CommittableEmitter):
             )
             self.next_number = max(self.counter_state.get(), default=0)
         for held in self.state.get():
-            part = PartFile.recover(held)
+            part = self.folder.recover(held)
             self.held.add(part.path)
             if held.bucket in self.parts:
                 # Of several subtasks with the same bucket, as there are when the parallelism
@@ -99,13 +100,10 @@ class FileSinkOperator(CommittableEmitter):
     def open(self) -> None:
         """Makes sure that files can be written before the first element comes."""
         try:
-            self.base_path.mkdir(parents=True, exist_ok=True)
-            probe = self.base_path / f".probe.{uuid.uuid4().hex}"
-            probe.touch()
-            probe.unlink()
+            self.folder.check()
         except OSError as error:
             msg = (
-                f"the file sink cannot write into {self.base_path}: {error.strerror}; "
+                f"the file sink cannot write into {self.base_path}: {error.strerror or error}; "
                 "choose a folder that the workers may create and write"
             )
             self.failed_with = SinkError(msg)
@@ -157,8 +155,7 @@ class FileSinkOperator(CommittableEmitter):
             part = self.parts.popitem()[1]
             part.dispose(is_kept=part.path in self.held)
         for pending in self.pending:
-            if Path(pending.path) not in self.held:
-                Path(pending.path).unlink(missing_ok=True)
+            self.folder.give_up(pending, self.held)
         self.pending = []
 
     def _end_part(self, bucket: str) -> None:
@@ -167,12 +164,11 @@ class FileSinkOperator(CommittableEmitter):
         del self.parts[bucket]
 
     def _new_part(self, bucket: str, now_ms: int) -> PartFile:
-        folder = self.base_path / bucket
         while True:
             name = f"{self.prefix}{self.next_number}{self.suffix}"
             self.next_number += 1
-            if not (self.named_by_subtask and (folder / name).exists()):
-                return PartFile.begin(folder, name, now_ms)
+            if not (self.named_by_subtask and self.folder.has(bucket, name)):
+                return self.folder.begin(bucket, name, now_ms)
 
     def _schedule_check(self) -> None:
         self.context.processing_time.register(self.now() + self.check_interval_ms, self._check)

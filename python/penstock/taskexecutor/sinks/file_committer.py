@@ -7,6 +7,7 @@ import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from penstock.datastream.connectors.committer import Committer
 from penstock.errors import SinkError
@@ -15,6 +16,7 @@ from penstock.taskexecutor.sinks.committer import CommitterOperator
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.datastream.connectors.committer import CommitRequest
     from penstock.graph import operators
     from penstock.taskexecutor.compiled import StreamOperator
@@ -28,12 +30,16 @@ def create_file_committer(
     context: OperatorContext, descriptor: operators.FileCommitter
 ) -> StreamOperator:
     """Commits the pending files of FileSink."""
-    del context, descriptor
-    return CommitterOperator(lambda _: FileCommitter())
+    del descriptor
+    return CommitterOperator(lambda _: FileCommitter(context.environment.files))
 
 
 class FileCommitter(Committer["PendingFile"]):
     """Renames pending files; one that has its name already is left alone."""
+
+    def __init__(self, files: FileSystems) -> None:
+        """Finds the files of stores in ``files``."""
+        self._files = files
 
     def commit(self, requests: Sequence[CommitRequest[PendingFile]]) -> None:
         """Gives the files their names, which are durable afterwards.
@@ -44,6 +50,9 @@ class FileCommitter(Committer["PendingFile"]):
         folders: set[Path] = set()
         for request in requests:
             pending = request.get_committable()
+            if urlsplit(pending.path).scheme:
+                self._commit_object(request)
+                continue
             path, final_path = Path(pending.path), Path(pending.final_path)
             try:
                 size_bytes = path.stat().st_size
@@ -70,6 +79,41 @@ class FileCommitter(Committer["PendingFile"]):
             )
         for folder in folders:
             _synchronize(folder)
+
+    def _commit_object(self, request: CommitRequest[PendingFile]) -> None:
+        pending = request.get_committable()
+        store = self._files.store(pending.path)
+        try:
+            size_bytes = store.size(pending.path)
+            final_bytes = store.size(pending.final_path)
+            if size_bytes is None:
+                if final_bytes is None:
+                    logger.warning(
+                        "neither %s nor %s is there any more", pending.path, pending.final_path
+                    )
+                request.signal_already_committed()
+            elif size_bytes != pending.size_bytes:
+                raise SinkError(
+                    f"the file sink cannot commit {pending.path}: it has {size_bytes} bytes, but "
+                    f"had {pending.size_bytes} when it was uploaded"
+                )
+            elif final_bytes is None:
+                store.move(pending.path, pending.final_path)
+            elif final_bytes == size_bytes:
+                # A move is a copy and a deletion, and a failure may come between the two.
+                store.delete_file(pending.path)
+                request.signal_already_committed()
+            else:
+                raise SinkError(
+                    f"the file sink cannot give {pending.path} the name {pending.final_path}: "
+                    f"there is another object of {final_bytes} bytes"
+                )
+            for segment in pending.segments:
+                store.delete_file(segment)
+        except SinkError:
+            raise
+        except OSError as error:
+            raise SinkError(f"the file sink cannot commit {pending.path}: {error}") from error
 
 
 def _synchronize(folder: Path) -> None:

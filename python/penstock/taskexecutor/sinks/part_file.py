@@ -11,7 +11,7 @@ from typing import IO, Final
 
 from penstock.errors import SinkError
 
-_WRITE_BUFFER_BYTES: Final = 256 * 1024
+WRITE_BUFFER_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,13 @@ class PendingFile:
         path: The hidden file.
         final_path: What it is called once it is committed.
         size_bytes: How long it is.
+        segments: Objects that are of no use once it is committed; there are some in stores only.
     """
 
     path: str
     final_path: str
     size_bytes: int
+    segments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class InProgressFile:
         size_bytes: How much of it belongs to the checkpoint.
         created_ms: When it was begun.
         written_ms: When it was written last.
+        segments: The objects that have its bytes, in order, if it lies in a store.
     """
 
     bucket: str
@@ -48,12 +51,13 @@ class InProgressFile:
     size_bytes: int
     created_ms: int
     written_ms: int
+    segments: tuple[str, ...] = ()
 
 
 class PartFile:
     """A file that is being written, under a hidden name."""
 
-    def __init__(self, path: Path, final_path: Path, now_ms: int) -> None:
+    def __init__(self, path: str, final_path: str, now_ms: int) -> None:
         """Begins a file, or goes on with one; use `begin` and `recover`."""
         self.path = path
         self.final_path = final_path
@@ -69,11 +73,10 @@ class PartFile:
         Raises:
             SinkError: It cannot be made.
         """
-        hidden = folder / f".{final_name}.inprogress.{uuid.uuid4()}"
-        part = cls(hidden, folder / final_name, now_ms)
+        part = cls(hidden_path(str(folder), final_name), str(folder / final_name), now_ms)
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            part.file = hidden.open("xb", buffering=_WRITE_BUFFER_BYTES)
+            part.file = Path(part.path).open("xb", buffering=WRITE_BUFFER_BYTES)  # noqa: SIM115
         except OSError as error:
             raise part.failure(error) from error
         return part
@@ -85,10 +88,10 @@ class PartFile:
         Raises:
             SinkError: The file is gone, or shorter than the checkpoint knows it.
         """
-        part = cls(Path(held.path), Path(held.final_path), held.created_ms)
+        part = cls(held.path, held.final_path, held.created_ms)
         part.written_ms = held.written_ms
         try:
-            part.file = part.path.open("r+b", buffering=_WRITE_BUFFER_BYTES)
+            part.file = Path(part.path).open("r+b", buffering=WRITE_BUFFER_BYTES)  # noqa: SIM115
             found_bytes = part.file.seek(0, os.SEEK_END)
             if found_bytes >= held.size_bytes:
                 part.file.truncate(held.size_bytes)
@@ -125,8 +128,8 @@ class PartFile:
             raise self.failure(error) from error
         return InProgressFile(
             bucket,
-            str(self.path),
-            str(self.final_path),
+            self.path,
+            self.final_path,
             self.size_bytes,
             self.created_ms,
             self.written_ms,
@@ -140,7 +143,7 @@ class PartFile:
             self.file.close()
         except OSError as error:
             raise self.failure(error) from error
-        return PendingFile(str(self.path), str(self.final_path), self.size_bytes)
+        return PendingFile(self.path, self.final_path, self.size_bytes)
 
     def dispose(self, *, is_kept: bool) -> None:
         """Gives the file up; it stays where it is when a checkpoint may go on with it."""
@@ -148,13 +151,19 @@ class PartFile:
         with suppress(OSError):
             self.file.close()
         if not is_kept:
-            self.path.unlink(missing_ok=True)
+            Path(self.path).unlink(missing_ok=True)
 
     def failure(self, error: OSError) -> SinkError:
         """What to say when the file cannot be written."""
         return SinkError(
             f"the file sink cannot write {self.path}, {self.size_bytes} bytes until now: "
-            f"{error.strerror}; make room there or give the sink another folder.  What is "
-            f"unfinished stays hidden or is removed, so that there is no {self.final_path.name} "
+            f"{error.strerror or error}; make room there or give the sink another folder.  What is "
+            f"unfinished stays hidden or is removed, so that there is no "
+            f"{self.final_path.rpartition('/')[2]} "
             "that is not whole"
         )
+
+
+def hidden_path(folder: str, final_name: str) -> str:
+    """What a file is called that nobody is to see yet; no two are called the same."""
+    return f"{folder}/.{final_name}.inprogress.{uuid.uuid4()}"

@@ -14,7 +14,7 @@ from penstock.datastream.connectors.file_system.buckets import (
     OutputFileConfig,
     RollingPolicy,
 )
-from penstock.datastream.connectors.file_system.source import local_path
+from penstock.datastream.connectors.file_system.source import sink_path
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 
@@ -49,7 +49,7 @@ class FileSink(Sink, SupportsPreprocessing):
         given: Any = encoder
         if not isinstance(given, Encoder):
             raise WrongArgumentError(f"for_row_format takes an Encoder, got {given!r}")
-        return FileSink.RowFormatBuilder(local_path(base_path), encoder)
+        return FileSink.RowFormatBuilder(sink_path(base_path), encoder)
 
     @staticmethod
     def for_bulk_format(

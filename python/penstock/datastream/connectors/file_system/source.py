@@ -200,3 +200,9 @@ def local_path(path: str | os.PathLike[str]) -> str:
     if "://" in text:
         raise InvalidProgramError(f"penstock reads and writes local files only, got {text!r}")
     return str(Path(text).absolute())
+
+
+def sink_path(path: str | os.PathLike[str]) -> str:
+    """As `local_path`; URLs of stores are left as they are."""
+    text = os.fspath(path)
+    return text if "://" in text and not text.startswith("file:") else local_path(text)

@@ -1,0 +1,127 @@
+"""Where a FileSink has its part files: a folder of the machine, or of an object store."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+from penstock.taskexecutor.sinks.object_part_file import MAX_PART_BYTES, ObjectPartFile
+from penstock.taskexecutor.sinks.part_file import PartFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
+    from penstock.taskexecutor.sinks.part_file import InProgressFile, PendingFile
+    from penstock.taskexecutor.task.task_environment import TaskEnvironment
+
+
+class PartFolder(Protocol):
+    """The folder of a sink, with a folder in it for each bucket.
+
+    Attributes:
+        max_part_bytes: What a part must not be longer than by much.
+    """
+
+    max_part_bytes: int
+
+    def check(self) -> None:
+        """Makes sure that files can be written; raises an `OSError` otherwise."""
+
+    def has(self, bucket: str, name: str) -> bool:
+        """Whether a bucket has a file of that name."""
+
+    def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
+        """A new part."""
+
+    def recover(self, held: InProgressFile) -> PartFile:
+        """A part that goes on where a checkpoint was."""
+
+    def give_up(self, pending: PendingFile, held: Container[str]) -> None:
+        """Removes a part that nobody will commit, unless a checkpoint holds it as in progress."""
+
+
+def folder_of(base_path: str, environment: TaskEnvironment) -> PartFolder:
+    """The folder of a path or URL."""
+    if urlsplit(base_path).scheme:
+        return ObjectFolder(
+            environment.files.store(base_path), base_path.rstrip("/"), environment.temp_directory
+        )
+    return LocalFolder(Path(base_path))
+
+
+class LocalFolder:
+    """One that all workers reach at the same path."""
+
+    max_part_bytes = sys.maxsize
+
+    def __init__(self, base: Path) -> None:
+        """Uses this folder."""
+        self._base = base
+
+    def check(self) -> None:
+        """Makes sure that files can be written."""
+        self._base.mkdir(parents=True, exist_ok=True)
+        probe = self._base / f".probe.{uuid.uuid4().hex}"
+        probe.touch()
+        probe.unlink()
+
+    def has(self, bucket: str, name: str) -> bool:
+        """Whether a bucket has a file of that name."""
+        return (self._base / bucket / name).exists()
+
+    def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
+        """A new part."""
+        return PartFile.begin(self._base / bucket, name, now_ms)
+
+    def recover(self, held: InProgressFile) -> PartFile:
+        """A part that goes on where a checkpoint was."""
+        return PartFile.recover(held)
+
+    def give_up(self, pending: PendingFile, held: Container[str]) -> None:
+        """Removes a part that no checkpoint holds."""
+        if pending.path not in held:
+            Path(pending.path).unlink(missing_ok=True)
+
+
+class ObjectFolder:
+    """What the keys of objects begin with."""
+
+    max_part_bytes = MAX_PART_BYTES
+
+    def __init__(self, store: ArrowFileSystem, base: str, temporary: Callable[[], str]) -> None:
+        """Uses ``base``, a URL; parts are in the folder that ``temporary`` makes until they end."""
+        self._store = store
+        self._base = base
+        self._temporary = temporary
+
+    def check(self) -> None:
+        """Makes sure that objects can be written."""
+        probe = f"{self._base}/.probe.{uuid.uuid4().hex}"
+        self._store.publish(probe, b"")
+        self._store.delete_file(probe)
+
+    def has(self, bucket: str, name: str) -> bool:
+        """Whether a bucket has an object of that name."""
+        return self._store.exists(f"{self._folder(bucket)}/{name}")
+
+    def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
+        """A new part."""
+        folder = self._folder(bucket)
+        self._store.make_directory(folder)
+        return ObjectPartFile.begin_object(self._store, self._temporary, folder, name, now_ms)
+
+    def recover(self, held: InProgressFile) -> PartFile:
+        """A part that goes on where a checkpoint was."""
+        return ObjectPartFile.recover_object(self._store, self._temporary, held)
+
+    def give_up(self, pending: PendingFile, held: Container[str]) -> None:
+        """Removes the object: what a checkpoint holds is in segments."""
+        del held
+        self._store.delete_file(pending.path)
+
+    def _folder(self, bucket: str) -> str:
+        return f"{self._base}/{bucket}".rstrip("/")
