@@ -194,3 +194,29 @@ def test_refused_value_leaves_the_state(states, package, context, table):
     with pytest.raises(SerializationError):
         state.update("no number")
     assert state.value() == 1
+
+
+def test_methods_take_their_arguments_by_name(states, context, table):
+    state = states.HeapValueState(context, table)
+    state.update(value=3)
+    assert state.value() == 3
+
+
+def test_an_entry_used_last_is_not_taken_for_another(states, package, context, table):
+    """Entries are remembered by position, which later ones take over."""
+    state = states.HeapValueState(context, table)
+    for key in ("a", 1, ("t", 1)):
+        context.current_key = key
+        state.update(0)
+        assert state.value() == 0
+        state.clear()
+        assert state.value() is None
+        context.current_key = "other"
+        state.update(5)
+        context.current_key = key
+        assert state.value() is None
+        state.update(7)
+        table.map(None).clear()
+        assert state.value() is None
+        state.update(8)
+        assert (state.value(), len(table)) == (8, 1)

@@ -5,6 +5,7 @@
 cimport cython
 
 from penstock._native.state_table cimport StateMap, StateTable as Table
+from penstock._native.type_check cimport ValueCheck as Check
 
 
 @cython.locals(items=tuple)
@@ -19,8 +20,8 @@ cdef class KeyContext:
 cdef class HeapState:
     cdef public KeyContext _context
     cdef public Table _table
-    cdef public object _check
-    cdef public object _check_key
+    cdef public Check _check
+    cdef public Check _check_key
     cdef public StateMap _keys
 
 
@@ -41,7 +42,12 @@ cdef class HeapListState(ListOperations):
 
 
 cdef class HeapMapState(MapOperations):
-    pass
+    @cython.locals(content=dict)
+    cpdef get(self, object key)
+    @cython.locals(content=dict)
+    cpdef put(self, object key, object value)
+    @cython.locals(content=dict)
+    cpdef bint contains(self, object key) except -1
 
 
 cdef class HeapReducingState(HeapState):

@@ -22,12 +22,15 @@ cdef class KeyedElementContext(ElementContext):
     cpdef get_current_key(self)
 
 
+@cython.locals(pair=tuple)
+cpdef emit_results(Output output, object result, long long timestamp, object tag_class)
+
+
 cdef class ProcessOperator(FunctionOperator):
     cdef public ElementContext element_context
     cdef public object tag_class
 
     cpdef process(self, object value, long long timestamp)
-    @cython.locals(output=Output, pair=tuple)
     cpdef emit(self, object result, long long timestamp)
 
 

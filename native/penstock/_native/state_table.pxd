@@ -13,11 +13,13 @@ from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
 cdef class StateMap:
     cdef PsStateMap map
     cdef int32_t found          # the position that was found last, until something is removed
+    cdef int32_t used_last      # that of the entry used last by its key, until one is removed
     cdef readonly StateTable table
     cdef readonly object namespace
     cdef Py_ssize_t slot        # its place in the table; -1 when it was taken out
     cdef Py_ssize_t number      # differs between the namespaces of a table; 0 is None
 
+    cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3
     cdef PsEntry *entry(self, Py_ssize_t position) except NULL
     cdef PsEntry *touched(self, Py_ssize_t position) except NULL
     cdef PsEntry *lent(self, Py_ssize_t position) except NULL

@@ -44,12 +44,25 @@ cdef class StateMap:
         self.table = table
         self.namespace = namespace
         self.found = PS_NONE
+        self.used_last = PS_NONE
         self.slot = -1
 
     def __dealloc__(self):
         cdef int32_t used
         cdef PsEntry *entries = ps_empty(&self.map, &used)
         ps_release_entries(entries, used)
+
+    cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3:
+        """The position of a key, and its hash unless the entry was the last one that was used."""
+        cdef int32_t position = self.used_last
+        # What is read is mostly written next, or was written for the element before.
+        if position >= 0 and self.map.entries[position].key == word:
+            return position
+        ps_hash_word(word, hash)
+        position = ps_find(&self.map, word, hash[0])
+        if position >= 0:
+            self.used_last = position
+        return position
 
     cdef PsEntry *entry(self, Py_ssize_t position) except NULL:
         if not 0 <= position < self.map.used or self.map.entries[position].key == 0:
@@ -132,12 +145,9 @@ cdef class StateMap:
         return PyLong_FromLongLong(total)
 
     cpdef object get(self, object key):
-        cdef PsWord word = ps_pack(<PyObject *>key)
         cdef PsEntry *entry
         cdef uint32_t hash
-        cdef int32_t position
-        ps_hash_word(word, &hash)
-        position = ps_find(&self.map, word, hash)
+        cdef int32_t position = self.position_of(ps_pack(<PyObject *>key), &hash)
         if position < 0:
             return None
         entry = &self.map.entries[position]
@@ -148,11 +158,11 @@ cdef class StateMap:
     cpdef int put(self, object key, object value) except -1:
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
-        cdef int32_t position
-        ps_hash_word(word, &hash)
-        position = ps_find(&self.map, word, hash)
+        cdef int32_t position = self.position_of(word, &hash)
         if position < 0:
-            ps_insert(&self.map, word, hash, ps_pack(<PyObject *>value), self.table.epoch)
+            self.used_last = ps_insert(
+                &self.map, word, hash, ps_pack(<PyObject *>value), self.table.epoch
+            )
             return 0
         return self.replace(position, value)
 
@@ -170,7 +180,7 @@ cdef class StateMap:
             self.touched(position)
         if self.table.removals is not None:
             self.table.removals.note_removal(self.map.entries[position].key, self.table.epoch)
-        self.found = PS_NONE
+        self.found = self.used_last = PS_NONE
         taken = ps_take_out(&self.map, position)
         value = object_of(taken.value)
         ps_release(taken.value)
@@ -183,7 +193,7 @@ cdef class StateMap:
         cdef PsEntry *entries
         cdef StateMap contents
         cdef TableSnapshot snapshot
-        self.found = PS_NONE
+        self.found = self.used_last = PS_NONE
         if self.table.removals is not None and self.map.count > 0:
             self.table.removals.note_all_removed(self.table.epoch)
         if self.table.snapshots and self.map.count > 0:

@@ -1,4 +1,4 @@
-# cython: annotation_typing=False, boundscheck=True
+# cython: annotation_typing=False, boundscheck=True, binding=False
 # The C types come from process_operators.pxd; the annotations below are for readers and mypy.
 """Operators around process functions, and what these see of an element.
 
@@ -57,6 +57,32 @@ class KeyedElementContext(ElementContext):
         return self.domain
 
 
+def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) -> None:
+    """Emits what a process function returned: elements, and pairs of a tag and a value.
+
+    Args:
+        output: Takes them.
+        result: An iterable.
+        timestamp: That of all elements, in ms.
+        tag_class: A pair that starts with an instance of it goes to a side output.
+    """
+    for element in result:
+        if type(element) is tuple:
+            pair: tuple[Any, ...] = element
+            if len(pair) == 2:
+                # The usual first fields are known by their class at less cost.
+                kind = type(pair[0])
+                if kind is not int and kind is not str and isinstance(pair[0], tag_class):
+                    output.collect_side(pair[0].tag_id, pair[1], timestamp)
+                    continue
+        elif isinstance(element, tuple) and len(element) == 2:
+            tag, value = element
+            if isinstance(tag, tag_class):
+                output.collect_side(tag.tag_id, value, timestamp)
+                continue
+        output.collect(element, timestamp)
+
+
 class ProcessOperator(FunctionOperator):
     """Any number of elements and side outputs for each element."""
 
@@ -92,14 +118,7 @@ class ProcessOperator(FunctionOperator):
 
     def emit(self, result: Any, timestamp: int) -> None:
         """Emits what a function returned."""
-        output: Output = self.output
-        for element in result:
-            if type(element) is tuple and len(element) == 2:
-                pair: tuple[Any, ...] = element
-                if isinstance(pair[0], self.tag_class):
-                    output.collect_side(pair[0].tag_id, pair[1], timestamp)
-                    continue
-            output.collect(element, timestamp)
+        emit_results(self.output, result, timestamp, self.tag_class)
 
 
 class KeyedProcessOperator(ProcessOperator):

@@ -1,4 +1,5 @@
-# cython: annotation_typing=False, boundscheck=True
+# cython: annotation_typing=False, boundscheck=True, binding=False
+# Without binding the interpreter calls methods by the short way that it has for those of builtins.
 """Keyed states in memory: views of a state table for the current key and namespace.
 
 Values are kept and given as they are; ``isolated_states`` copies them for user functions.
@@ -10,7 +11,6 @@ of ``native/penstock/_native/heap_states.pxd``.  Import it through
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from penstock.network import key_of
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.state.table import StateTable
+    from penstock.taskexecutor.state.type_check import ValueCheck
 
 
 class KeyContext:
@@ -49,7 +50,7 @@ class HeapState:
     """The entry of the current key in the current namespace; the namespace starts as None."""
 
     def __init__(
-        self, context: KeyContext, table: StateTable, check: Callable[[Any], None] | None = None
+        self, context: KeyContext, table: StateTable, check: ValueCheck | None = None
     ) -> None:
         """Opens a view.
 
@@ -61,7 +62,7 @@ class HeapState:
         self._context = context
         self._table = table
         self._check = check
-        self._check_key: Callable[[Any], None] | None = None
+        self._check_key: ValueCheck | None = None
         self._keys = table.map(None)
 
     def set_current_namespace(self, namespace: Any) -> None:
@@ -93,7 +94,7 @@ class HeapValueState(HeapState):
             self.clear()
             return
         if self._check is not None:
-            self._check(value)
+            self._check.check(value)
         self._keys.put(self._context.current_key, value)
 
 
@@ -121,13 +122,13 @@ def map_key(key: Any) -> Any:
 class ListOperations(HeapState):
     """What a list state can do by its other methods, whether its values expire or not."""
 
-    @abstractmethod
     def get(self) -> list[Any]:
         """The values; empty when there are none."""
+        raise NotImplementedError(type(self).__name__ + ".get")
 
-    @abstractmethod
     def add(self, value: Any) -> None:
         """Appends one value."""
+        raise NotImplementedError(type(self).__name__ + ".add")
 
     def add_all(self, values: Iterable[Any]) -> None:
         """Appends several values."""
@@ -150,23 +151,23 @@ class MapOperations(HeapState):
     ``keys``, ``values`` and ``items`` are views of what ``_map`` gives.
     """
 
-    @abstractmethod
     def _map(self) -> dict[Any, Any]:
         """The pairs that may be read."""
+        raise NotImplementedError(type(self).__name__ + "._map")
 
-    @abstractmethod
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
+        raise NotImplementedError(type(self).__name__ + ".get")
 
-    @abstractmethod
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
+        raise NotImplementedError(type(self).__name__ + ".put")
 
-    @abstractmethod
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
+        raise NotImplementedError(type(self).__name__ + ".contains")
 
-    def check_keys(self, check: Callable[[Any], None] | None) -> None:
+    def check_keys(self, check: ValueCheck | None) -> None:
         """Lets ``check`` raise on keys that the declared type cannot hold; None checks nothing."""
         self._check_key = check
 
@@ -225,7 +226,7 @@ class HeapListState(ListOperations):
     def add(self, value: Any) -> None:
         """Appends one value."""
         if self._check is not None:
-            self._check(value)
+            self._check.check(value)
         values = self._keys.get(self._context.current_key)
         if values is None:
             self._keys.put(self._context.current_key, [value])
@@ -258,14 +259,15 @@ class HeapMapState(MapOperations):
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when there is none."""
-        return self._map().get(map_key(key))
+        content = self._keys.get(self._context.current_key)
+        return None if content is None else content.get(map_key(key))
 
     def put(self, key: Any, value: Any) -> None:
         """Sets the value of a key."""
         if self._check_key is not None:
-            self._check_key(key)
+            self._check_key.check(key)
         if self._check is not None and value is not None:
-            self._check(value)
+            self._check.check(value)
         content = self._keys.get(self._context.current_key)
         if content is None:
             self._keys.put(self._context.current_key, {map_key(key): value})
@@ -274,7 +276,8 @@ class HeapMapState(MapOperations):
 
     def contains(self, key: Any) -> bool:
         """Whether there is such a key."""
-        return map_key(key) in self._map()
+        content = self._keys.get(self._context.current_key)
+        return content is not None and map_key(key) in content
 
 
 class HeapReducingState(HeapState):
@@ -285,7 +288,7 @@ class HeapReducingState(HeapState):
         context: KeyContext,
         table: StateTable,
         reduce: Callable[[Any, Any], Any],
-        check: Callable[[Any], None] | None = None,
+        check: ValueCheck | None = None,
     ) -> None:
         """Opens a view; ``reduce(fold, value)`` gives the next fold."""
         super().__init__(context, table, check)
@@ -303,7 +306,7 @@ class HeapReducingState(HeapState):
         if fold is not None:
             value = self._reduce(fold, value)
         if self._check is not None:
-            self._check(value)
+            self._check.check(value)
         self._keys.put_at(position, key, value)
 
     def merge_namespaces(self, target: Any, sources: Iterable[Any]) -> None:

@@ -25,6 +25,7 @@ from penstock.taskexecutor.state.heap import (
     HeapValueState,
     KeyContext,
     StateTable,
+    ValueCheck,
     value_check,
 )
 from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
@@ -261,7 +262,7 @@ class HeapKeyedStateBackend(KeyContext):
 
     def _open(
         self, descriptor: Any, kind: str, type_attribute: str
-    ) -> tuple[StateTable, TimeToLive | None, Callable[[Any], None] | None]:
+    ) -> tuple[StateTable, TimeToLive | None, ValueCheck | None]:
         name = descriptor.get_name()
         ttl = TimeToLive.of(getattr(descriptor, "_ttl_config", None), self._clock_ms)
         type_info = descriptor.type_info

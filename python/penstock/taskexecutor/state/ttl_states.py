@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.taskexecutor.state.table import StateTable
+    from penstock.taskexecutor.state.type_check import ValueCheck
 
 
 class TtlState(HeapState):
@@ -33,7 +34,7 @@ class TtlState(HeapState):
         context: KeyContext,
         table: StateTable,
         ttl: TimeToLive,
-        check: Callable[[Any], None] | None = None,
+        check: ValueCheck | None = None,
     ) -> None:
         """Opens a view whose entries live as long as ``ttl`` says."""
         super().__init__(context, table, check)
@@ -63,7 +64,7 @@ class TtlState(HeapState):
 
     def _aged(self, value: Any) -> Aged:
         if self._check is not None:
-            self._check(value)
+            self._check.check(value)
         return Aged(value, self._ttl.now())
 
     def _touch(self, aged: Aged) -> None:
@@ -210,7 +211,7 @@ class TtlMapState(MapOperations, TtlState):
 
     def _put(self, key: Any, value: Any) -> None:
         if self._check_key is not None:
-            self._check_key(key)
+            self._check_key.check(key)
         aged = self._aged(value)
         content = self._keys.get(self._context.current_key)
         if content is None:
@@ -233,7 +234,7 @@ class TtlReducingState(TtlState):
         table: StateTable,
         ttl: TimeToLive,
         reduce: Callable[[Any, Any], Any],
-        check: Callable[[Any], None] | None = None,
+        check: ValueCheck | None = None,
     ) -> None:
         """Opens a view; ``reduce(fold, value)`` gives the next fold."""
         super().__init__(context, table, ttl, check)

@@ -1,4 +1,5 @@
 # cython: annotation_typing=False, boundscheck=True
+# The C types come from type_check.pxd; the annotations below are for readers and mypy.
 """Checks values against the declared type of a state when they are written.
 
 State in memory keeps the user's objects, so nothing else would notice a value that the declared
@@ -10,7 +11,7 @@ One source, two uses, as ``heap_states``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.common.typeinfo import (
     BasicType,
@@ -20,9 +21,6 @@ from penstock.common.typeinfo import (
 )
 from penstock.errors import SerializationError
 from penstock.serialization.codec import codec_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _RANGES = {BasicType.BYTE: 7, BasicType.SHORT: 15, BasicType.INT: 31, BasicType.LONG: 63}
 _CLASSES: dict[BasicType, tuple[type, ...]] = {
@@ -34,56 +32,104 @@ _CLASSES: dict[BasicType, tuple[type, ...]] = {
 }
 
 
-def value_check(type_info: object, state_name: str) -> Callable[[Any], None] | None:
-    """A function that raises on values that ``type_info`` cannot hold; None when all pass."""
+class ValueCheck:
+    """Raises on values that a declared type cannot hold; called or asked by ``check``."""
+
+    def __init__(self, type_info: object, state_name: str) -> None:
+        """Keeps what messages name."""
+        self.type_info = type_info
+        self.state_name = state_name
+
+    def check(self, value: Any) -> None:
+        """Looks at one value.
+
+        Raises:
+            SerializationError: The declared type cannot hold it.
+        """
+        raise NotImplementedError(type(self).__name__ + ".check")
+
+    def __call__(self, value: Any) -> None:
+        """Looks at one value, as ``check``."""
+        self.check(value)
+
+
+class IntegerCheck(ValueCheck):
+    """Of integers that are as many bits long, the sign apart."""
+
+    def __init__(self, bits: int, type_info: object, state_name: str) -> None:
+        """Keeps the range."""
+        ValueCheck.__init__(self, type_info, state_name)
+        self.limit = 1 << bits
+        self.low = -self.limit
+        self.high = self.limit - 1
+
+    def check(self, value: Any) -> None:
+        """Looks at one value."""
+        if type(value) is int:
+            try:
+                # Compiled, what needs more than 64 bits cannot be assigned.
+                number = value
+                if self.low <= number <= self.high:
+                    return
+            except OverflowError:
+                pass
+        else:
+            try:
+                if -self.limit <= value < self.limit and hasattr(value, "__index__"):
+                    return
+            except TypeError:
+                pass  # what cannot be compared with a number is none
+        _refuse(value, self.type_info, self.state_name)
+
+
+class ClassCheck(ValueCheck):
+    """Of instances of some classes."""
+
+    def __init__(self, classes: tuple[type, ...], type_info: object, state_name: str) -> None:
+        """Keeps the classes, the most frequent one first."""
+        ValueCheck.__init__(self, type_info, state_name)
+        self.classes = classes
+        self.first = classes[0]
+
+    def check(self, value: Any) -> None:
+        """Looks at one value."""
+        if type(value) is not self.first and not isinstance(value, self.classes):
+            _refuse(value, self.type_info, self.state_name)
+
+
+class CodecCheck(ValueCheck):
+    """Of what the codec of the type can write."""
+
+    def __init__(self, type_info: TypeInformation, state_name: str) -> None:
+        """Makes the codec."""
+        ValueCheck.__init__(self, type_info, state_name)
+        self.encode = codec_for(type_info).encode
+
+    def check(self, value: Any) -> None:
+        """Looks at one value."""
+        try:
+            self.encode(value)
+        except SerializationError as error:
+            msg = (
+                f"state {self.state_name!r} is declared as {self.type_info}, which cannot hold "
+                f"it: {error}"
+            )
+            raise SerializationError(msg) from None
+
+
+def value_check(type_info: object, state_name: str) -> ValueCheck | None:
+    """What raises on values that ``type_info`` cannot hold; None when all pass."""
     if isinstance(type_info, BasicTypeInfo):
         basic_type = type_info.basic_type
         bits = _RANGES.get(basic_type)
         if bits is not None:
-            return _integer_check(bits, type_info, state_name)
+            return IntegerCheck(bits, type_info, state_name)
         classes = _CLASSES.get(basic_type)
         if classes is not None:
-            return _class_check(classes, type_info, state_name)
+            return ClassCheck(classes, type_info, state_name)
     if not isinstance(type_info, TypeInformation) or isinstance(type_info, PickledBytesTypeInfo):
         return None
-    return _codec_check(type_info, state_name)
-
-
-def _integer_check(bits: int, type_info: object, state_name: str) -> Callable[[Any], None]:
-    limit = 1 << bits
-
-    def check(value: Any) -> None:
-        try:
-            if -limit <= value < limit and (type(value) is int or hasattr(value, "__index__")):
-                return
-        except TypeError:
-            pass  # what cannot be compared with a number is none
-        _refuse(value, type_info, state_name)
-
-    return check
-
-
-def _class_check(
-    classes: tuple[type, ...], type_info: object, state_name: str
-) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
-        if not isinstance(value, classes):
-            _refuse(value, type_info, state_name)
-
-    return check
-
-
-def _codec_check(type_info: TypeInformation, state_name: str) -> Callable[[Any], None]:
-    encode = codec_for(type_info).encode
-
-    def check(value: Any) -> None:
-        try:
-            encode(value)
-        except SerializationError as error:
-            msg = f"state {state_name!r} is declared as {type_info}, which cannot hold it: {error}"
-            raise SerializationError(msg) from None
-
-    return check
+    return CodecCheck(type_info, state_name)
 
 
 def _refuse(value: Any, type_info: object, state_name: str) -> None:
