@@ -45,6 +45,7 @@ SHARED_SOURCES = {
         "process_operators",
         "source_operators",
         "time_operators",
+        "timers",
     )
 }
 

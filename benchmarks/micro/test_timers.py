@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from penstock.taskexecutor.time.timers import TimerQueue
+from penstock.taskexecutor.compiled import TimerQueue
 
 RECORDS = int(os.environ.get("PENSTOCK_BENCH_RECORDS", "1000"))
 

@@ -56,7 +56,7 @@ cdef class KeyGroupEntries:
                 hash = ps_hash_long(number)
         else:
             identity = ps_integer(key) if ps_is_integer(key) else <object><PyObject *>key
-            if self.has_timers:
+            if self.has_timers and type(identity) is tuple:
                 identity = identity[0]
             hash_key(self.kind, key_of(identity), &hash)
         group = ps_murmur(hash) % self.max_parallelism
@@ -116,14 +116,16 @@ cdef class KeyGroupEntries:
         return 0
 
     cdef int encode(self, PsWord key, PsWord value) except -1:
-        if self.has_timers:
-            identity, namespace = <object><PyObject *>key
-            encode_dynamic(&self.writer, key_of(identity), 0)
-            return encode_dynamic(&self.writer, namespace, 0)
+        cdef object identity, namespace = None
         if ps_is_integer(key):
             write_number(&self.writer, ps_integer(key))
         else:
-            encode_dynamic(&self.writer, key_of(<object><PyObject *>key), 0)
+            identity = <object><PyObject *>key
+            if self.has_timers and type(identity) is tuple:
+                identity, namespace = identity
+            encode_dynamic(&self.writer, key_of(identity), 0)
+        if self.has_timers:
+            return encode_dynamic(&self.writer, namespace, 0)
         if ps_is_integer(value):
             return write_number(&self.writer, ps_integer(value))
         return encode_dynamic(&self.writer, <object><PyObject *>value, 0)

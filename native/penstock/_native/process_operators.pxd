@@ -4,7 +4,13 @@ cimport cython
 
 from penstock._native.heap_states cimport KeyContext as Context
 from penstock._native.keys cimport KeyReader as Keys
-from penstock._native.operator_loop cimport FunctionOperator, Output
+from penstock._native.operator_loop cimport FunctionOperator, Output, StreamOperator
+from penstock._native.timers cimport InternalTimerService, TimerTarget
+
+
+@cython.final
+cdef class KeyedTimerService:
+    cdef InternalTimerService _service
 
 
 cdef class ElementContext:
@@ -24,6 +30,22 @@ cdef class KeyedElementContext(ElementContext):
 
 @cython.locals(pair=tuple)
 cpdef emit_results(Output output, object result, long long timestamp, object tag_class)
+
+
+@cython.final
+cdef class FunctionTimers(TimerTarget):
+    cdef public InternalTimerService service
+    cdef StreamOperator operator
+    cdef object on_timer
+    cdef object tag_class
+    cdef object event_time
+    cdef object processing_time
+    cdef object element_context
+    cdef KeyedElementContext keyed_context
+
+    @cython.locals(done=bint)
+    cdef fire(self, long long timestamp, object domain)
+    cdef enter(self, long long timestamp, object domain)
 
 
 cdef class ProcessOperator(FunctionOperator):

@@ -166,6 +166,41 @@ cdef class StateMap:
             return 0
         return self.replace(position, value)
 
+    cpdef bint add(self, object key) except -1:
+        cdef PsWord word = ps_pack(<PyObject *>key)
+        cdef uint32_t hash
+        ps_hash_word(word, &hash)
+        if ps_find(&self.map, word, hash) >= 0:
+            return False
+        ps_insert(&self.map, word, hash, ps_integer_word(1), self.table.epoch)
+        return True
+
+    cpdef object take_next(self):
+        cdef PsEntry taken
+        cdef object key
+        if self.map.count == 0:
+            raise IllegalStateError(f"state {self.table.name!r} has no entry to take")
+        while True:
+            if self.turn >= self.map.used:
+                self.turn = 0
+            self.turn += 1
+            if self.map.entries[self.turn - 1].key != 0:
+                break
+        taken = self.take_out(self.turn - 1)
+        key = object_of(taken.key)
+        ps_release(taken.key)
+        ps_release(taken.value)
+        return key
+
+    cdef PsEntry take_out(self, int32_t position) except *:
+        """Removes the entry at a position; its references belong to the caller."""
+        if self.map.entries[position].epoch != self.table.epoch:
+            self.touched(position)
+        if self.table.removals is not None:
+            self.table.removals.note_removal(self.map.entries[position].key, self.table.epoch)
+        self.found = self.used_last = PS_NONE
+        return ps_take_out(&self.map, position)
+
     cpdef object remove(self, object key):
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef PsEntry taken
@@ -176,12 +211,7 @@ cdef class StateMap:
         position = ps_find(&self.map, word, hash)
         if position < 0:
             return None
-        if self.map.entries[position].epoch != self.table.epoch:
-            self.touched(position)
-        if self.table.removals is not None:
-            self.table.removals.note_removal(self.map.entries[position].key, self.table.epoch)
-        self.found = self.used_last = PS_NONE
-        taken = ps_take_out(&self.map, position)
+        taken = self.take_out(position)
         value = object_of(taken.value)
         ps_release(taken.value)
         ps_release(taken.key)
@@ -356,7 +386,7 @@ cdef class StateTable:
                 key = keys.identity(key)
             value = decode_dynamic(&reader)
             if has_timers:
-                contents.put((key, value), 1)
+                contents.put(key if value is None and type(key) is not tuple else (key, value), 1)
             else:
                 contents.put(key, value)
         return 0

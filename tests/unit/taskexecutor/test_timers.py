@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
+from penstock.taskexecutor.compiled import InternalTimerService, TimerQueue
 from penstock.taskexecutor.state.heap import KeyContext, StateTable
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
-from penstock.taskexecutor.time.timers import InternalTimerService, TimerQueue
 
 
 class Recorder:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.timers import *  # noqa: F403
     from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403
 elif runtime() == "native":
     from penstock._native.field_sum import *  # noqa: F403
@@ -23,6 +24,7 @@ elif runtime() == "native":
     from penstock._native.process_operators import *  # noqa: F403
     from penstock._native.source_operators import *  # noqa: F403
     from penstock._native.time_operators import *  # noqa: F403
+    from penstock._native.timers import *  # noqa: F403
     from penstock._native.value_copies import *  # noqa: F403
 else:
     from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403
@@ -31,4 +33,5 @@ else:
     from penstock.taskexecutor.compiled.process_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.source_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
+    from penstock.taskexecutor.compiled.timers import *  # noqa: F403
     from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403

@@ -9,13 +9,56 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.timerservice import TimerService
+from penstock.taskexecutor.time.whole_numbers import whole_number_of
+
 # Relative: compiled, these are the classes that the .pxd cimports.
-from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output  # noqa: TID252
+from .operator_loop import MIN_TIMESTAMP, FunctionOperator, Output, StreamOperator  # noqa: TID252
+from .timers import InternalTimerService, TimerTarget  # noqa: TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.datastream.time_domain import TimeDomain
     from penstock.serialization.pure.keys import KeyReader
+
+
+class KeyedTimerService:
+    """Timers of the current key, without namespaces.  Fractions of a millisecond are cut off."""
+
+    def __init__(self, service: InternalTimerService) -> None:
+        """Creates a view of ``service``."""
+        self._service = service
+
+    def current_processing_time(self) -> int:
+        """The time of the machine's clock."""
+        return self._service.current_processing_time()
+
+    def current_watermark(self) -> int:
+        """The event time reached, -2**63 before the first watermark."""
+        return self._service.current_watermark
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Registers a timer of the machine's clock for the current key."""
+        time: Any = timestamp if type(timestamp) is int else whole_number_of(timestamp)
+        self._service.register_processing_time_timer(None, time)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Registers a timer of event time for the current key."""
+        time: Any = timestamp if type(timestamp) is int else whole_number_of(timestamp)
+        self._service.register_event_time_timer(None, time)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Deletes a timer of the machine's clock; nothing happens when there is none."""
+        self._service.delete_processing_time_timer(None, whole_number_of(timestamp))
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Deletes a timer of event time; nothing happens when there is none."""
+        self._service.delete_event_time_timer(None, whole_number_of(timestamp))
+
+
+# Compiled, the class cannot have a Python class as its base.
+TimerService.register(KeyedTimerService)
 
 
 class ElementContext:
@@ -81,6 +124,80 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
                 output.collect_side(tag.tag_id, value, timestamp)
                 continue
         output.collect(element, timestamp)
+
+
+class FunctionTimers(TimerTarget):
+    """The timers of a keyed process function: they call its ``on_timer`` and emit what that gives.
+
+    Attributes:
+        service: The timers; set by who makes them.
+    """
+
+    def __init__(
+        self,
+        operator: StreamOperator,
+        on_timer: Callable[..., Any] | None,
+        tag_class: Any,
+        event_time: TimeDomain,
+        processing_time: TimeDomain,
+    ) -> None:
+        """Keeps the function.
+
+        Args:
+            operator: Emits, and is told of failures.
+            on_timer: ``on_timer(timestamp, context)`` gives an iterable or None.
+            tag_class: A pair that starts with an instance of it goes to a side output.
+            event_time: What the context calls this clock.
+            processing_time: What it calls the other one.
+        """
+        TimerTarget.__init__(self, None)
+        self.service: InternalTimerService = None  # type: ignore[assignment]
+        self.operator = operator
+        self.on_timer = on_timer
+        self.tag_class = tag_class
+        self.event_time = event_time
+        self.processing_time = processing_time
+        self.element_context: Any = None
+        self.keyed_context: KeyedElementContext | None = None
+
+    def call_with(self, element_context: Any) -> None:
+        """Says what the function is called with."""
+        self.element_context = element_context
+        if isinstance(element_context, KeyedElementContext):
+            self.keyed_context = element_context
+
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+        """An event-time timer fired."""
+        self.fire(timestamp, self.event_time)
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:  # noqa: ARG002
+        """A processing-time timer fired."""
+        self.fire(timestamp, self.processing_time)
+
+    def fire(self, timestamp: int, domain: Any) -> None:
+        """Calls the function; what it emits carries the timer's time, of either kind."""
+        if self.on_timer is None:
+            return
+        done = False
+        try:
+            self.enter(timestamp, domain)
+            result = self.on_timer(timestamp, self.element_context)
+            if result is not None:
+                emit_results(self.operator.output, result, timestamp, self.tag_class)
+            done = True
+        finally:
+            if not done:
+                self.operator.note_failure()
+            self.enter(timestamp, None)
+
+    def enter(self, timestamp: int, domain: Any) -> None:
+        """Tells the context what fires; None when it is over."""
+        if self.keyed_context is not None:
+            self.keyed_context.current_timestamp = timestamp
+            self.keyed_context.domain = domain
+        else:
+            self.element_context.current_timestamp = timestamp
+            self.element_context.domain = domain
 
 
 class ProcessOperator(FunctionOperator):

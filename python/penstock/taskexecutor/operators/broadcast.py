@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.datastream.functions.broadcast import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
 )
 from penstock.errors import InvalidProgramError
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP, StreamOperator
-from penstock.taskexecutor.operators.function_timers import FunctionTimers, ResultEmitter
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, KeyedTimerService, StreamOperator
+from penstock.taskexecutor.operators.function_timers import ResultEmitter, function_timers
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
-from penstock.taskexecutor.time.timer_service import KeyedTimerService
 
 if TYPE_CHECKING:
     from penstock.datastream.time_domain import TimeDomain
@@ -144,9 +143,9 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         self.state = context.keyed_state
         self.keys: Any = context.key_reader(0)
         super().__init__(function)
-        self.timers = FunctionTimers(self, context)
-        self.timers.element_context = self.element_side
-        self.element_side.timers = KeyedTimerService(self.timers.service)
+        self.timers = function_timers(self, context)
+        self.timers.call_with(self.element_side)
+        self.element_side.timers = cast("TimerService", KeyedTimerService(self.timers.service))
 
     def process1(self, value: Any, timestamp: int) -> None:
         """Takes an element of the first input."""

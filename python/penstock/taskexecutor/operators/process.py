@@ -11,11 +11,12 @@ from penstock.taskexecutor.compiled import (
     ElementContext,
     KeyedElementContext,
     KeyedProcessOperator,
+    KeyedTimerService,
     ProcessOperator,
     StreamOperator,
 )
-from penstock.taskexecutor.operators.function_timers import FunctionTimers
-from penstock.taskexecutor.time.timer_service import KeyedTimerService, TimeOnlyService
+from penstock.taskexecutor.operators.function_timers import function_timers
+from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -67,11 +68,11 @@ class TimedProcessOperator(KeyedProcessOperator):
 
     def __init__(self, context: OperatorContext, function: Any, keys: KeyReader) -> None:
         """Creates the operator."""
-        self.timers = FunctionTimers(self, context)
+        self.timers = function_timers(self, context)
         element_context = KeyedElementContext(
             KeyedTimerService(self.timers.service), context.keyed_state
         )
-        self.timers.element_context = element_context
+        self.timers.call_with(element_context)
         super().__init__(
             function,
             _process_element(function),

@@ -12,10 +12,11 @@ from penstock.taskexecutor.compiled import (
     FunctionOperator,
     Input,
     KeyedElementContext,
+    KeyedTimerService,
     StreamOperator,
 )
-from penstock.taskexecutor.operators.function_timers import FunctionTimers, ResultEmitter
-from penstock.taskexecutor.time.timer_service import KeyedTimerService, TimeOnlyService
+from penstock.taskexecutor.operators.function_timers import ResultEmitter, function_timers
+from penstock.taskexecutor.time.timer_service import TimeOnlyService
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
@@ -206,12 +207,12 @@ class CoProcessOperator(_CoFunctionOperator):
     def __init__(self, context: OperatorContext, functions: Sequence[Callable[..., Any]]) -> None:
         """Creates the operator, with a function for each input."""
         super().__init__(context, functions)
-        self.timers = FunctionTimers(self, context) if context.is_keyed else None
+        self.timers = function_timers(self, context) if context.is_keyed else None
         if self.timers is not None:
             self.element_context: ElementContext = KeyedElementContext(
                 KeyedTimerService(self.timers.service), self.state
             )
-            self.timers.element_context = self.element_context
+            self.timers.call_with(self.element_context)
         else:
             self.element_context = ElementContext(
                 TimeOnlyService(context.processing_time.now, lambda: self.combined.watermark)

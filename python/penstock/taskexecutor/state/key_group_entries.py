@@ -30,7 +30,8 @@ class KeyGroupEntries:
             kind: That of the declared type of keys, which their hash depends on; None for none.
             max_parallelism: Number of all key groups.
             key_groups: Those that keys may be in.
-            has_timers: Whether keys are pairs of key and namespace, and values nothing.
+            has_timers: Whether keys are pairs of key and namespace, or keys alone that are no
+                tuples for None as the namespace; values are then nothing.
         """
         self._hash_of = key_hash(kind)
         self._max_parallelism = max_parallelism
@@ -73,7 +74,7 @@ class KeyGroupEntries:
             SerializationError: It cannot be serialised.
         """
         if self._has_timers:
-            identity, value = identity
+            identity, value = identity if type(identity) is tuple else (identity, None)
         key = key_of(identity)
         group = key_group(self._hash_of(key), self._max_parallelism)
         if group not in self._key_groups:
@@ -94,7 +95,9 @@ class KeyGroupEntries:
             self._changed.add(group)
 
     def _group_of(self, identity: Any) -> int:
-        key = key_of(identity[0] if self._has_timers else identity)
+        if self._has_timers and type(identity) is tuple:
+            identity = identity[0]
+        key = key_of(identity)
         return key_group(self._hash_of(key), self._max_parallelism)
 
     def key_groups(self) -> list[int]:

@@ -68,6 +68,8 @@ class StateMap:
         self.number = 0
         #: The position that was found last, until something is removed.
         self._found = -1
+        #: Where ``take_next`` looks next.
+        self._turn = 0
 
     def find(self, key: Any) -> int:
         """The position of a key, -1 when it is not there."""
@@ -139,6 +141,30 @@ class StateMap:
         else:
             self._touch(position)
             self._entries[position] = (key, value)
+
+    def add(self, key: Any) -> bool:
+        """Adds a key that stands for itself; False when it is there already."""
+        if key in self._positions:
+            return False
+        self.put(key, 1)
+        return True
+
+    def take_next(self) -> Any:
+        """Removes a key and gives it: of those that were there all the time, each in its turn.
+
+        Raises:
+            IllegalStateError: There is none.
+        """
+        if not self._positions:
+            raise IllegalStateError(f"state {self.table.name!r} has no entry to take")
+        while True:
+            if self._turn >= len(self._entries):
+                self._turn = 0
+            entry = self._entries[self._turn]
+            self._turn += 1
+            if entry is not None:
+                self.remove(entry[0])
+                return entry[0]
 
     def remove(self, key: Any) -> Any:
         """Removes a key and gives its value, None when it is not there."""
@@ -345,7 +371,7 @@ class StateTable:
             key = keys.identity(decode_dynamic(reader))
             value = decode_dynamic(reader)
             if self.kind == "timer":
-                contents.put((key, value), 1)
+                contents.put(key if value is None and type(key) is not tuple else (key, value), 1)
             else:
                 contents.put(key, value)
 

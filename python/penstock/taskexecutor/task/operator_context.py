@@ -13,6 +13,7 @@ from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group_range
 from penstock.serialization.key_types import key_type_of
 from penstock.serialization.state_types import parsed, type_text
+from penstock.taskexecutor.compiled import InternalTimerService, Triggerable
 from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_state_backend import (
     KeyedStateBackend,
@@ -25,7 +26,6 @@ from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.metric_group import OperatorMetricGroup
 from penstock.taskexecutor.task.runtime_context import StreamingRuntimeContext
 from penstock.taskexecutor.time.processing_time import OperatorProcessingTime
-from penstock.taskexecutor.time.timers import InternalTimerService, Triggerable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,16 +1,24 @@
-"""Event-time and processing-time timers of one operator, registered per key and namespace."""
+# cython: annotation_typing=False, boundscheck=True, binding=False
+# The C types come from timers.pxd; the annotations below are for readers and mypy.
+"""Event-time and processing-time timers of one operator, registered per key and namespace.
+
+One source, two uses, as ``operator_loop``, which says how.
+"""
 
 from __future__ import annotations
 
 import heapq
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 from penstock.taskexecutor.state.heap import StateTable
+
+# Relative: compiled, these are the values that belong to the same runtime.
+from .operator_loop import MAX_TIMESTAMP, MIN_TIMESTAMP  # noqa: TID252
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.taskexecutor.state.heap import KeyContext
     from penstock.taskexecutor.state.table import StateMap
     from penstock.taskexecutor.time.processing_time import (
         OperatorProcessingTime,
@@ -28,13 +36,25 @@ class Triggerable(Protocol):
         """A processing-time timer fired; the current key is ``key``."""
 
 
-class KeyContext(Protocol):
-    """Where the current key is kept."""
+class TimerTarget:
+    """Hands firings to a ``Triggerable``; subclasses are one themselves, called without Python."""
 
-    current_key: Any
+    def __init__(self, triggerable: Triggerable | None) -> None:
+        """Keeps who is called; None in a subclass."""
+        self.triggerable = triggerable
 
-    def select_key(self, key: Any) -> None:
-        """A timer of that key comes next."""
+    def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """An event-time timer fired; the current key is ``key``."""
+        self.triggerable.on_event_time(timestamp, key, namespace)  # type: ignore[union-attr]
+
+    def on_processing_time(self, timestamp: int, key: Any, namespace: Any) -> None:
+        """A processing-time timer fired; the current key is ``key``."""
+        self.triggerable.on_processing_time(timestamp, key, namespace)  # type: ignore[union-attr]
+
+
+def timer_of(key: Any, namespace: Any) -> Any:
+    """What stands for a timer among those of its time."""
+    return key if namespace is None and type(key) is not tuple else (key, namespace)
 
 
 class TimerQueue:
@@ -43,13 +63,18 @@ class TimerQueue:
     Timers of one time share a bucket, because operators register many keys for few times: a heap
     holds the distinct times, a table the bucket of each as a namespace, so that snapshots can be
     taken of it.  In what order timers of one time fire is not said.
+
+    In a bucket a timer is a pair of key and namespace, or the key alone if the namespace is None
+    and the key no tuple, which costs no object.
     """
 
-    def __init__(self, table: StateTable | None = None) -> None:
+    def __init__(self, table: Any = None) -> None:
         """Creates a queue that keeps its timers in an empty table, its own when None."""
         self._table = StateTable("timers", "timer") if table is None else table
         self._times: list[int] = []
         self._buckets: dict[int, StateMap] = {}
+        self._last: StateMap | None = None
+        self._last_time = MIN_TIMESTAMP
 
     def take_over(self) -> None:
         """The table was filled by somebody else."""
@@ -58,22 +83,29 @@ class TimerQueue:
                 self._buckets[bucket.namespace] = bucket
                 heapq.heappush(self._times, bucket.namespace)
 
-    def add(self, timestamp: int, key: Any, namespace: Any) -> bool:
-        """Registers a timer; False when it is registered already."""
+    def _bucket(self, timestamp: int) -> StateMap:
+        """The bucket of a time, created when missing."""
         bucket = self._buckets.get(timestamp)
-        identity = (key, namespace)
         if bucket is None:
+            if not MIN_TIMESTAMP <= timestamp <= MAX_TIMESTAMP:
+                raise OverflowError(f"the time {timestamp} of a timer needs more than 64 bits")
             bucket = self._buckets[timestamp] = self._table.map(timestamp)
             heapq.heappush(self._times, timestamp)
-        elif identity in bucket:
-            return False
-        bucket.put(identity, 1)
-        return True
+        self._last = bucket
+        self._last_time = timestamp
+        return bucket
+
+    def add(self, timestamp: int, key: Any, namespace: Any) -> bool:
+        """Registers a timer; False when it is registered already."""
+        bucket = self._last
+        if bucket is None or timestamp != self._last_time:
+            bucket = self._bucket(timestamp)
+        return bucket.add(timer_of(key, namespace))
 
     def remove(self, timestamp: int, key: Any, namespace: Any) -> bool:
         """Deletes a timer; False when there is none."""
         bucket = self._buckets.get(timestamp)
-        return bucket is not None and bucket.remove((key, namespace)) is not None
+        return bucket is not None and bucket.remove(timer_of(key, namespace)) is not None
 
     def earliest(self) -> int | None:
         """The time of the first timer."""
@@ -83,22 +115,45 @@ class TimerQueue:
                 return timestamp
             heapq.heappop(self._times)
             del self._buckets[timestamp]
+            self._last = None
             self._table.drop_if_empty(timestamp)
         return None
 
-    def fire_until(self, limit: int, fire: Callable[[int, Any, Any], None]) -> None:
-        """Calls ``fire(time, key, namespace)`` for every timer up to ``limit``, in order.
+    def fire_until(self, limit: int, keys: KeyContext, target: TimerTarget, is_event: bool) -> None:
+        """Fires every timer up to ``limit``, in order.
 
         A callback may add and delete timers; those up to ``limit`` fire in the same pass.
+
+        Args:
+            limit: In ms.
+            keys: Gets the key of each.
+            target: Is called for each.
+            is_event: As what they fire: timers of event time or of processing time.
         """
-        times = self._times
-        while (timestamp := self.earliest()) is not None and timestamp <= limit:
-            bucket = self._buckets[timestamp]
-            for identity in bucket.keys():  # noqa: SIM118 - a list
-                if bucket.remove(identity) is not None:
-                    fire(timestamp, *identity)
-                    if times[0] != timestamp:
-                        break
+        while True:
+            earliest: Any = self.earliest()
+            if earliest is None or earliest > limit:
+                return
+            self._fire(earliest, keys, target, is_event)
+
+    def _fire(self, time: int, keys: KeyContext, target: TimerTarget, is_event: bool) -> None:
+        """Fires the timers of a time, until there is an earlier one."""
+        bucket = self._buckets[time]
+        while len(bucket) > 0:
+            key, namespace = bucket.take_next(), None
+            if type(key) is tuple:
+                pair: tuple[Any, ...] = key
+                key = pair[0]
+                namespace = pair[1]
+            keys.current_key = key
+            if keys.on_key is not None:
+                keys.on_key()
+            if is_event:
+                target.on_event_time(time, key, namespace)
+            else:
+                target.on_processing_time(time, key, namespace)
+            if not self._times or self._times[0] != time:
+                return
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets.values()))
@@ -106,8 +161,8 @@ class TimerQueue:
     def __iter__(self) -> Iterator[tuple[int, Any, Any]]:
         """Every timer as (time, key, namespace), in the order of time."""
         for timestamp in sorted(self._buckets):
-            for key, namespace in self._buckets[timestamp].keys():  # noqa: SIM118
-                yield timestamp, key, namespace
+            for identity in self._buckets[timestamp].keys():  # noqa: SIM118
+                yield timestamp, *(identity if type(identity) is tuple else (identity, None))
 
 
 class InternalTimerService:
@@ -119,15 +174,16 @@ class InternalTimerService:
 
     def __init__(
         self,
-        key_context: KeyContext,
+        key_context: Any,
         processing_time: OperatorProcessingTime,
         target: Triggerable,
-        tables: Callable[[str], StateTable] | None = None,
+        tables: Callable[[str], Any] | None = None,
     ) -> None:
         """Creates a service without timers.
 
         Args:
-            key_context: Gives the key of a registration, and gets the key of a firing.
+            key_context: The ``KeyContext`` that gives the key of a registration, and gets the key
+                of a firing.
             processing_time: The operator's clock and timers.
             target: Gets the firings.
             tables: Gives the empty tables for ``event`` and ``processing`` timers; it has tables
@@ -136,7 +192,7 @@ class InternalTimerService:
         self.current_watermark = MIN_TIMESTAMP
         self._key_context = key_context
         self._processing_time = processing_time
-        self._target = target
+        self._target = target if isinstance(target, TimerTarget) else TimerTarget(target)
         self._event_timers = TimerQueue(tables and tables("event"))
         self._processing_timers = TimerQueue(tables and tables("processing"))
         self._physical: ProcessingTimeTimer | None = None
@@ -178,7 +234,7 @@ class InternalTimerService:
     def advance_watermark(self, timestamp: int) -> None:
         """Event time is ``timestamp`` from now on: fires what is due."""
         self.current_watermark = timestamp
-        self._event_timers.fire_until(timestamp, self._fire_event)
+        self._event_timers.fire_until(timestamp, self._key_context, self._target, True)
 
     def end_key(self) -> None:
         """Fires all event-time timers as at the end of time, then forgets that it came.
@@ -194,14 +250,6 @@ class InternalTimerService:
         self._processing_timers.take_over()
         self._schedule()
 
-    def _fire_event(self, timestamp: int, key: Any, namespace: Any) -> None:
-        self._key_context.select_key(key)
-        self._target.on_event_time(timestamp, key, namespace)
-
-    def _fire_processing(self, timestamp: int, key: Any, namespace: Any) -> None:
-        self._key_context.select_key(key)
-        self._target.on_processing_time(timestamp, key, namespace)
-
     def _schedule(self) -> None:
         earliest = self._processing_timers.earliest()
         physical = self._physical
@@ -215,7 +263,6 @@ class InternalTimerService:
 
     def _on_physical(self, timestamp: int) -> None:
         self._physical = None
-        self._processing_timers.fire_until(
-            max(timestamp, self._processing_time.now()), self._fire_processing
-        )
+        limit = max(timestamp, self._processing_time.now())
+        self._processing_timers.fire_until(limit, self._key_context, self._target, False)
         self._schedule()

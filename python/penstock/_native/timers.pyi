@@ -1,0 +1,1 @@
+from penstock.taskexecutor.compiled.timers import *  # noqa: F403
