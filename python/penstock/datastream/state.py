@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
@@ -13,7 +14,7 @@ from penstock.common.typeinfo import (
     TypeInformation,
     as_type_information,
 )
-from penstock.datastream.functions.basic import AggregateFunction, ReduceFunction
+from penstock.datastream.functions.basic import AggregateFunction, FoldFunction, ReduceFunction
 from penstock.datastream.functions.function import check_function
 from penstock.datastream.state_ttl_config import StateTtlConfig
 from penstock.errors import InvalidProgramError
@@ -23,6 +24,8 @@ __all__ = [
     "AggregatingState",
     "AggregatingStateDescriptor",
     "BroadcastState",
+    "FoldingState",
+    "FoldingStateDescriptor",
     "ListState",
     "ListStateDescriptor",
     "MapState",
@@ -85,6 +88,10 @@ class ReducingState(MergingState[T, T]):
 
 class AggregatingState(MergingState[IN, OUT]):
     """An accumulator; reading gives its result."""
+
+
+class FoldingState(AppendingState[IN, OUT]):
+    """An accumulator into which values are folded; reading gives it (beyond PyFlink)."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
@@ -367,6 +374,68 @@ class AggregatingStateDescriptor(StateDescriptor):
     def get_agg_function(self) -> AggregateFunction:
         """The function that aggregates."""
         return self._agg_function
+
+
+class FoldingStateDescriptor(AggregatingStateDescriptor):
+    """Names a `FoldingState`, as Flink had it until 1.8 (beyond PyFlink).
+
+    It is kept as the `AggregatingState` whose accumulator is its own result.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        initial_value: Any,
+        fold_function: FoldFunction | Callable[[Any, Any], Any],
+        type_info: TypeInformation | list[TypeInformation] | None,
+    ) -> None:
+        """Makes a descriptor of an accumulator of that type.
+
+        Args:
+            name: The name of the state.
+            initial_value: What each key begins with, a copy of it.
+            fold_function: Gives the accumulator with one more value, from both.
+            type_info: The type of the accumulator.
+
+        Raises:
+            InvalidProgramError: It is neither a FoldFunction nor callable.
+        """
+        check_function(fold_function, FoldFunction, "FoldingStateDescriptor", or_callable=True)
+        super().__init__(name, _Folding(initial_value, fold_function), type_info)
+        self._initial_value = initial_value
+        self._fold_function = fold_function
+
+    def get_initial_value(self) -> Any:
+        """What each key begins with."""
+        return self._initial_value
+
+    def get_fold_function(self) -> FoldFunction | Callable[[Any, Any], Any]:
+        """The function that folds."""
+        return self._fold_function
+
+
+class _Folding(AggregateFunction):
+    """A fold as an aggregation."""
+
+    def __init__(
+        self, initial_value: Any, fold_function: FoldFunction | Callable[[Any, Any], Any]
+    ) -> None:
+        self._initial_value = initial_value
+        self._fold = bound_function(fold_function, "fold")
+
+    def create_accumulator(self) -> Any:
+        return copy.deepcopy(self._initial_value)
+
+    def add(self, value: Any, accumulator: Any) -> Any:
+        return self._fold(accumulator, value)
+
+    def get_result(self, accumulator: Any) -> Any:
+        return accumulator
+
+    def merge(self, acc_a: Any, acc_b: Any) -> Any:  # noqa: ARG002
+        raise InvalidProgramError(
+            "two folds cannot be merged: use an AggregatingState where windows merge"
+        )
 
 
 class _CallableReduce(ReduceFunction):

@@ -46,6 +46,14 @@ class ReduceFunction(Function):
         """The folded element; `value1` is the earlier one."""
 
 
+class FoldFunction(Function):
+    """Folds elements into an accumulator of another type (beyond PyFlink)."""
+
+    @abstractmethod
+    def fold(self, accumulator: Any, value: Any) -> Any:
+        """The accumulator with one more element."""
+
+
 class AggregateFunction(Function):
     """Folds elements into an accumulator that has a result."""
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from penstock.datastream.state import (
         AggregatingState,
         AggregatingStateDescriptor,
+        FoldingState,
+        FoldingStateDescriptor,
         ListState,
         ListStateDescriptor,
         MapState,
@@ -53,6 +55,10 @@ class KeyedStateStore(ABC):
         self, state_descriptor: AggregatingStateDescriptor
     ) -> AggregatingState[Any, Any]:
         """An accumulator with a view of its result."""
+
+    @abstractmethod
+    def get_folding_state(self, state_descriptor: FoldingStateDescriptor) -> FoldingState[Any, Any]:
+        """An accumulator into which values are folded (beyond PyFlink)."""
 
 
 class RuntimeContext(KeyedStateStore):

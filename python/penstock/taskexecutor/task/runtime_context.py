@@ -136,6 +136,10 @@ class StreamingRuntimeContext(RuntimeContext):
         """An accumulator of the current key with a view of its result."""
         return self._isolated(self._keyed_state().aggregating_state, state_descriptor)
 
+    def get_folding_state(self, state_descriptor: Any) -> Any:
+        """An accumulator of the current key into which values are folded."""
+        return self._isolated(self._keyed_state().aggregating_state, state_descriptor)
+
     def value_copier(self, what: str) -> ValueCopier | None:
         """Copies values that the operator hands on or keeps; None if the job reuses objects.
 

@@ -51,6 +51,10 @@ class WindowStateStore:
         """An accumulator with a view of its result."""
         return self._state(state_descriptor)
 
+    def get_folding_state(self, state_descriptor: Any) -> Any:
+        """An accumulator into which values are folded."""
+        return self._state(state_descriptor)
+
     def _state(self, descriptor: Any) -> Any:
         if not self._allowed:
             msg = "windows that merge cannot have state of their own: use global_state()"
