@@ -197,3 +197,35 @@ def test_a_job_without_a_good_checkpoint_fails(tmp_path, monkeypatch, caplog):
         with pytest.raises(CorruptCheckpointError, match=re.escape(str(damaged))):
             list(results)
     assert "execution.checkpointing.num-retained" in caplog.text
+
+
+def test_tasks_that_come_back_to_their_workers_start_from_copies_there(
+    tmp_path, monkeypatch, caplog
+):
+    """F15: the files of the checkpoint are gone, and the job goes on from it all the same."""
+    local = tmp_path / "local"
+    local.mkdir()
+    job = Job(
+        tmp_path,
+        **{
+            "execution.state-recovery.from-local": "true",
+            "execution.checkpointing.local-backup.dirs": str(local),
+        },
+    )
+
+    def fails(self, path, data):
+        raise OSError(errno.EIO, "not now", path)
+
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalFileSystem, "publish", fails)
+            await_log(caplog, "a checkpoint failed", "not now")
+            [newest] = [path.parent for path in job.checkpoints.glob("*/chk-*/_metadata")]
+            damage(newest, "gone")
+            job.fail()
+        job.progress.await_checkpoint()
+        assert list(local.rglob("chk_*"))
+        job.end(results)
+    assert "is damaged" not in caplog.text
+    assert not list(local.iterdir())

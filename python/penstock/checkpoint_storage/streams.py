@@ -6,7 +6,7 @@ import logging
 import uuid
 import zlib
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle, StreamHandle
@@ -133,8 +133,20 @@ class DriverStateStream(StateOutputStream):
         )
 
 
-def read_stream(handle: StreamHandle, files: FileSystems) -> bytes:
+class Copies(Protocol):
+    """Copies of files that are nearer."""
+
+    def read(self, handle: FileHandle) -> bytes | None:
+        """The content of a file, None when there is no copy of it."""
+
+
+def read_stream(handle: StreamHandle, files: FileSystems, copies: Copies | None = None) -> bytes:
     """The bytes of a stream.
+
+    Args:
+        handle: Names it.
+        files: Where files are.
+        copies: Where they are read if they are there; None for nowhere.
 
     Raises:
         CorruptCheckpointError: The file is not what was written.
@@ -142,6 +154,9 @@ def read_stream(handle: StreamHandle, files: FileSystems) -> bytes:
     """
     if isinstance(handle, ByteStreamHandle):
         return handle.data
+    copy = None if copies is None else copies.read(handle)
+    if copy is not None:
+        return copy
     try:
         data = files.of(handle.path).read(handle.path)
     except FileNotFoundError as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.options import state_recovery
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
     DurationType,
+    FoldersType,
     IntegerType,
     MemorySizeType,
     TextType,
@@ -147,6 +149,20 @@ INLINE_THRESHOLD: Final[Option[int]] = _checkpointing(
     20 * 1024,
     "bytes of the longest stream of state that has no file of its own",
     "state.storage.fs.memory-threshold",
+)
+LOCAL_BACKUP: Final[Option[bool | None]] = _checkpointing(
+    "local-backup.enabled",
+    BooleanType(),
+    None,
+    "whether workers keep copies of checkpoints on their own disks; without it as "
+    f"`{state_recovery.FROM_LOCAL.key}` says",
+)
+LOCAL_BACKUP_FOLDERS: Final[Option[tuple[str, ...]]] = _checkpointing(
+    "local-backup.dirs",
+    FoldersType(),
+    (),
+    "folders for these copies; those of `io.tmp.dirs` without it",
+    "taskmanager.state.local.root-dirs",
 )
 SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
     "savepoint-dir",

@@ -19,6 +19,13 @@ IGNORE_UNCLAIMED: Final = Option(
     "whether state of operators that the job does not have is left behind",
     alternate_keys=("execution.savepoint.ignore-unclaimed-state",),
 )
+FROM_LOCAL: Final = Option(
+    "execution.state-recovery.from-local",
+    BooleanType(),
+    False,
+    "whether a task that comes back to its worker starts from the copies there",
+    alternate_keys=("state.backend.local-recovery",),
+)
 CLAIM_MODE: Final = Option(
     "execution.state-recovery.claim-mode",
     ChoiceType(

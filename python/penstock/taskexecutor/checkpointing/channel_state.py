@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         RescaledChannel,
         TaskStateSnapshot,
     )
-    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.checkpoint_storage.streams import Copies, StateOutputStream
     from penstock.network import InputGate, ResultPartition
 
 #: Buffers of every channel of a gate, or of every subpartition of a partition.
@@ -176,10 +176,12 @@ def _own_bytes(handle: ChannelStateHandle) -> ChannelStateHandle:
 class InFlightRecovery:
     """Puts what was in flight back where it was."""
 
-    def __init__(self, restored: TaskStateSnapshot, files: FileSystems) -> None:
-        """Recovers from what a task starts from."""
+    def __init__(
+        self, restored: TaskStateSnapshot, files: FileSystems, copies: Copies | None = None
+    ) -> None:
+        """Recovers from what a task starts from; see ``read_stream`` for the others."""
         self._states = restored.operators.values()
-        self._reader = OperatorSnapshotReader(range(0), files)
+        self._reader = OperatorSnapshotReader(range(0), files, copies)
 
     def recover_outputs(self, partitions: Sequence[ResultPartition]) -> None:
         """Puts output in front of all that will be written.

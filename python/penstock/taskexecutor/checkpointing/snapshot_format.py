@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
-    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.checkpoint_storage.streams import Copies, StateOutputStream
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
 FORMAT_VERSION: Final = 2
@@ -212,9 +212,16 @@ def _write_block(stream: StateOutputStream, data: bytes) -> None:
 class OperatorSnapshotReader:
     """Reads what a subtask starts from."""
 
-    def __init__(self, key_groups: range, files: FileSystems) -> None:
-        """Reads the keyed state of those key groups alone, from ``files``."""
+    def __init__(self, key_groups: range, files: FileSystems, copies: Copies | None = None) -> None:
+        """Prepares.
+
+        Args:
+            key_groups: Those whose keyed state is read.
+            files: Where the files of checkpoints are.
+            copies: Where they are read if they are there; None for nowhere.
+        """
         self._files = files
+        self._copies = copies
         self._key_groups = key_groups
         self._codec: Any = codec_for(None)
         self._streams: dict[str, bytes] = {}
@@ -232,7 +239,9 @@ class OperatorSnapshotReader:
             if isinstance(handle, KeyGroupsHandle):
                 self._read_keyed(handle, keyed, timers)
                 continue
-            for name, first, offsets in self._codec.decode(read_stream(handle.meta, self._files)):
+            for name, first, offsets in self._codec.decode(
+                read_stream(handle.meta, self._files, self._copies)
+            ):
                 part = KeyGroupsHandle(first, tuple(offsets), handle.shared[name])
                 self._read_keyed(part, keyed, timers)
         raw_keyed: dict[int, bytes] = {}
@@ -320,7 +329,7 @@ class OperatorSnapshotReader:
         name = _named(handle)
         data = self._streams.get(name)
         if data is None:
-            data = self._streams[name] = read_stream(handle, self._files)
+            data = self._streams[name] = read_stream(handle, self._files, self._copies)
         return _Block(name, data, offset)
 
 

@@ -244,6 +244,8 @@ class SubtaskCheckpointCoordinator:
         if checkpoint_id <= self._last_complete_id:
             return
         self._last_complete_id = checkpoint_id
+        if self._environment.local_state is not None:
+            self._environment.local_state.completed(checkpoint_id)
         if self._increments is not None and self._increments.completed(checkpoint_id):
             for context in self._chain.contexts:
                 context.keyed_state.base_on(checkpoint_id)
@@ -316,6 +318,8 @@ class SubtaskCheckpointCoordinator:
                 operator.close()
         if self._increments is not None:
             self._increments.aborted(checkpoint_id)
+        if self._environment.local_state is not None:
+            self._environment.local_state.aborted(checkpoint_id)
 
     def _serialise(self, snapshot: _Snapshot) -> None:
         """Has the operators' state serialised in slices, then written."""
@@ -378,6 +382,9 @@ class SubtaskCheckpointCoordinator:
             is_unaligned=snapshot.inputs is not None or bool(snapshot.outputs),
         )
         state = TaskStateSnapshot(operators, self._is_finished)
+        copies = self._environment.local_state
+        if copies is not None and not snapshot.barrier.kind.is_savepoint:
+            copies.written(checkpoint_id, state)
         # One that was given up meanwhile is reported all the same: whoever gave it up deletes it.
         self._report(
             AcknowledgeCheckpoint(

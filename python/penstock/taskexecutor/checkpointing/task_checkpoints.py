@@ -28,6 +28,7 @@ from penstock.taskexecutor.checkpointing.barrier_handler import (
 )
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
 from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
+from penstock.taskexecutor.checkpointing.local_state import CopiedStateStream
 from penstock.taskexecutor.checkpointing.subtask_coordinator import (
     OutputEdge,
     SubtaskCheckpointCoordinator,
@@ -200,6 +201,11 @@ class TaskCheckpoints:
                 files.of(location).make_directory(location)
             else:
                 location = checkpoint_directory(directory, job_id, barrier.checkpoint_id)
+        copies = self._environment.local_state
+        if copies is not None and barrier.location is None:
+            return CopiedStateStream(
+                files.of(location), location, threshold, copies, barrier.checkpoint_id
+            )
         return StateOutputStream(files.of(location), location, threshold)
 
 

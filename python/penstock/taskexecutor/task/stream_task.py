@@ -148,7 +148,9 @@ class StreamTask:
             in_flight = (
                 None
                 if restored is None
-                else InFlightRecovery(restored.state, self._environment.files)
+                else InFlightRecovery(
+                    restored.state, self._environment.files, self._environment.local_copies
+                )
             )
             if in_flight is not None:
                 # Before the operators are opened: some emit then.
@@ -256,7 +258,10 @@ class StreamTask:
         restored = self._environment.restored
         if restored is None:
             return {}
-        reader = OperatorSnapshotReader(chain.contexts[0].key_groups, self._environment.files)
+        environment = self._environment
+        reader = OperatorSnapshotReader(
+            chain.contexts[0].key_groups, environment.files, environment.local_copies
+        )
         return {
             operator_id: reader.read(restored.checkpoint_id, state)
             for operator_id, state in restored.state.operators.items()

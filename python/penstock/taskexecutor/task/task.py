@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         TaskDeploymentDescriptor,
         TaskFailure,
     )
+    from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
     from penstock.taskexecutor.task.record_sample import RecordSample
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,7 @@ class Task:
         *,
         temp_dir: str | None = None,
         cached_files: Mapping[str, str] | None = None,
+        local_state: TaskLocalStateStore | None = None,
         cancellation_interval_s: float = 30.0,
         cancellation_timeout_s: float = 180.0,
     ) -> None:
@@ -122,6 +124,7 @@ class Task:
         self._listener = listener
         self._temp_dir = temp_dir
         self._cached_files = cached_files or {}
+        self._local_state = local_state
         self._cancellation_interval_s = cancellation_interval_s
         self._cancellation_timeout_s = cancellation_timeout_s
 
@@ -326,6 +329,7 @@ class Task:
             send_to_coordinator=lambda message: self._listener.task_message(self, message),
             report_checkpoint=lambda message: self._listener.task_message(self, message),
             restored=descriptor.restored,
+            local_state=self._local_state,
         )
         invokable = make_invokable(self._code, environment)
         self._code = b""

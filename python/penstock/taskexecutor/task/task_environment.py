@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint_storage.file_systems import FileSystems
+from penstock.common.options.state_recovery import FROM_LOCAL
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
     from penstock.rpc.messages import Message, RestoredState, ToCoordinator
+    from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
 
 
 def _no_coordinator(message: Message) -> None:
@@ -40,6 +42,7 @@ class TaskEnvironment:
         report_checkpoint: tells the JobMaster of the task's part in a checkpoint; any thread.
         restored: what the task starts from; None when it starts without state.
         report_failure: fails the task from a thread other than its own.
+        local_state: where copies of its checkpoints are kept; None when there are to be none.
     """
 
     job_id: bytes
@@ -65,6 +68,12 @@ class TaskEnvironment:
     send_to_coordinator: Callable[[ToCoordinator], None] = _no_coordinator
     report_checkpoint: Callable[[Message], None] = _no_coordinator
     restored: RestoredState | None = None
+    local_state: TaskLocalStateStore | None = None
+
+    @property
+    def local_copies(self) -> TaskLocalStateStore | None:
+        """The copies that it may start from; None for none."""
+        return self.local_state if FROM_LOCAL.read(self.configuration) else None
 
     @cached_property
     def files(self) -> FileSystems:

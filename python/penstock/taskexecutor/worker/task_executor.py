@@ -14,7 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.options import cluster, network, security
+from penstock.common.options import checkpointing, cluster, network, security, state_recovery
 from penstock.errors import PenstockError, TaskExecutorLostError
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
@@ -74,13 +74,20 @@ from penstock.taskexecutor.worker.task_slot_table import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.network import NetworkEnvironment
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
+    from penstock.taskexecutor.checkpointing.local_state import (
+        LocalStateStores,
+        TaskLocalStateStore,
+    )
     from penstock.taskexecutor.logs.forwarder import LogForwarder
     from penstock.taskexecutor.worker.inspection import Inspector
     from penstock.taskexecutor.worker.launch import LaunchSpec
     from penstock.taskexecutor.worker.metric_sender import MetricSender
+    from penstock.taskexecutor.worker.task_slot_table import TaskSlot
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +113,7 @@ class TaskExecutor:
         self._tasks: dict[bytes, Task] = {}
         self._code: dict[str, bytes] = {}
         self._code_parts: dict[str, list[bytes]] = {}
+        self._local_state: LocalStateStores | None = None
         self._network: NetworkEnvironment | None = None
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
@@ -237,6 +245,8 @@ class TaskExecutor:
             self._connection.join(1.0)
         if self._network is not None:
             self._network.close()
+        if self._local_state is not None:
+            self._local_state.close()
 
     def _start_metrics(self, buffers: NetworkEnvironment, connection: Connection) -> MetricSender:
         from penstock.taskexecutor.worker.metric_sender import MetricSender
@@ -314,7 +324,7 @@ class TaskExecutor:
             freed, attempts = self._slots.release(message.allocation_id)
             tasks = [self._tasks[attempt] for attempt in attempts if attempt in self._tasks]
         if freed is not None:
-            self._send(SlotFreed(freed.index, freed.allocation_id))
+            self._slot_is_free(freed)
         for task in tasks:
             task.fail_externally(PenstockError(f"the slot was released: {message.cause}"))
 
@@ -366,6 +376,7 @@ class TaskExecutor:
             self,
             temp_dir=temp_dirs[descriptor.subtask % len(temp_dirs)] if temp_dirs else None,
             cached_files=self._launch.cached_files,
+            local_state=self._local_state_of(descriptor, config),
             cancellation_interval_s=cluster.CANCELLATION_INTERVAL.read(config) / 1000,
             cancellation_timeout_s=cluster.CANCELLATION_TIMEOUT.read(config) / 1000,
         )
@@ -375,6 +386,29 @@ class TaskExecutor:
             self._slots.add_task(descriptor.job_id, descriptor.allocation_id, descriptor.attempt_id)
             self._tasks[descriptor.attempt_id] = task
         return task
+
+    def _local_state_of(
+        self, descriptor: TaskDeploymentDescriptor, config: Mapping[str, str]
+    ) -> TaskLocalStateStore | None:
+        """Where copies of a task's checkpoints are kept; None when there are to be none."""
+        wanted = checkpointing.LOCAL_BACKUP.read(config)
+        if wanted is None:
+            wanted = state_recovery.FROM_LOCAL.read(config)
+        if not wanted:
+            return None
+        if self._local_state is None:
+            from penstock.taskexecutor.checkpointing.local_state import LocalStateStores
+
+            folders = checkpointing.LOCAL_BACKUP_FOLDERS.read(config) or self._launch.temp_dirs
+            self._local_state = LocalStateStores(folders)
+        return self._local_state.of(
+            descriptor.job_id, descriptor.allocation_id, descriptor.vertex_id, descriptor.subtask
+        )
+
+    def _slot_is_free(self, freed: TaskSlot) -> None:
+        if self._local_state is not None:
+            self._local_state.release(freed.allocation_id)
+        self._send(SlotFreed(freed.index, freed.allocation_id))
 
     def _cancel_task(self, message: CancelTask) -> None:
         with self._lock:
@@ -438,7 +472,7 @@ class TaskExecutor:
             self._tasks.pop(attempt_id, None)
             freed = self._slots.remove_task(attempt_id)
         if freed is not None:
-            self._send(SlotFreed(freed.index, freed.allocation_id))
+            self._slot_is_free(freed)
 
     def fatal_error(self, reason: str) -> None:
         """Reports that this worker is beyond repair, and ends it."""

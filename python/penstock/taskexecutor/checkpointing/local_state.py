@@ -1,0 +1,286 @@
+"""Copies of checkpoints on a worker's own disk, for tasks that come back to it (SEMANTICS F15).
+
+A copy is made of each file of state while it is written, under its name, which is unique.  What a
+task starts from is read there if it is what was written, else from where the checkpoint is: a copy
+that cannot be written or read costs a line in the log.
+
+    ROOT/jid_JOB/vtx_VERTEX_sti_SUBTASK/chk_N/files
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import tempfile
+import threading
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+import psutil
+
+from penstock.checkpoint_storage.disposal import streams
+from penstock.checkpoint_storage.handles import FileHandle
+from penstock.checkpoint_storage.streams import StateOutputStream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.checkpoint_storage.file_systems import FileSystem
+    from penstock.checkpoint_storage.handles import StreamHandle, TaskStateSnapshot
+
+logger = logging.getLogger(__name__)
+
+_PREFIX: Final = "penstock-local-state-"
+
+
+class LocalStateStores:
+    """Those of the tasks of one worker; any thread."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        """Makes nothing yet.
+
+        Args:
+            folders: Where the copies may be, one of them for each subtask; the system's temporary
+                folder when empty.
+        """
+        self._folders = list(folders) or [tempfile.gettempdir()]
+        self._lock = threading.Lock()
+        self._roots: dict[str, Path] = {}
+        self._stores: dict[tuple[bytes, bytes, int], tuple[bytes, TaskLocalStateStore]] = {}
+
+    def of(
+        self, job_id: bytes, allocation_id: bytes, vertex_id: bytes, subtask: int
+    ) -> TaskLocalStateStore:
+        """The store of a subtask, which is there as long as its slot is the job's.
+
+        Raises:
+            OSError: Its folder cannot be made.
+        """
+        with self._lock:
+            known = self._stores.get((job_id, vertex_id, subtask))
+            if known is not None:
+                return known[1]
+            root = self._root(self._folders[subtask % len(self._folders)])
+            name = f"vtx_{vertex_id.hex()}_sti_{subtask}"
+            store = TaskLocalStateStore(root / f"jid_{job_id.hex()}" / name)
+            self._stores[job_id, vertex_id, subtask] = allocation_id, store
+            return store
+
+    def release(self, allocation_id: bytes) -> None:
+        """A slot is the job's no more."""
+        with self._lock:
+            gone = [key for key, (slot, _) in self._stores.items() if slot == allocation_id]
+            stores = [self._stores.pop(key)[1] for key in gone]
+        for store in stores:
+            store.dispose()
+
+    def close(self) -> None:
+        """Deletes all of it."""
+        with self._lock:
+            roots = list(self._roots.values())
+            self._stores.clear()
+            self._roots.clear()
+        for root in roots:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def _root(self, folder: str) -> Path:
+        root = self._roots.get(folder)
+        if root is None:
+            _sweep(Path(folder))
+            prefix = f"{_PREFIX}{socket.gethostname()}-{os.getpid()}-"
+            root = self._roots[folder] = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
+        return root
+
+
+class TaskLocalStateStore:
+    """The copies of one subtask; any thread."""
+
+    def __init__(self, directory: Path) -> None:
+        """Starts without copies."""
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._files: dict[str, Path] = {}
+        #: By checkpoint the names of the files that it needs.
+        self._needed: dict[int, set[str]] = {}
+
+    def open_copy(self, checkpoint_id: int, name: str) -> LocalCopy:
+        """A copy of a file of a checkpoint, to be written."""
+        path = self._directory / f"chk_{checkpoint_id}" / name
+        with self._lock:
+            self._files[name] = path
+        return LocalCopy(self, name, path)
+
+    def written(self, checkpoint_id: int, state: TaskStateSnapshot) -> None:
+        """The state of a checkpoint is written: what it needs is kept."""
+        names = {
+            _name(stream)
+            for operator in state.operators.values()
+            for stream in (
+                *streams(operator.managed_keyed + operator.raw_keyed),
+                *streams(operator.managed_operator + operator.raw_operator),
+                *(channel.stream for channel in operator.input_channels),
+                *(channel.stream for channel in operator.result_subpartitions),
+            )
+            if isinstance(stream, FileHandle)
+        }
+        with self._lock:
+            self._needed[checkpoint_id] = names
+
+    def completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete: copies that neither it nor a later one needs are deleted."""
+        with self._lock:
+            if checkpoint_id not in self._needed:
+                return
+            self._needed = {id_: of for id_, of in self._needed.items() if id_ >= checkpoint_id}
+            needed = set().union(*self._needed.values())
+            gone = [
+                name
+                for name, path in self._files.items()
+                if name not in needed and _number(path) <= checkpoint_id
+            ]
+        for name in gone:
+            self.forget(name)
+
+    def aborted(self, checkpoint_id: int) -> None:
+        """A checkpoint will not be complete."""
+        with self._lock:
+            self._needed.pop(checkpoint_id, None)
+            gone = [name for name, path in self._files.items() if _number(path) == checkpoint_id]
+        for name in gone:
+            self.forget(name)
+
+    def read(self, handle: FileHandle) -> bytes | None:
+        """The content of a file of a checkpoint, None when there is no copy of it here."""
+        name = _name(handle)
+        with self._lock:
+            path = self._files.get(name)
+        if path is None:
+            return None
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            logger.warning("the local copy of %s cannot be read: %s", handle.path, error)
+        else:
+            if len(data) == handle.size and zlib.crc32(data) == handle.checksum:
+                return data
+            logger.warning("%s, the local copy of %s, is not what was written", path, handle.path)
+        self.forget(name)
+        return None
+
+    def forget(self, name: str) -> None:
+        """Deletes a copy."""
+        with self._lock:
+            path = self._files.pop(name, None)
+        if path is None:
+            return
+        with suppress(OSError):
+            # It may be gone, or never have been made; others may be in its folder.
+            path.unlink(missing_ok=True)
+            path.parent.rmdir()
+
+    def dispose(self) -> None:
+        """Deletes all copies."""
+        with self._lock:
+            self._files.clear()
+            self._needed.clear()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+class LocalCopy:
+    """A file that is written beside another one, and given up when that fails."""
+
+    def __init__(self, store: TaskLocalStateStore, name: str, path: Path) -> None:
+        """Use ``TaskLocalStateStore.open_copy``."""
+        self._store = store
+        self._name = name
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._is_given_up = False
+
+    def write(self, data: bytes) -> None:
+        """Takes bytes."""
+        if self._is_given_up:
+            return
+        try:
+            if self._file is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self._path.open("xb")
+            self._file.write(data)
+        except OSError as error:
+            logger.warning("no local copy of state is made: %s", error)
+            self.drop()
+
+    def end(self) -> None:
+        """It is whole."""
+        if self._file is not None and not self._is_given_up:
+            try:
+                self._file.close()
+            except OSError as error:
+                logger.warning("no local copy of state is made: %s", error)
+                self.drop()
+
+    def drop(self) -> None:
+        """It is of no use."""
+        self._is_given_up = True
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError as error:
+                logger.debug("%s: %s", self._path, error)
+        self._store.forget(self._name)
+
+
+class CopiedStateStream(StateOutputStream):
+    """A stream of state of which a copy is made if it becomes a file."""
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        inline_threshold_bytes: int,
+        store: TaskLocalStateStore,
+        checkpoint_id: int,
+    ) -> None:
+        """Opens a stream; the copy is in ``store``, as one of a checkpoint."""
+        super().__init__(file_system, directory, inline_threshold_bytes)
+        self._copy = store.open_copy(checkpoint_id, self._name)
+
+    def handle(self) -> StreamHandle | None:
+        """Ends the stream; None when it is empty."""
+        handle = super().handle()
+        if isinstance(handle, FileHandle):
+            self._copy.end()
+        else:
+            self._copy.drop()
+        return handle
+
+    def close(self) -> None:
+        """Deletes what was written, unless the handle was taken."""
+        if not self._is_ended:
+            self._copy.drop()
+        super().close()
+
+    def _flush(self) -> None:
+        self._copy.write(bytes(self._buffer))
+        super()._flush()
+
+
+def _name(file: FileHandle) -> str:
+    return file.path.rpartition("/")[2]
+
+
+def _number(path: Path) -> int:
+    return int(path.parent.name.removeprefix("chk_"))
+
+
+def _sweep(folder: Path) -> None:
+    """Deletes what workers of this host have left that were killed."""
+    host = socket.gethostname()
+    for left in folder.glob(f"{_PREFIX}{host}-*"):
+        pid = left.name.removeprefix(f"{_PREFIX}{host}-").partition("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(left, ignore_errors=True)
