@@ -12,8 +12,9 @@ import json
 import os
 import runpy
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -31,8 +32,13 @@ _COMMANDS: Final = {
     "cancel": "penstock.command_line.job_commands:cancel",
     "checkpoint": "penstock.command_line.job_commands:checkpoint",
     "demo": "penstock.command_line.demo:demo",
+    "completion": "penstock.command_line.program_commands:completion",
     "config": "penstock.command_line.machine_commands:config",
     "doctor": "penstock.command_line.machine_commands:doctor",
+    "info": "penstock.command_line.program_commands:info",
+    "logs": "penstock.command_line.log_commands:logs",
+    "rescale": "penstock.command_line.job_commands:rescale",
+    "top": "penstock.command_line.watch:top",
     "list": "penstock.command_line.job_commands:list_jobs",
     "metrics": "penstock.command_line.job_commands:metrics",
     "savepoint": "penstock.savepoint_command:savepoint",
@@ -98,11 +104,19 @@ def _parse_option(text: str) -> tuple[str, str]:
     type=click.Choice(["NO_CLAIM", "CLAIM"], case_sensitive=False),
     help="Whether the job owns what it starts from, and deletes it in time.",
 )
+@click.option(
+    "-d",
+    "--detached",
+    is_flag=True,
+    help="Run it in the background, with the REST interface on; returns when its job is there.",
+)
 @click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program.")
 @click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m.")
 @click.argument("program")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
 def run(
+    context: click.Context,
     target: str | None,
     master: str | None,
     parallelism: int | None,
@@ -110,6 +124,7 @@ def run(
     from_savepoint: str | None,
     allow_non_restored_state: bool,
     claim_mode: str | None,
+    detached: bool,
     as_pyflink: bool,
     module: bool,
     program: str,
@@ -145,6 +160,11 @@ def run(
         check_options(Configuration.from_dict(configuration).to_dict())
     except ConfigurationError as error:
         raise click.UsageError(str(error)) from None
+    if detached:
+        from penstock.command_line.program_commands import detach
+
+        detach(_arguments(context.params), configuration)
+        return
     os.environ[CONFIGURATION_VARIABLE] = json.dumps(configuration)
     if as_pyflink:
         from penstock.pyflink_alias import install
@@ -157,6 +177,22 @@ def run(
     else:
         sys.path.insert(0, str(Path(program).resolve().parent))
         runpy.run_path(program, run_name="__main__")
+
+
+def _arguments(params: Mapping[str, Any]) -> list[str]:
+    """The command line of ``run`` again, without the option that detaches."""
+    found: list[str] = []
+    for option in run.params:
+        value = params[option.name or ""]
+        if option.name == "detached" or not isinstance(option, click.Option) or not value:
+            continue
+        name = option.opts[-1]
+        if option.is_flag:
+            found.append(name)
+        else:
+            for one in value if option.multiple else (value,):
+                found += [name, str(one)]
+    return [*found, params["program"], *params["arguments"]]
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 import contextlib
 import json
+import logging
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -183,6 +186,108 @@ def test_the_machine_is_examined(monkeypatch):
     failed = CliRunner().invoke(main, ["doctor"])
     assert failed.exit_code == 1
     assert "problem  native data plane" in failed.output
+
+
+PROGRAM = """
+import sys
+import tempfile
+from pathlib import Path
+from penstock.common import Types
+from penstock.datastream import StreamExecutionEnvironment
+from support.rest_client import UntilMarked
+
+env = StreamExecutionEnvironment.get_execution_environment()
+stream = env.add_source(UntilMarked(Path(sys.argv[1])), "Numbers", Types.LONG()).rebalance()
+stream.map(lambda n: n, Types.LONG()).name("Same").filter(lambda n: n < 0).print()
+env.execute("of a program")
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return str(path)
+
+
+def test_a_plan_is_shown_and_nothing_runs(program, tmp_path):
+    text = penstock("info", program, str(tmp_path / "stop"))
+    assert "Numbers" in text
+    plan = json.loads(penstock("info", "--json", "-p", "3", program, str(tmp_path / "stop")))
+    same = next(node for node in plan["nodes"] if node["contents"].endswith("Same"))
+    assert same["parallelism"] == 3
+    empty = tmp_path / "empty.py"
+    empty.write_text("")
+    assert "the program runs no job" in penstock("info", str(empty), code=1)
+
+
+def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    told = penstock("run", "-d", "--target", "local", "-D", "web.refresh-interval=200 ms",
+                    program, str(tmp_path / "stop"))  # fmt: skip
+    job_id = re.search("JobID ([0-9a-f]{32})", told)[1]
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli", "status", "--watch", "--json", job_id[:10]],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    shown = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli", "status", "--watch", job_id[:10]],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "150"},
+    )  # fmt: skip
+    while json.loads(watching.stdout.readline())["job"]["vertices"][1]["in-rate"] is None:
+        pass
+    busiest = json.loads(penstock("top", "--once", "--json"))
+    assert {row["name"].split(" ")[0] for row in busiest} >= {"Same"}
+    assert "vertex" in penstock("top", "--once")
+    (tmp_path / "stop").touch()
+    text, table = watching.communicate(timeout=60)[0], shown.communicate(timeout=60)[0]
+    assert (watching.returncode, shown.returncode) == (0, 0)
+    assert json.loads(text.splitlines()[-1])["job"]["state"] == "FINISHED"
+    assert "of a program" in table
+    assert "Same" in table
+    pid = int(re.search("Process ([0-9]+)", told)[1])
+    os.waitpid(pid, 0)
+
+
+def test_a_detached_program_that_fails_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = tmp_path / "program.py"
+    path.write_text("raise ValueError('not today')")
+    assert "ValueError: not today" in penstock("run", "-d", str(path), code=1)
+    path.write_text("print('nothing to do')")
+    assert "nothing to do" in penstock("run", "--detached", str(path))
+
+
+def test_logs_are_printed(watched):
+    _, client, _ = watched
+    logging.getLogger("shop").warning("the driver speaks")
+    assert "the driver speaks" in penstock("logs")
+    every = json.loads(penstock("logs", "all", "--json"))
+    assert every[0]["source"] == "driver"
+    assert len(every) == 1 + len(client.get("/taskmanagers")["taskmanagers"])
+    assert "driver: " in penstock("logs", "all")
+    assert "no TaskExecutor 'nobody'" in penstock("logs", "nobody", code=1)
+    assert penstock("logs", "-f", "--json", code=2)
+    following = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli", "logs", "-f"], stdout=subprocess.PIPE, text=True
+    )
+    assert following.stdout.readline()
+    logging.getLogger("shop").warning("and speaks again")
+    while "and speaks again" not in following.stdout.readline():
+        pass
+    following.send_signal(signal.SIGINT)
+    following.communicate(timeout=60)
+
+
+def test_a_running_job_keeps_its_parallelism(watched):
+    _, _, job_id = watched
+    assert "stop it with a savepoint" in penstock("rescale", "-p", "4", job_id, code=1)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_learn_the_commands(shell):
+    assert "_PENSTOCK_COMPLETE" in penstock("completion", shell)
 
 
 def test_the_demo_runs_until_it_is_interrupted(tmp_path):

@@ -139,7 +139,11 @@ def test_what_is_asked_of_flink_is_asked_here():
     assert asked <= paths
     unasked = {path for path in READ if path not in ANSWERS}
     texts = {path for path in unasked if path.endswith(("/log", "/logs/{filename}"))}
-    assert unasked - texts == {"/jobs/{jobid}/vertices/{vertexid}/records"}
+    # Flink answers the first with adaptive schedulers only.
+    assert unasked - texts == {
+        "/jobs/{jobid}/resource-requirements",
+        "/jobs/{jobid}/vertices/{vertexid}/records",
+    }
 
 
 def test_values_of_metrics(watched):
@@ -254,6 +258,9 @@ def test_what_cannot_be_answered_is_an_error_in_words(path, status, watched):
         ("POST", "/jobs/{jobid}/stop", [], 400),
         ("POST", "/jobs/{jobid}/stop", b"{", 400),
         ("POST", "/jobs/{jobid}/checkpoints", {"checkpointType": "INCREMENTAL"}, 400),
+        ("PUT", "/jobs/{jobid}/resource-requirements", {"x": {}}, 501),
+        ("PATCH", "/jobs/{jobid}/rescaling?parallelism=3", None, 501),
+        ("POST", "/jobs", {}, 501),
         ("POST", "/overview", {}, 405),
         ("DELETE", "/jobs/{jobid}", None, 405),
     ],

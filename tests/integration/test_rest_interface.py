@@ -243,7 +243,7 @@ def fuzz(client, job_id, rng):
                 body = json.dumps({rng.choice(fields): rng.choice(values) for _ in range(2)})
                 body = body.encode()
             status, found = client.ask(f"{path}?{query}", endpoint.method, body)
-            assert status < 500, (endpoint, path, query, body, found)
+            assert status < 500 or status == 501, (endpoint, path, query, body, found)
 
 
 def test_ports_of_a_range_are_tried_in_turn(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -16,11 +17,13 @@ import click
 from penstock.rest.run_files import RunningCluster, running_clusters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+    from email.message import Message
 
 TOKEN_VARIABLE: Final = "PENSTOCK_REST_TOKEN"
 TIMEOUT_S: Final = 30.0
 POLL_S: Final = 0.1
+POSITION_HEADER: Final = "X-Log-Position"
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 EXIT_UNREACHABLE: Final = 3
 
@@ -40,18 +43,28 @@ class ClusterClient:
         url: Where it listens.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, certificates: str | None = None) -> None:
         """Connects to nothing yet.
 
         Args:
             url: Where it listens.
             token: What to show it.
+            certificates: Those that it must show, in PEM; None for any that this machine trusts.
         """
         self.url = url.rstrip("/")
         self._token = token
         # Its own opener: a proxy of the environment is not for a port on this machine, and a
         # redirection would take the token elsewhere.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
+        context = ssl.create_default_context()
+        if certificates is not None:
+            # The file of the cluster says whom to expect, whatever name the certificate is for.
+            context = ssl.create_default_context(cadata=certificates)
+            context.check_hostname = False
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),
+            _NoRedirects(),
+            urllib.request.HTTPSHandler(context=context),
+        )
 
     def ask(self, path: str, method: str = "GET", body: Mapping[str, Any] | None = None) -> Any:
         """The JSON of the answer.
@@ -60,20 +73,59 @@ class ClusterClient:
             ClickException: The cluster says no.
             UnreachableError: It does not answer.
         """
+        try:
+            return json.loads(self._answer(path, method, body)[0])
+        except ValueError as error:
+            raise UnreachableError(f"{self.url} gives no JSON: {error}") from None
+
+    def _answer(
+        self, path: str, method: str, body: Mapping[str, Any] | None
+    ) -> tuple[bytes, Message]:
+        with self._opened(path, method, body) as answer:
+            try:
+                return answer.read(MAX_ANSWER_BYTES), answer.headers
+            except OSError as error:
+                raise UnreachableError(f"{self.url} answers no more: {error}") from None
+
+    def _opened(self, path: str, method: str, body: Mapping[str, Any] | None) -> Any:
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/v1{path}", data, headers, method=method)
         try:
-            with self._opener.open(request, timeout=TIMEOUT_S) as answer:
-                return json.loads(answer.read(MAX_ANSWER_BYTES))
+            return self._opener.open(request, timeout=TIMEOUT_S)
         except urllib.error.HTTPError as error:
             with error:
                 raise click.ClickException(_refusal(error)) from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             reason = getattr(error, "reason", error)
             raise UnreachableError(f"{self.url} does not answer: {reason}") from None
+
+    def ask_text(self, path: str) -> tuple[str, int]:
+        """A text, and the position at its end, of a log.
+
+        Raises:
+            ClickException: The cluster says no.
+            UnreachableError: It does not answer.
+        """
+        answer, headers = self._answer(path, "GET", None)
+        return answer.decode("utf-8", "replace"), int(headers.get(POSITION_HEADER, 0))
+
+    def pictures(self, job_id: str) -> Iterator[dict[str, Any]]:
+        """What a job is at, as it comes, until its cluster ends.
+
+        Raises:
+            ClickException: The cluster says no.
+            UnreachableError: It does not answer.
+        """
+        with self._opened(f"/events?job={job_id}", "GET", None) as answer:
+            try:
+                for line in answer:
+                    if line.startswith(b"data: {") and len(line) > 10:
+                        yield json.loads(line[6:])
+            except OSError as error:
+                raise UnreachableError(f"{self.url} answers no more: {error}") from None
 
     def outcome(self, path: str, trigger_id: str) -> Mapping[str, Any]:
         """Waits for what comes of something that was triggered.
@@ -118,15 +170,16 @@ def clients(jobmanager: str | None, token: str | None) -> list[ClusterClient]:
     known = running_clusters()
     if jobmanager is not None:
         url = _url(jobmanager)
-        if token is None:
-            token = next((one.token for one in known if _same(one, url)), None)
-        return [ClusterClient(url, token)]
+        own = next((one for one in known if _same(one, url)), None)
+        if own is None:
+            return [ClusterClient(url, token)]
+        return [ClusterClient(url, token or own.token, own.certificates)]
     if not known:
         raise UnreachableError(
             "no cluster of this user listens on this machine: start the job with "
             "-D rest.port=0, or name its address with -m"
         )
-    return [ClusterClient(one.url, one.token or token) for one in known]
+    return [ClusterClient(one.url, one.token or token, one.certificates) for one in known]
 
 
 def _url(address: str) -> str:

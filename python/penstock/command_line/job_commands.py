@@ -74,12 +74,19 @@ def list_jobs(
 
 @click.command()
 @click.argument("job")
+@click.option("-w", "--watch", is_flag=True, help="Go on showing it until it ends.")
 @cluster_options
-def status(job: str, jobmanager: str | None, token: str | None, as_json: bool) -> None:
+def status(job: str, watch: bool, jobmanager: str | None, token: str | None, as_json: bool) -> None:
     """Show the state of JOB: its vertices, its last checkpoint and its last failure."""
     client, found = find_job(clients(jobmanager, token), job)
     path = f"/jobs/{found['jid']}"
     detail = client.ask(path)
+    if watch:
+        from penstock.command_line.watch import job_views, show_live
+
+        names = {vertex["id"]: vertex["name"] for vertex in detail["vertices"]}
+        show_live(job_views(client, found["jid"], names), as_json=as_json)
+        return
     checkpoints = client.ask(f"{path}/checkpoints")
     failures = client.ask(f"{path}/exceptions?maxExceptions=1")["exceptionHistory"]["entries"]
     if as_json:
@@ -213,6 +220,19 @@ def trigger(
         {"job": found["jid"], "savepoint": location},
         f"Savepoint completed. Path: {location}",
     )
+
+
+@click.command()
+@click.argument("job")
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), required=True, help="The new one.")
+@cluster_options
+def rescale(
+    job: str, parallelism: int, jobmanager: str | None, token: str | None, as_json: bool
+) -> None:
+    """Refused, in the words of the cluster: a running JOB keeps its parallelism."""
+    client, found = find_job(clients(jobmanager, token), job)
+    path = f"/jobs/{found['jid']}/rescaling?parallelism={parallelism}"
+    _tell(as_json, client.ask(path, "PATCH"), f"Rescaled job {found['jid']} to {parallelism}.")
 
 
 @click.command()

@@ -93,6 +93,37 @@ def status(call: Call) -> Json:
     return {"status": call.job().status.value}
 
 
+def execution_result(call: Call) -> Json:
+    """``/jobs/:jobid/execution-result``: how the job ended, once it has."""
+    found = call.job()
+    if found.end_ms < 0:
+        return {"status": {"id": "IN_PROGRESS"}}
+    outcome = {JobStatus.FINISHED: "SUCCEEDED", JobStatus.CANCELED: "CANCELED"}
+    result: dict[str, Any] = {
+        "id": found.id.hex(),
+        "application-status": outcome.get(found.status, "FAILED"),
+        "accumulator-results": {},
+        "net-runtime": _duration_ms(found, call.now_ms),
+    }
+    if found.status is JobStatus.FAILED and found.exceptions:
+        failure = found.exceptions[-1].failure
+        result["failure-cause"] = {
+            "class": failure.exception_name,
+            "stack-trace": failure.stack_trace or str(failure),
+        }
+    return {"status": {"id": "COMPLETED"}, "job-execution-result": result}
+
+
+def resource_requirements(call: Call) -> Json:
+    """``/jobs/:jobid/resource-requirements``: the parallelism of each vertex, which is fixed."""
+    return {
+        vertex.id.hex(): {
+            "parallelism": {"lowerBound": vertex.parallelism, "upperBound": vertex.parallelism}
+        }
+        for vertex in call.job().vertices
+    }
+
+
 def plan(call: Call) -> Json:
     """``/jobs/:jobid/plan``."""
     return {"plan": _plan(call.job())}

@@ -131,6 +131,28 @@ async def cancel(call: Call) -> Json:
     return {}
 
 
+async def end_cluster(call: Call) -> Json:
+    """``DELETE /cluster``: cancels all jobs; a cluster ends with the last of its jobs."""
+    for job in call.cluster.jobs:
+        await asyncio.wait_for(asyncio.wrap_future(call.gateway.cancel(job.id)), CALL_TIMEOUT_S)
+    return {}
+
+
+def no_rescaling(call: Call) -> Json:
+    """Refused: a running job keeps its parallelism."""
+    call.job()
+    raise RestError(
+        501,
+        "a running job keeps its parallelism: stop it with a savepoint and start it from there "
+        "with another (penstock run -p N -s PATH)",
+    )
+
+
+def no_submission(call: Call) -> Json:  # noqa: ARG001
+    """Refused: a program makes its job, and its cluster, by itself."""
+    raise RestError(501, "jobs are submitted by running their program: penstock run PROGRAM")
+
+
 def trigger_savepoint(call: Call) -> Json:
     """``POST /jobs/:jobid/savepoints``."""
     cancels = call.field("cancel-job", bool) or False

@@ -31,6 +31,7 @@ class Endpoint:
         status: Of an answer.
         query: Parameters that count.
         body: Fields of the body, and what they are.
+        takes_any_body: Whether the body is not looked at, as the answer is no in any case.
     """
 
     method: str
@@ -39,6 +40,7 @@ class Endpoint:
     status: int = 200
     query: tuple[str, ...] = ()
     body: tuple[tuple[str, str], ...] = ()
+    takes_any_body: bool = False
 
     @property
     def changes(self) -> bool:
@@ -69,6 +71,12 @@ ENDPOINTS: Final = (
     Endpoint("GET", f"{_JOB}/status", job_views.status),
     Endpoint("GET", f"{_JOB}/plan", job_views.plan),
     Endpoint("GET", f"{_JOB}/config", job_views.config),
+    Endpoint("GET", f"{_JOB}/execution-result", job_views.execution_result),
+    Endpoint("GET", f"{_JOB}/resource-requirements", job_views.resource_requirements),
+    Endpoint("PUT", f"{_JOB}/resource-requirements", operations.no_rescaling, takes_any_body=True),
+    Endpoint("PATCH", f"{_JOB}/rescaling", operations.no_rescaling, query=("parallelism",)),
+    Endpoint("POST", "/jobs", operations.no_submission, takes_any_body=True),
+    Endpoint("DELETE", "/cluster", operations.end_cluster),
     Endpoint("GET", f"{_JOB}/exceptions", job_views.exceptions, query=("maxExceptions",)),
     Endpoint("GET", f"{_JOB}/accumulators", job_views.accumulators),
     Endpoint("GET", f"{_JOB}/metrics", metric_views.job_metrics_of, query=_GET),

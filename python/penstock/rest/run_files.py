@@ -29,11 +29,13 @@ class RunningCluster:
         url: Where.
         token: What to show it; None when it asks for none.
         pid: Its driver.
+        certificates: What it shows, in PEM; None when it listens without TLS.
     """
 
     url: str
     token: str | None
     pid: int
+    certificates: str | None = None
 
 
 def run_directory() -> Path:
@@ -50,17 +52,19 @@ def run_directory() -> Path:
 class RunFile:
     """The file of one cluster."""
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, certificates: str | None = None) -> None:
         """Prepares; nothing is written yet.
 
         Args:
             url: Where the cluster listens.
             token: What to show it.
+            certificates: What it shows, in PEM.
         """
         pid = os.getpid()
         self._content = {
             "url": url,
             "token": token,
+            "certificates": certificates,
             "pid": pid,
             "process_started_s": psutil.Process(pid).create_time(),
         }
@@ -110,7 +114,11 @@ def running_clusters() -> list[RunningCluster]:
     for path in paths:
         content = _read(path)
         if content is not None and _is_alive(content):
-            running.append(RunningCluster(content["url"], content["token"], content["pid"]))
+            running.append(
+                RunningCluster(
+                    content["url"], content["token"], content["pid"], content["certificates"]
+                )
+            )
         elif content is not None:
             path.unlink(missing_ok=True)
     return running
@@ -127,6 +135,7 @@ def _read(path: Path) -> dict[str, Any] | None:
             and isinstance(content["pid"], int)
             and isinstance(content["process_started_s"], (int, float))
             and isinstance(content["token"], str | None)
+            and isinstance(content["certificates"], str | None)
         ):
             return dict(content)
     except (OSError, ValueError, KeyError, TypeError):

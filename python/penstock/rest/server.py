@@ -22,6 +22,7 @@ from penstock.errors import ConfigurationError
 from penstock.rest.application import RestApplication
 from penstock.rest.operations import Operations
 from penstock.rest.run_files import RunFile
+from penstock.rest.tls import own_certificates, tls_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,13 +63,15 @@ class RestServer:
         """
         options = gateway.configuration
         host = rest.BIND_ADDRESS.read(options)
+        tls = tls_options(options)
         self.token = _token(options)
         self._socket = _listen(host, rest.PORT.read(options) or (0,))
         address, port = self._socket.getsockname()[:2]
         shown = address
         if address in ("0.0.0.0", "::"):
             shown = socket.gethostname()
-        self.url = f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+        scheme = "https" if tls else "http"
+        self.url = f"{scheme}://[{shown}]:{port}" if ":" in shown else f"{scheme}://{shown}:{port}"
         self._operations = Operations()
         try:
             self._application = RestApplication(
@@ -99,9 +102,10 @@ class RestServer:
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=1,
                 h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+                **tls,
             )
         )
-        self._run_file = RunFile(self.url, self.token)
+        self._run_file = RunFile(self.url, self.token, own_certificates(options))
         self._ended = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="rest", daemon=True)

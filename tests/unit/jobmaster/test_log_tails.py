@@ -2,7 +2,6 @@
 
 import logging
 
-import pytest
 from penstock.jobmaster import log_tails
 from penstock.jobmaster.log_tails import DRIVER, DriverLog, LogTail, LogTails
 
@@ -43,31 +42,31 @@ def test_logs_of_workers_that_went_long_ago_are_forgotten(monkeypatch):
     assert tails.of("w0").read()[0] == ""
 
 
-@pytest.fixture
 def bare_root(monkeypatch):
-    """A program that has set up no logging."""
+    """That of a program that has set up no logging; in the test itself, as pytest adds handlers."""
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     return root
 
 
-def test_a_program_without_handlers_sees_its_warnings_as_before(bare_root, capsys):
+def test_a_program_without_handlers_sees_its_warnings_as_before(monkeypatch, capsys):
     tail = LogTail()
-    bare_root.addHandler(DriverLog(tail))
+    bare_root(monkeypatch).addHandler(DriverLog(tail))
     logging.getLogger("some.library").warning("look out %d", 7)
     assert "look out 7" in tail.read()[0]
     assert "look out 7\n" in capsys.readouterr().err
 
 
-def test_a_program_with_handlers_sees_nothing_twice(bare_root, capsys):
+def test_a_program_with_handlers_sees_nothing_twice(monkeypatch, capsys):
     tail, seen = LogTail(), []
 
     class Own(logging.Handler):
         def emit(self, record):
             seen.append(record.getMessage())
 
-    bare_root.addHandler(Own())
-    bare_root.addHandler(DriverLog(tail))
+    root = bare_root(monkeypatch)
+    root.addHandler(Own())
+    root.addHandler(DriverLog(tail))
     logging.getLogger("x").warning("once")
     record = logging.makeLogRecord(
         {"msg": "of a worker", "operator": None, "subtask": None, "levelno": 30}

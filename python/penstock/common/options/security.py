@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.common.options.option import Option
-from penstock.common.options.value_types import BooleanType, DurationType
+from penstock.common.options.value_types import BooleanType, DurationType, TextType
 
 TLS_ENABLED: Final = Option(
     "security.ssl.internal.enabled",
@@ -17,4 +17,35 @@ HANDSHAKE_TIMEOUT: Final = Option(
     10_000,
     "how long a TaskExecutor that connects to another may take to prove itself, encrypted or not",
     alternate_keys=("security.ssl.handshake-timeout",),
+)
+REST_TLS_ENABLED: Final = Option(
+    "security.ssl.rest.enabled",
+    BooleanType(),
+    False,
+    "whether the REST interface and the dashboard are served with TLS",
+)
+REST_KEY_STORE: Final[Option[str | None]] = Option(
+    "security.ssl.rest.keystore",
+    TextType(),
+    None,
+    "a PEM file with the private key of the REST interface and its certificates, its own first",
+)
+REST_KEY_PASSWORD: Final[Option[str | None]] = Option(
+    "security.ssl.rest.key-password",
+    TextType(),
+    None,
+    "what the private key is encrypted with",
+    default_text="it is not encrypted",
+)
+REST_CLIENTS_AUTHENTICATED: Final = Option(
+    "security.ssl.rest.authentication-enabled",
+    BooleanType(),
+    False,
+    "whether clients of the REST interface must show a certificate",
+)
+REST_TRUST_STORE: Final[Option[str | None]] = Option(
+    "security.ssl.rest.truststore",
+    TextType(),
+    None,
+    "a PEM file with the certificates that may have signed those of clients",
 )

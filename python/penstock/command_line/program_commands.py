@@ -1,0 +1,127 @@
+"""Commands about programs that do not run yet: their plan, and running one in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import get_completion_class
+
+from penstock.command_line.cluster_client import ClusterClient, UnreachableError
+from penstock.common.options import rest
+from penstock.rest.run_files import RunningCluster, running_clusters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+START_TIMEOUT_S: Final = 300.0
+MAX_LOG_CHARACTERS: Final = 4000
+
+
+class PlannedError(BaseException):
+    """The program has come to where it would have run its job."""
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
+@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
+@click.option("--as-pyflink", is_flag=True, help="An unmodified PyFlink program.")
+@click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for Flink's plan viewer.")
+@click.argument("program")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
+    """Show the plan of the first job of PROGRAM; the program runs, the job does not."""
+    from penstock.cli import run
+    from penstock.datastream import StreamExecutionEnvironment
+
+    found: list[str] = []
+
+    def planned(env: StreamExecutionEnvironment, *_: Any) -> Any:
+        found.append(env.get_execution_plan() if as_json else env.explain())
+        raise PlannedError
+
+    original = StreamExecutionEnvironment._start
+    StreamExecutionEnvironment._start = planned  # type: ignore[method-assign,assignment]
+    try:
+        context.invoke(run, target="local", **given)
+    except PlannedError:
+        pass
+    finally:
+        StreamExecutionEnvironment._start = original  # type: ignore[method-assign]
+    if not found:
+        raise click.ClickException("the program runs no job")
+    click.echo(json.dumps(json.loads(found[0]), indent=2) if as_json else found[0])
+
+
+def detach(arguments: Sequence[str], options: dict[str, str]) -> None:
+    """Runs a program in a process of its own, and returns when its job is there.
+
+    Args:
+        arguments: Of ``penstock run``, without the one that says to detach.
+        options: Those that are set already.
+
+    Raises:
+        ClickException: The program ended before it ran a job; shows what it said.
+    """
+    extra = [] if rest.PORT.is_set(options) else ["-D", f"{rest.PORT.key}=0"]
+    descriptor, log = tempfile.mkstemp(prefix="penstock-run-", suffix=".log")
+    # Not a Popen: nobody waits for it, it outlives this process.
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "penstock.cli", "run", *extra, *arguments],
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, descriptor, 1),
+            (os.POSIX_SPAWN_DUP2, descriptor, 2),
+        ],
+        setsid=True,
+    )
+    os.close(descriptor)
+    click.echo(f"Process {pid}, log {log}")
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        own = [one for one in running_clusters() if one.pid == pid]
+        job = _first_job(own[0]) if own else None
+        if job is not None:
+            click.echo(f"Job has been submitted with JobID {job['jid']}")
+            click.echo(f"penstock status --watch {job['jid'][:8]}")
+            return
+        if ended:
+            text = Path(log).read_text("utf-8", "replace")[-MAX_LOG_CHARACTERS:]
+            if status:
+                code = os.waitstatus_to_exitcode(status)
+                raise click.ClickException(f"the program ended with code {code}:\n{text}")
+            click.echo(f"The program has ended already.\n{text}", nl=False)
+            return
+        time.sleep(0.1)
+    raise click.ClickException(f"no job after {START_TIMEOUT_S:.0f} s; the program runs on: {log}")
+
+
+def _first_job(cluster: RunningCluster) -> dict[str, Any] | None:
+    try:
+        jobs = ClusterClient(cluster.url, cluster.token, cluster.certificates).ask("/jobs/overview")
+    except UnreachableError:
+        return None
+    found: list[dict[str, Any]] = jobs["jobs"]
+    return found[0] if found else None
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands: eval "$(penstock completion bash)"."""
+    from penstock.cli import main
+
+    made = get_completion_class(shell)
+    assert made is not None, "click has all three"
+    click.echo(made(main, {}, "penstock", "_PENSTOCK_COMPLETE").source())

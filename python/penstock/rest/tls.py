@@ -1,0 +1,64 @@
+"""The TLS of the REST interface: its key and certificates, and whose clients are let in."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.options import security
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """What the server is told of TLS; nothing when it is off.
+
+    Raises:
+        ConfigurationError: A file is not named or not what it should be; names the key.
+    """
+    if not security.REST_TLS_ENABLED.read(options):
+        return {}
+    key_store = _file(options, security.REST_KEY_STORE)
+    password = security.REST_KEY_PASSWORD.read(options)
+    # Read once here: the server would fail later, in its own thread.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(key_store, password=password or "")
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"{security.REST_KEY_STORE.key}: {key_store} is no PEM file with a private key and its "
+            f"certificate: {error}"
+        ) from None
+    found: dict[str, Any] = {"ssl_certfile": key_store, "ssl_keyfile_password": password}
+    if security.REST_CLIENTS_AUTHENTICATED.read(options):
+        trust_store = _file(options, security.REST_TRUST_STORE)
+        try:
+            context.load_verify_locations(trust_store)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(
+                f"{security.REST_TRUST_STORE.key}: {trust_store}: {error}"
+            ) from None
+        found |= {"ssl_ca_certs": trust_store, "ssl_cert_reqs": ssl.CERT_REQUIRED}
+    return found
+
+
+def own_certificates(options: Mapping[str, str]) -> str | None:
+    """The certificates that clients on this machine may trust; without the key."""
+    if not security.REST_TLS_ENABLED.read(options):
+        return None
+    text = Path(_file(options, security.REST_KEY_STORE)).read_text("ascii", "ignore")
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    parts = [part.partition(end)[0] for part in text.split(begin)[1:]]
+    return "".join(f"{begin}{part}{end}\n" for part in parts)
+
+
+def _file(options: Mapping[str, str], option: Any) -> str:
+    path = option.read(options)
+    if path is None:
+        raise ConfigurationError(f"{option.key} is not set: name a PEM file")
+    if not Path(path).is_file():
+        raise ConfigurationError(f"{option.key}: there is no file {path!r}")
+    return str(path)
