@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock import __version__
-from penstock.common.options import network, rest
+from penstock.common.options import cluster, network, rest
 from penstock.jobmaster.states import JobStatus
 from penstock.metrics.values import NO_VALUES
 
@@ -153,7 +153,7 @@ def _running(call: Call) -> list[AttemptSnapshot]:
 
 
 def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call) -> dict[str, Any]:
-    shuffle = _network_bytes(call)
+    shuffle, managed = _network_bytes(call), cluster.MANAGED_MEMORY.read(call.gateway.configuration)
     return {
         "id": found.executor_id,
         "path": f"tcp://{found.host}:{found.data_port}/{found.executor_id}",
@@ -169,12 +169,13 @@ def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call)
             "cpuCores": values.get("Status.Machine.CpuCores", 0),
             "physicalMemory": values.get("Status.JVM.Memory.Heap.Max", 0),
             "freeMemory": values.get("Status.Machine.FreeMemory", 0),
-            "managedMemory": 0,
+            "managedMemory": managed,
         },
         "memoryConfiguration": {
             **dict.fromkeys(("frameworkHeap", "taskHeap", "frameworkOffHeap", "taskOffHeap"), 0),
             "networkMemory": shuffle,
-            **dict.fromkeys(("managedMemory", "jvmMetaspace", "jvmOverhead"), 0),
+            "managedMemory": managed,
+            **dict.fromkeys(("jvmMetaspace", "jvmOverhead"), 0),
             "totalFlinkMemory": shuffle,
             "totalProcessMemory": shuffle,
         },
@@ -182,13 +183,16 @@ def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call)
 
 
 def _resource(slots: int, call: Call) -> dict[str, Any]:
-    """What slots stand for; memory in MiB, as in Flink.  Nothing but buffers is set aside."""
+    """What slots stand for; memory in MiB, as in Flink.  Heaps have no bounds."""
     per_worker = max(1, call.gateway.settings.slots_per_executor or 1)
     return {
         "cpuCores": float(slots),
         "taskHeapMemory": 0,
         "taskOffHeapMemory": 0,
-        "managedMemory": 0,
+        "managedMemory": cluster.MANAGED_MEMORY.read(call.gateway.configuration)
+        * slots
+        // per_worker
+        >> 20,
         "networkMemory": _network_bytes(call) * slots // per_worker >> 20,
         "extendedResources": {},
     }

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, cast
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
+from penstock.common.options import cluster
 from penstock.common.options.pipeline import RUNTIME_MODE
 from penstock.taskexecutor.task.mailbox import Mailbox
 from penstock.taskexecutor.task.operator_context import OperatorContext
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
+from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,6 +62,7 @@ class VirtualTask:
                 attempt_id=bytes(40),
                 executor_id="harness",
                 temp_directory=self._make_temp_directory,
+                memory=MemoryManager(cluster.MANAGED_MEMORY.read(self._settings)),
                 files=FileSystems(self._settings),
                 task_name=name,
                 subtask=subtask,

@@ -10,6 +10,7 @@ from penstock.common.options.value_types import (
     DurationType,
     FoldersType,
     IntegerType,
+    MemorySizeType,
     TextType,
 )
 from penstock.errors import ConfigurationError
@@ -87,6 +88,13 @@ CANCELLATION_TIMEOUT: Final = Option(
     DurationType(),
     180_000,
     "after which a task that does not react ends its TaskExecutor; 0 waits for ever",
+)
+MANAGED_MEMORY: Final = Option(
+    "taskmanager.memory.managed.size",
+    MemorySizeType(),
+    512 << 20,
+    "memory in a TaskExecutor, shared by its slots, in which keyed inputs of BATCH jobs are "
+    "sorted; what exceeds it is sorted on disk, in `io.tmp.dirs`",
 )
 TEMPORARY_FOLDERS: Final = Option(
     "io.tmp.dirs",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.graph import operators
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, Input, Output, StreamOperator
+from penstock.taskexecutor.operators.external_sort import ExternalSorter
 from penstock.taskexecutor.time.watermark_valve import CombinedWatermarkStatus
 
 if TYPE_CHECKING:
@@ -31,11 +31,9 @@ SORTED: Final = (
     operators.IntervalJoin,
 )
 
-_BY_TIME = itemgetter(0)
-
 
 class SortedInput(Input):
-    """Keeps the elements of one input, by key; those of an input without keys pass at once."""
+    """Sorts the elements of one input, by key; those of an input without keys pass at once."""
 
     def __init__(self, operator: SortedInputOperator, number: int, keys: KeyReader | None) -> None:
         """Creates input ``number``, counted from 0."""
@@ -51,12 +49,7 @@ class SortedInput(Input):
             return
         try:
             key = self.keys.read(value)
-            groups = self.operator.groups
-            group = groups.get(key)
-            if group is None:
-                groups[key] = [(timestamp, self.target, value)]
-            else:
-                group.append((timestamp, self.target, value))
+            self.operator.sorter.add(key, timestamp, self.number, value)
         except BaseException as error:
             self.operator.failed_with = error
             raise
@@ -98,7 +91,8 @@ class SortedInputOperator(StreamOperator):
         """
         super().__init__()
         self.inner = inner
-        self.groups: dict[Any, list[tuple[int, Input, Any]]] = {}
+        environment = context.environment
+        self.sorter = ExternalSorter(environment.memory, environment.temp_directory)
         self.combined = CombinedWatermarkStatus(num_inputs)
         self.inputs = [
             SortedInput(self, number, context.key_reader(number)) for number in range(num_inputs)
@@ -132,17 +126,16 @@ class SortedInputOperator(StreamOperator):
 
     def close(self) -> None:
         """Releases what was opened."""
+        self.sorter.close()
         self.inner.close()
 
     def run(self) -> None:
         """Processes everything that was kept, then ends event time for good."""
         try:
-            for key in list(self.groups):
-                # Taken out one by one, so that the memory of a key is free once it is done.
-                group = self.groups.pop(key)
-                group.sort(key=_BY_TIME)
-                for timestamp, target, value in group:
-                    target.process(value, timestamp)
+            targets = [each.target for each in self.inputs]
+            for group in self.sorter.groups():
+                for timestamp, number, value in group:
+                    targets[number].process(value, timestamp)
                 self.context.end_key()
             for number in range(self.num_inputs):
                 self.inner.get_input(number).process_watermark(MAX_TIMESTAMP)

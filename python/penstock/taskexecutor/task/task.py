@@ -29,6 +29,7 @@ from penstock.taskexecutor.task.task_environment import TaskEnvironment
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
+from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -112,6 +113,7 @@ class Task:
         temp_dir: str | None = None,
         cached_files: Mapping[str, str] | None = None,
         local_state: TaskLocalStateStore | None = None,
+        memory: MemoryManager | None = None,
         cancellation_interval_s: float = 30.0,
         cancellation_timeout_s: float = 180.0,
     ) -> None:
@@ -125,6 +127,7 @@ class Task:
         self._temp_dir = temp_dir
         self._cached_files = cached_files or {}
         self._local_state = local_state
+        self._memory = memory or MemoryManager(0)
         self._cancellation_interval_s = cancellation_interval_s
         self._cancellation_timeout_s = cancellation_timeout_s
 
@@ -330,6 +333,7 @@ class Task:
             report_checkpoint=lambda message: self._listener.task_message(self, message),
             restored=descriptor.restored,
             local_state=self._local_state,
+            memory=self._memory,
         )
         invokable = make_invokable(self._code, environment)
         self._code = b""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.rpc.collect_client import CollectClient
     from penstock.rpc.messages import Message, RestoredState, ToCoordinator
     from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
+    from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 
 def _no_coordinator(message: Message) -> None:
@@ -36,6 +37,7 @@ class TaskEnvironment:
             `AccumulatorRegistry`, or numbers, strings, lists or dicts of them.
         metrics: those of the task, by name; read by other threads.
         operator_metrics: those of its operators, by the operator's id and name.
+        memory: the managed memory of the task's slot.
         temp_directory: makes (once) and returns a directory that is removed when the task ends.
         send_to_coordinator: sends a message to the part of an operator beside the JobMaster.
         cached_files: where the job's cached files are on this host, by name.
@@ -62,6 +64,7 @@ class TaskEnvironment:
     report_accumulators: Callable[[Mapping[str, Any]], None]
     report_failure: Callable[[BaseException], None]
     temp_directory: Callable[[], str]
+    memory: MemoryManager
     metrics: dict[str, Any] = field(default_factory=dict)
     operator_metrics: dict[tuple[bytes, str], dict[str, Any]] = field(default_factory=dict)
     cached_files: Mapping[str, str] = field(default_factory=dict)

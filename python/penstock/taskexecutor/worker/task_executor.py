@@ -14,7 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.options import checkpointing, cluster, network, security, state_recovery
+from penstock.common.options import cluster, network, security
 from penstock.errors import PenstockError, TaskExecutorLostError
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
@@ -67,6 +67,7 @@ from penstock.rpc.messages import (
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
+from penstock.taskexecutor.worker.slot_resources import SlotResources
 from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
     SlotOccupiedError,
@@ -74,15 +75,9 @@ from penstock.taskexecutor.worker.task_slot_table import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.network import NetworkEnvironment
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
-    from penstock.taskexecutor.checkpointing.local_state import (
-        LocalStateStores,
-        TaskLocalStateStore,
-    )
     from penstock.taskexecutor.logs.forwarder import LogForwarder
     from penstock.taskexecutor.worker.inspection import Inspector
     from penstock.taskexecutor.worker.launch import LaunchSpec
@@ -113,7 +108,7 @@ class TaskExecutor:
         self._tasks: dict[bytes, Task] = {}
         self._code: dict[str, bytes] = {}
         self._code_parts: dict[str, list[bytes]] = {}
-        self._local_state: LocalStateStores | None = None
+        self._resources = SlotResources(launch)
         self._network: NetworkEnvironment | None = None
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
@@ -245,8 +240,7 @@ class TaskExecutor:
             self._connection.join(1.0)
         if self._network is not None:
             self._network.close()
-        if self._local_state is not None:
-            self._local_state.close()
+        self._resources.close()
 
     def _start_metrics(self, buffers: NetworkEnvironment, connection: Connection) -> MetricSender:
         from penstock.taskexecutor.worker.metric_sender import MetricSender
@@ -376,7 +370,8 @@ class TaskExecutor:
             self,
             temp_dir=temp_dirs[descriptor.subtask % len(temp_dirs)] if temp_dirs else None,
             cached_files=self._launch.cached_files,
-            local_state=self._local_state_of(descriptor, config),
+            local_state=self._resources.local_state(descriptor, config),
+            memory=self._resources.memory(descriptor.allocation_id, config),
             cancellation_interval_s=cluster.CANCELLATION_INTERVAL.read(config) / 1000,
             cancellation_timeout_s=cluster.CANCELLATION_TIMEOUT.read(config) / 1000,
         )
@@ -387,27 +382,8 @@ class TaskExecutor:
             self._tasks[descriptor.attempt_id] = task
         return task
 
-    def _local_state_of(
-        self, descriptor: TaskDeploymentDescriptor, config: Mapping[str, str]
-    ) -> TaskLocalStateStore | None:
-        """Where copies of a task's checkpoints are kept; None when there are to be none."""
-        wanted = checkpointing.LOCAL_BACKUP.read(config)
-        if wanted is None:
-            wanted = state_recovery.FROM_LOCAL.read(config)
-        if not wanted:
-            return None
-        if self._local_state is None:
-            from penstock.taskexecutor.checkpointing.local_state import LocalStateStores
-
-            folders = checkpointing.LOCAL_BACKUP_FOLDERS.read(config) or self._launch.temp_dirs
-            self._local_state = LocalStateStores(folders)
-        return self._local_state.of(
-            descriptor.job_id, descriptor.allocation_id, descriptor.vertex_id, descriptor.subtask
-        )
-
     def _slot_is_free(self, freed: TaskSlot) -> None:
-        if self._local_state is not None:
-            self._local_state.release(freed.allocation_id)
+        self._resources.release(freed.allocation_id)
         self._send(SlotFreed(freed.index, freed.allocation_id))
 
     def _cancel_task(self, message: CancelTask) -> None:

@@ -1,0 +1,77 @@
+"""What tasks find in their slot, also after a restart: managed memory, copies of checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.common.options import checkpointing, cluster, state_recovery
+from penstock.taskexecutor.worker.memory_manager import MemoryManager
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.rpc.messages import TaskDeploymentDescriptor
+    from penstock.taskexecutor.checkpointing.local_state import (
+        LocalStateStores,
+        TaskLocalStateStore,
+    )
+    from penstock.taskexecutor.worker.launch import LaunchSpec
+
+
+class SlotResources:
+    """Those of the slots of one worker; any thread."""
+
+    def __init__(self, launch: LaunchSpec) -> None:
+        """Makes nothing yet."""
+        self._launch = launch
+        self._lock = threading.Lock()
+        self._local_state: LocalStateStores | None = None
+        self._memory: dict[bytes, MemoryManager] = {}
+
+    def local_state(
+        self, descriptor: TaskDeploymentDescriptor, config: Mapping[str, str]
+    ) -> TaskLocalStateStore | None:
+        """Where copies of a task's checkpoints are kept; None when there are to be none.
+
+        Raises:
+            OSError: Their folder cannot be made.
+        """
+        wanted = checkpointing.LOCAL_BACKUP.read(config)
+        if wanted is None:
+            wanted = state_recovery.FROM_LOCAL.read(config)
+        if not wanted:
+            return None
+        from penstock.taskexecutor.checkpointing.local_state import LocalStateStores
+
+        with self._lock:
+            if self._local_state is None:
+                folders = checkpointing.LOCAL_BACKUP_FOLDERS.read(config) or self._launch.temp_dirs
+                self._local_state = LocalStateStores(folders)
+            return self._local_state.of(
+                descriptor.job_id,
+                descriptor.allocation_id,
+                descriptor.vertex_id,
+                descriptor.subtask,
+            )
+
+    def memory(self, allocation_id: bytes, config: Mapping[str, str]) -> MemoryManager:
+        """The managed memory of a slot: an equal share of the worker's."""
+        with self._lock:
+            found = self._memory.get(allocation_id)
+            if found is None:
+                size_bytes = cluster.MANAGED_MEMORY.read(config) // self._launch.slots
+                found = self._memory[allocation_id] = MemoryManager(size_bytes)
+            return found
+
+    def release(self, allocation_id: bytes) -> None:
+        """A slot is the job's no more."""
+        with self._lock:
+            self._memory.pop(allocation_id, None)
+        if self._local_state is not None:
+            self._local_state.release(allocation_id)
+
+    def close(self) -> None:
+        """Deletes what is on disk."""
+        if self._local_state is not None:
+            self._local_state.close()

@@ -1,0 +1,133 @@
+"""BATCH mode sorts keyed inputs within managed memory, and on disk beyond it.
+
+Method: random elements sorted with little memory are compared with Python's own sorting.
+"""
+
+import random
+from pathlib import Path
+
+import pytest
+from penstock import network
+from penstock.common import Types
+from penstock.datastream.functions import KeyedProcessFunction
+from penstock.errors import IllegalStateError, SerializationError
+from penstock.graph import operators
+from penstock.taskexecutor.operators.external_sort import ExternalSorter
+from penstock.taskexecutor.worker.memory_manager import MemoryManager
+from penstock.testing import KeyedOneInputStreamOperatorTestHarness
+
+
+def sorter(memory_bytes, folder):
+    return ExternalSorter(MemoryManager(memory_bytes), lambda: str(folder))
+
+
+def elements(count, seed=1):
+    """Key, time, number of the input and value; times are often the same."""
+    chance = random.Random(seed)
+    return [
+        (f"key {chance.randrange(200)}", chance.randrange(20), chance.randrange(2), (n, "x" * 500))
+        for n in range(count)
+    ]
+
+
+def expected(given):
+    """By key the elements in the order of time, those of a time as they came."""
+    groups = {}
+    for key, *element in given:
+        groups.setdefault(key, []).append(tuple(element))
+    return sorted(sorted(group, key=lambda element: element[0]) for group in groups.values())
+
+
+@pytest.mark.parametrize(("memory_bytes", "count", "spills"), [
+    (1 << 30, 3000, False), (4 << 20, 8000, True), (0, 8000, True), (0, 10, False),
+])  # fmt: skip
+def test_elements_come_key_by_key_in_the_order_of_time(tmp_path, memory_bytes, count, spills):
+    keys = network.KeyReader(lambda element: element, -1, str, None)
+    under_test = sorter(memory_bytes, tmp_path)
+    for key, *element in (given := elements(count)):
+        under_test.add(keys.identity(key), *element)
+    assert (under_test.num_runs > 0) is spills
+    found = [[tuple(element) for element in group] for group in under_test.groups()]
+    assert sorted(found) == expected(given)
+    under_test.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_many_runs_are_merged_on_the_way(tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.taskexecutor.operators.external_sort._MOST_RUNS", 3)
+    under_test = sorter(0, tmp_path)
+    for key, *element in (given := elements(12_000)):
+        under_test.add(key, *element)
+        assert under_test.num_runs <= 3
+    assert len(list(tmp_path.rglob("*.channel"))) == under_test.num_runs
+    found = [[tuple(element) for element in group] for group in under_test.groups()]
+    assert sorted(found) == expected(given)
+    under_test.close()
+
+
+def test_one_that_is_given_up_leaves_no_files(tmp_path):
+    memory = MemoryManager(8 << 20)
+    under_test = ExternalSorter(memory, lambda: str(tmp_path))
+    for key, *element in elements(8000):
+        under_test.add(key, *element)
+    next(iter(next(under_test.groups())))
+    assert list(tmp_path.rglob("*.channel"))
+    under_test.close()
+    assert not list(tmp_path.iterdir())
+    assert memory.available_bytes == 8 << 20
+
+
+def test_what_cannot_be_written_is_named(tmp_path):
+    under_test = sorter(0, tmp_path)
+    with pytest.raises((SerializationError, TypeError), match="generator"):
+        for n in range(100):
+            under_test.add(1, 0, 0, (n for n in range(3)))
+
+
+class Order(KeyedProcessFunction):
+    def process_element(self, element, ctx):
+        yield ctx.get_current_key(), ctx.timestamp(), element[1]
+
+
+@pytest.mark.parametrize("size", ["0", "1 gb"])
+def test_a_batch_operator_sorts_with_any_managed_memory(size):
+    harness = KeyedOneInputStreamOperatorTestHarness(
+        operators.KeyedProcess(Order()),
+        lambda element: element[0],
+        key_type=Types.STRING(),
+        configuration={
+            "execution.runtime-mode": "BATCH",
+            "taskmanager.memory.managed.size": size,
+        },
+    )
+    given = elements(6000)
+    with harness as test:
+        for key, time_ms, _, value in given:
+            test.process_element((key, value), time_ms)
+        folder = test._task._temp_directory
+        assert (folder is not None) is (size == "0")
+        test.process_watermark(2**63 - 1)
+        found = {}
+        for key, *rest in test.values:
+            # A key is over when the next one has begun.
+            assert key not in found or next(reversed(found)) == key
+            found.setdefault(key, []).append(tuple(rest))
+        assert {key: [t for t, _ in rest] for key, rest in found.items()} == {
+            key: sorted(t for k, t, *_ in given if k == key) for key in found
+        }
+        assert sum(map(len, found.values())) == len(given)
+    assert folder is None or not Path(folder.name).exists()
+
+
+def test_managed_memory_is_shared():
+    memory = MemoryManager(100)
+    assert memory.reserve("a", 60)
+    assert not memory.reserve("b", 41)
+    assert memory.reserve("b", 40)
+    assert memory.available_bytes == 0
+    memory.release("a", 10)
+    assert memory.reserve("b", 10)
+    with pytest.raises(IllegalStateError, match="gives back 51 bytes of managed memory and has 50"):
+        memory.release("a", 51)
+    memory.release_all("b")
+    assert memory.available_bytes == 50
