@@ -8,16 +8,20 @@ known, for a while; then it counts as a cause itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.jobmaster.states import ExecutionState
+from penstock.jobmaster.worker_losses import EXIT_REPORT_MS
 
 if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.failure import Failure
 
-GRACE_MS = 1000
-"""How long a failure that is probably a consequence waits for its cause to be reported."""
+GRACE_MS = EXIT_REPORT_MS + 500
+"""How long a failure that is probably a consequence waits for its cause to be reported.
+
+Longer than the loss of a worker, which is the cause of many, waits to be explained.
+"""
 
 SECONDARY_FAILURES: Final = frozenset(
     {
@@ -46,6 +50,13 @@ class TaskReport:
         return self.failure.exception_name in SECONDARY_FAILURES
 
 
+class _Kept(NamedTuple):
+    """A report that counts as a cause itself at a time, unless one is known before."""
+
+    due_ms: int
+    report: TaskReport
+
+
 class FailureCauses:
     """Puts the reports of a job's tasks in order: causes before consequences.
 
@@ -53,8 +64,7 @@ class FailureCauses:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[ExecutionAttemptID, TaskReport] = {}
-        self._deadline_ms: int | None = None
+        self._kept: dict[ExecutionAttemptID, _Kept] = {}
 
     def reported(
         self, report: TaskReport, now_ms: int, *, is_canceling: bool
@@ -64,33 +74,31 @@ class FailureCauses:
         Args:
             report: The report.
             now_ms: The time.
-            is_canceling: Whether the attempt is being cancelled, or forgotten: then the cause is
-                known, and nothing waits for its report.
+            is_canceling: Whether the attempt is being cancelled, or over: then the cause is known,
+                and nothing waits for its report.
 
         Returns:
             The reports to be acted on, in this order.
         """
         if report.is_consequence and not is_canceling:
-            self._kept.setdefault(report.attempt_id, report)
-            if self._deadline_ms is None:
-                self._deadline_ms = now_ms + GRACE_MS
+            self._kept.setdefault(report.attempt_id, _Kept(now_ms + GRACE_MS, report))
             return ()
-        if report.failure is None:
+        if report.failure is None or report.is_consequence:
             return (report,)
         return (report, *self.cause_known())
 
     def cause_known(self) -> tuple[TaskReport, ...]:
         """Something has failed that is no consequence; what was kept is to be acted on after it."""
-        kept, self._kept = tuple(self._kept.values()), {}
-        self._deadline_ms = None
-        return kept
+        kept, self._kept = self._kept, {}
+        return tuple(one.report for one in kept.values())
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` is to be called, None while nothing is kept."""
-        return self._deadline_ms
+        return min((one.due_ms for one in self._kept.values()), default=None)
 
     def tick(self, now_ms: int) -> tuple[TaskReport, ...]:
-        """The reports that have waited long enough, and those that came after them."""
-        if self._deadline_ms is None or now_ms < self._deadline_ms:
-            return ()
-        return self.cause_known()
+        """The reports that have waited long enough."""
+        due = [one.report for one in self._kept.values() if one.due_ms <= now_ms]
+        for report in due:
+            del self._kept[report.attempt_id]
+        return tuple(due)

@@ -184,6 +184,7 @@ class ResourceManager:
         heartbeat: tuple[int, int],
         schedule: Callable[[float, Callable[[], None]], object],
         clock: Callable[[], float] = time.monotonic,
+        new_allocation: Callable[[], bytes] = lambda: uuid.uuid4().bytes,
     ) -> None:
         """Makes a ResourceManager without workers.
 
@@ -194,6 +195,7 @@ class ResourceManager:
             heartbeat: interval and timeout in ms, as told to the workers.
             schedule: (delay in s, action) → runs it later, in the main thread.
             clock: the time in s.
+            new_allocation: makes the id of an allocation.
         """
         self.executors: dict[str, TaskExecutorGateway] = {}
         self._driver = driver
@@ -207,6 +209,7 @@ class ResourceManager:
         self._starting: dict[str, _Start] = {}
         self._schedule = schedule
         self._clock = clock
+        self._new_allocation = new_allocation
         self._failures = StartFailures()
         self._retry_scheduled = False
         self._last_refused = 0
@@ -313,11 +316,15 @@ class ResourceManager:
         connection.close_after_flush(reason)
 
     def executor_lost(self, executor_id: str) -> None:
-        """A registered worker is gone; its slots with it."""
+        """A registered worker is gone; its slots with it.
+
+        A job that waited for one of them does not say so again.
+        """
         executor = self.executors.pop(executor_id, None)
         if executor is not None:
             for allocation_id in executor.allocations:
                 self._requested.pop(allocation_id, None)
+            self._serve()
 
     def worker_exited(self, exit: WorkerExit) -> None:
         """A worker's process ended; one that never registered is replaced, sooner or later."""
@@ -386,7 +393,7 @@ class ResourceManager:
         return wait_s > 0
 
     def _request(self, job_id: bytes, executor: TaskExecutorGateway, slot: int) -> None:
-        allocation_id = uuid.uuid4().bytes
+        allocation_id = self._new_allocation()
         executor.free_slots.discard(slot)
         executor.allocations[allocation_id] = (job_id, slot)
         self._requested[allocation_id] = job_id

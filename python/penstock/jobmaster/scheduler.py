@@ -135,9 +135,12 @@ class Scheduler:
         return self._settle(now_ms)
 
     def is_canceling(self, attempt_id: ExecutionAttemptID) -> bool:
-        """Whether an attempt is being cancelled, or is none that the job still has."""
+        """Whether an attempt is being cancelled, or is over already, or none of the job's."""
         vertex = self.graph.find_attempt(attempt_id)
-        return vertex is None or vertex.current.state is ExecutionState.CANCELING
+        if vertex is None:
+            return True
+        state = vertex.current.state
+        return state is ExecutionState.CANCELING or state.is_terminal
 
     def executor_lost(self, executor_id: str, failure: Failure, now_ms: int) -> list[a.Action]:
         """Fails what ran on a TaskExecutor; its slots are gone.  Idempotent."""

@@ -41,7 +41,9 @@ def test_a_consequence_without_a_cause_is_one_after_a_while():
     causes.reported(first, 0, is_canceling=False)
     causes.reported(second, GRACE_MS - 1, is_canceling=False)
     assert causes.tick(GRACE_MS - 1) == ()
-    assert causes.tick(GRACE_MS) == (first, second)
+    assert causes.tick(GRACE_MS) == (first,)
+    assert causes.next_deadline_ms() == 2 * GRACE_MS - 1
+    assert causes.tick(2 * GRACE_MS - 1) == (second,)
     assert causes.next_deadline_ms() is None
 
 
@@ -56,7 +58,16 @@ def test_the_loss_of_a_worker_is_a_cause():
 def test_nothing_waits_for_what_is_being_cancelled():
     causes = FailureCauses()
     for late in (report("a", "CANCELED"), report("a", "FAILED", CONSEQUENCE)):
-        assert causes.reported(late, 0, is_canceling=True)[0] is late
+        assert causes.reported(late, 0, is_canceling=True) == (late,)
+
+
+def test_a_consequence_elsewhere_is_no_cause():
+    """That of a task which is being cancelled says nothing of other regions."""
+    causes = FailureCauses()
+    causes.reported(report("a", "FAILED", CONSEQUENCE), 0, is_canceling=False)
+    late = report("b", "FAILED", CONSEQUENCE)
+    assert causes.reported(late, 1, is_canceling=True) == (late,)
+    assert causes.next_deadline_ms() == GRACE_MS
 
 
 def test_other_states_change_nothing_of_what_is_kept():

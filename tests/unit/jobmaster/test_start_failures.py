@@ -148,3 +148,10 @@ def test_failures_among_successes_hold_up_later_starts_and_refuse_nothing(world:
 def test_a_hopeless_one_refuses_for_good(world: World) -> None:
     world.fail(hopeless=True)
     assert world.refusals == [False]
+
+
+def test_a_worker_that_dies_before_it_offers_its_slot_is_replaced(world: World) -> None:
+    """The job that waits for the slot does not say so again."""
+    world.register()
+    world.resources.executor_lost(world.started[-1])
+    assert len(world.started) == 2
