@@ -1,5 +1,5 @@
 #!/bin/sh
-# The proofs that are too slow for every test run: models, Miri, sanitizers, valgrind, fuzzing.
+# The proofs that are too slow for every test run: models, Miri, sanitizers and valgrind.
 # Usage: ci/proof.sh [PART...]; without parts, all of them.  Each part says what it lacks, if it
 # lacks something, and fails.  Builds go to target/proof, apart from those of development.
 set -eu
