@@ -5,6 +5,7 @@ import pickle
 from penstock.checkpoint_storage.handles import ByteStreamHandle
 from penstock.graph.ids import ResultPartitionID
 from penstock.jobmaster.checkpointing import actions as c
+from penstock.jobmaster.failure_causes import GRACE_MS
 from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from simulation.simulated_task import SYNCHRONOUS
@@ -31,6 +32,9 @@ class Invariants:
         self.discarded = set()
         self.commits = {}  # subtask -> the latest checkpoint that it was told of
         self.told = {}  # attempt -> the same
+        self.failures = set()  # the causes of failures that were reported, or seen
+        self.cause_at = -1  # when the last one was
+        self.consequences = {}  # attempt -> when its failure was reported, as that of another
         self.is_drained = False
 
     # The scheduler ----------------------------------------------------------------------------
@@ -83,6 +87,27 @@ class Invariants:
         if self.scheduler.status is JobStatus.RUNNING:
             needed = {self.sharing.group_of(s.id) for s in active if s.state is not S.CREATED}
             assert self.scheduler.pool.required == len(needed)
+
+    # Causes and consequences ------------------------------------------------------------------
+
+    def failed(self, failure):
+        self.failures.add(failure.labels.get("cause"))
+        self.cause_at = self.world.now
+
+    def reported(self, report, *, is_canceling):
+        if report.failure is not None and not report.is_consequence:
+            self.failed(report.failure)
+        if report.is_consequence and not is_canceling:
+            self.consequences.setdefault(report.attempt_id, self.world.now)
+
+    def taken(self, report):
+        """What a failure brings about makes nothing fail once its cause is known."""
+        if not report.is_consequence or self.scheduler.is_canceling(report.attempt_id):
+            return
+        now, since = self.world.now, self.consequences[report.attempt_id]
+        assert self.cause_at == now or now - since >= GRACE_MS, "a consequence did not wait"
+        cause = report.failure and report.failure.labels.get("cause")
+        assert cause not in self.failures, f"{cause} was known, and not taken for the cause"
 
     # The checkpoint coordinator ---------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Runs schedules, and makes those that fail small: `python -m simulation.schedules 0 10000`."""
 
+import logging
 import sys
 import traceback
 
@@ -45,6 +46,7 @@ def _place(error):
 
 def main(first, end, step=1):
     """Ends at the first seed that fails, which it explains."""
+    logging.disable()
     for seed in range(first, end, step):
         if outcome(seed)[1] is not None:
             print(explanation(seed))

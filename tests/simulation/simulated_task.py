@@ -52,6 +52,7 @@ class SimulatedTask:
             for index in range(partition.num_subpartitions)
         ]
         self.restored = restored
+        self.channels = {id(channel) for channel in (*self.inputs, *self.outputs)}
         self.is_finished = restored is not None and restored.state.is_finished
         self.read = [0] * len(self.inputs)
         self.written = [0] * len(self.outputs)
@@ -283,6 +284,9 @@ class SimulatedTask:
         times = 2 if world.faulty(f"report of {self.name} doubled", 0.02) else 1
         for _ in range(times):
             world.up(self, "ack", world.acknowledged, self.attempt, checkpoint_id, state)
+
+    def shares_data_with(self, other):
+        return self is not other and not self.channels.isdisjoint(other.channels)
 
     def _decline(self, checkpoint_id, reason):
         self.world.up(self, "decline", self.world.declined, self.attempt, checkpoint_id, reason)

@@ -1,7 +1,8 @@
 """One job in a seeded world that misbehaves: workers, network, storage and time.
 
-The Scheduler and the CheckpointCoordinator are those of production; what the JobMaster and the
-CheckpointService do with their actions is done here, in the same order.  Workers die, refuse
+The Scheduler, the CheckpointCoordinator, the ResourceManager and what tells causes from
+consequences are those of production; what the JobMaster and the CheckpointService do with their
+actions is done here, in the same order.  Workers die, refuse
 tasks, report late, twice or never; slots come late or never; storage fails or is slow; users
 cancel, and ask for checkpoints and savepoints.  After a while the faults stop, and the job must
 end.
@@ -9,6 +10,7 @@ end.
 
 import heapq
 import random
+from dataclasses import replace
 
 from penstock.checkpoint_storage.disposal import _exclusive_streams
 from penstock.checkpoint_storage.handles import FileHandle
@@ -20,6 +22,7 @@ from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Re
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.checkpointing.state_assignment import assign_states
 from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.restart_strategies import (
     ExponentialDelayRestartStrategy,
     FailureRateRestartStrategy,
@@ -27,12 +30,13 @@ from penstock.jobmaster.restart_strategies import (
     NoRestartStrategy,
 )
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
-from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.jobmaster.worker_losses import EXIT_REPORT_MS
 from penstock.network.events import CheckpointBarrier, SavepointFormat, SnapshotKind
-from penstock.rpc.messages import RestoredState
+from penstock.rpc.messages import FreeSlot, RestoredState
 from simulation.dice import Dice
 from simulation.invariants import Invariants
+from simulation.simulated_cluster import SimulatedCluster
 from simulation.simulated_storage import SimulatedStorage
 from simulation.simulated_task import METRICS, SYNCHRONOUS, SimulatedTask, queue
 from support.graphs import Program
@@ -137,12 +141,13 @@ class World:
         self.restored = {}
         self.channels = {}
         self.final = {}
-        self.missing = 0
-        self.workers = {}  # executor id -> allocation ids it has offered and not got back
+        self.workers = set()  # executor ids of those alive
+        self.cluster = SimulatedCluster(self, rng)
+        self.causes = FailureCauses()
+        self.causes_told = set()
         self.accepted = {}  # allocation id -> executor id, as the job master sees it
         self.tasks = {}  # attempt id -> SimulatedTask, as the workers see it
         self.arrivals = {}  # link -> time of the last message: FIFO links
-        self.names = 0
         self.tasks_changed = False
         self.has_moved = True
         self.deadline = None
@@ -189,7 +194,6 @@ class World:
 
     def run(self):
         self.later(0, self.call, "start")
-        self.later(1, self.grant_slots)
         self.later(1, self.misbehave)
         self.later(1, self.wish)
         steps = 0
@@ -203,12 +207,21 @@ class World:
     def step(self):
         if self.has_moved:
             self.has_moved = False
-            times = (self.scheduler.next_deadline_ms(self.now), self.coordinator.next_deadline_ms())
+            times = (
+                self.scheduler.next_deadline_ms(self.now),
+                self.coordinator.next_deadline_ms(),
+                self.causes.next_deadline_ms(),
+                self.cluster.losses.next_deadline_ms(),
+            )
             self.deadline = min((time for time in times if time is not None), default=None)
-        if self.deadline is not None and self.deadline <= self.events[0][0]:
+        assert self.events or self.deadline is not None, "the job waits for nothing"
+        if self.deadline is not None and (not self.events or self.deadline <= self.events[0][0]):
             self.now = max(self.now, self.deadline)
             self.call("tick")
             self.run_checkpoints(self.coordinator.tick(self.now))
+            self.take(self.causes.tick(self.now))
+            self.cluster.tick()
+            self.has_moved = True
             return
         self.now, _, event, args = heapq.heappop(self.events)
         event(*args)
@@ -222,10 +235,13 @@ class World:
                 break
             self.now, _, event, args = heapq.heappop(self.events)
             event(*args)
+        self.now += EXIT_REPORT_MS
+        self.cluster.tick()
         assert self.scheduler.status is status
         assert len(self.invariants.status_changes) == changes
         assert not self.accepted, "slots were not given back"
         self.invariants.check_end()
+        self.cluster.check_end()
 
     # The job master's side --------------------------------------------------------------------
 
@@ -242,6 +258,22 @@ class World:
             self.run_checkpoints(self.coordinator.tasks_changed(self.now))
 
     def report(self, attempt_id, state, executor, failure=None):
+        """As JobMaster.task_state_changed does: what is a consequence waits for its cause."""
+        if self.scheduler.status.is_terminal:
+            return
+        report = TaskReport(attempt_id, state, executor, failure)
+        is_canceling = self.scheduler.is_canceling(attempt_id)
+        self.invariants.reported(report, is_canceling=is_canceling)
+        self.take(self.causes.reported(report, self.now, is_canceling=is_canceling))
+
+    def take(self, reports):
+        self.has_moved = True
+        for report in reports:
+            if not self.scheduler.status.is_terminal:
+                self.invariants.taken(report)
+                self.act_on(report.attempt_id, report.state, report.executor_id, report.failure)
+
+    def act_on(self, attempt_id, state, executor, failure):
         known = any(s.current.attempt_id == attempt_id for s in self.scheduler.graph.subtasks())
         actions = self.scheduler.task_state_changed(attempt_id, state, executor, self.now, failure)
         if not known:
@@ -255,14 +287,14 @@ class World:
         match action:
             case a.RequestSlots():
                 assert action.missing == max(0, action.required - len(self.accepted))
-                self.missing = action.missing
+                self.cluster.resources.declare(self.job.job_id, action.missing, self.cluster)
             case a.AcceptSlot():
                 self.accepted[action.allocation_id] = action.executor_id
             case a.RejectSlot():
-                self.send((action.executor_id, "down"), self.slot_returned, action.allocation_id)
+                self.free(action)
             case a.ReleaseSlot():
                 assert self.accepted.pop(action.allocation_id) == action.executor_id
-                self.send((action.executor_id, "down"), self.slot_returned, action.allocation_id)
+                self.free(action)
             case a.Deploy():
                 self.invariants.check_deployment(action)
                 restored = self.restored.get(
@@ -282,6 +314,7 @@ class World:
                 if action.new is JobStatus.CANCELLING:
                     self.run_checkpoints(self.coordinator.job_cancelling(self.now))
                 if action.new.is_terminal:
+                    self.cluster.resources.forget_job(self.job.job_id, "it has ended")
                     self.run_checkpoints(self.coordinator.job_ended(action.new, self.now))
                     # As CheckpointService.job_ended does: what the storage was doing is answered.
                     self.io("end of the job", self.send, "main thread", self.close_io)
@@ -294,6 +327,11 @@ class World:
                 )
             case a.RestoreState():
                 self.restore(action)
+
+    def free(self, action):
+        executor = self.cluster.resources.executors.get(action.executor_id)
+        if executor is not None:
+            executor.connection.send(FreeSlot(action.allocation_id, "not needed"))
 
     def close_io(self):
         self.io_is_closed = True
@@ -460,34 +498,6 @@ class World:
             self.channels[key] = queue()
         return self.channels[key]
 
-    def grant_slots(self):
-        """The resource manager: sometimes too few, sometimes too many, sometimes late."""
-        if not self.scheduler.status.is_terminal:
-            self.later(self.delay("slots", (10, 50, 200)), self.grant_slots)
-        if self.missing == 0 or self.faulty("no slots", 0.2):
-            return
-        count = self.missing + (1 if self.faulty("one slot more", 0.3) else 0)
-        while count > 0:
-            executor = f"worker-{self.names}"
-            slots = min(count, self.dice.choice("slots of a worker", (2, 1)))
-            count -= slots
-            offers = []
-            for index in range(slots):
-                self.names += 1
-                offers.append(SlotOffer(b"slot-%d" % self.names, executor, "h", 1, index))
-            self.workers[executor] = {offer.allocation_id for offer in offers}
-            self.send((executor, "up"), self.offer, executor, offers)
-
-    def offer(self, executor, offers):
-        if executor in self.workers:
-            self.call("slots_offered", offers)
-            if self.faulty("slots offered twice", 0.1):
-                self.call("slots_offered", offers)
-
-    def slot_returned(self, allocation_id):
-        for slots in self.workers.values():
-            slots.discard(allocation_id)
-
     def task_arrives(self, action, restored):
         attempt, executor = action.attempt_id, action.executor_id
         if executor not in self.workers:
@@ -524,16 +534,33 @@ class World:
         elif task.work():
             self.later(self.pace_ms, self.work, task)
 
-    def end(self, attempt, state):
+    def end(self, attempt, state, failure=None):
         task = self.tasks.pop(attempt)
         task.is_over = True
-        failure = Failure("app.Boom", "boom") if state is S.FAILED else None
-        if failure is not None and self.faulty("a failure without remedy", 0.02):
-            failure = Failure("app.Hopeless", "no", recoverable=False)
+        if state is S.FAILED and failure is None:
+            name = f"failure of {task.name}"
+            failure = Failure("app.Boom", "boom", labels={"cause": name})
+            if self.faulty("a failure without remedy", 0.02):
+                failure = replace(failure, exception_name="app.Hopeless", recoverable=False)
+            self.spread(task, name)
         link = (task.executor, "up")
         self.send(link, self.report, attempt, state, task.executor, failure)
         if self.faulty(f"end of {task.name} reported twice", 0.03):
             self.send(link, self.report, attempt, state, task.executor, failure)
+
+    def spread(self, task, cause):
+        """Those that exchange data with a task that is gone fail too, sooner or later."""
+        if self.is_batch:
+            return  # what they read is in files
+        for other in self.tasks.values():
+            if task.shares_data_with(other) and self.faulty(f"{other.name} notices", 0.5):
+                delay = self.delay(f"{other.name} notices after", (1, 20, 500))
+                self.later(delay, self.notice, other, cause)
+
+    def notice(self, task, cause):
+        if not task.is_over and task.executor in self.workers:
+            name = "penstock.errors.ProducerFailedError"
+            self.end(task.attempt, S.FAILED, Failure(name, cause, labels={"cause": cause}))
 
     def cancel_arrives(self, attempt, executor):
         if executor not in self.workers:
@@ -582,15 +609,21 @@ class World:
 
     def kill(self, executor):
         self.note(f"{executor} dies")
-        del self.workers[executor]
-        for attempt in [x for x, task in self.tasks.items() if task.executor == executor]:
-            self.tasks.pop(attempt).is_over = True
-        self.later(self.delay(f"loss of {executor}", (0, 10, 300)), self.lost, executor)
+        self.workers.remove(executor)
+        gone = [task for task in self.tasks.values() if task.executor == executor]
+        for task in gone:
+            self.tasks.pop(task.attempt).is_over = True
+        for task in gone:
+            self.spread(task, f"loss of {executor}")
+        self.cluster.kill(executor)
 
-    def lost(self, executor):
+    def lost(self, executor, reason):
         self.accepted = {s: worker for s, worker in self.accepted.items() if worker != executor}
-        self.call("executor_lost", executor, Failure("penstock.Lost", executor))
-        self.call("executor_lost", executor, Failure("penstock.Lost", executor))
+        failure = Failure("penstock.Lost", reason, labels={"cause": f"loss of {executor}"})
+        self.invariants.failed(failure)
+        self.call("executor_lost", executor, failure)
+        self.call("executor_lost", executor, failure)
+        self.take(self.causes.cause_known())
 
     def take_back(self, allocation_id):
         executor = self.accepted.pop(allocation_id)
@@ -600,5 +633,6 @@ class World:
                 task = self.tasks.pop(subtask.current.attempt_id, None)
                 if task is not None:
                     task.is_over = True
-        self.slot_returned(allocation_id)
+        if executor in self.workers:
+            self.cluster.free(executor, allocation_id)
         self.call("slot_failed", allocation_id, Failure("penstock.Slot", executor))
