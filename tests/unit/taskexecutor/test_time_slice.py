@@ -5,14 +5,38 @@ import subprocess
 import sys
 
 import pytest
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.taskexecutor.worker import task_executor
 from penstock.taskexecutor.worker.time_slice import wants_short_slices
 
 
 @pytest.mark.parametrize(
     ("buffer_timeout_ms", "wanted"), [(-1, False), (0, True), (1, True), (10, True), (100, False)]
 )
-def test_only_short_buffer_timeouts_want_them(buffer_timeout_ms, wanted):
-    assert wants_short_slices(buffer_timeout_ms) is wanted
+@pytest.mark.parametrize("asked", [None, True, False])
+def test_the_option_decides_and_else_short_buffer_timeouts(buffer_timeout_ms, wanted, asked):
+    env = StreamExecutionEnvironment.get_execution_environment()
+    env.set_buffer_timeout(buffer_timeout_ms)
+    config = env.get_configuration().to_dict()
+    if asked is not None:
+        config["penstock.short-time-slices"] = str(asked).lower()
+    assert wants_short_slices(config) is (wanted if asked is None else asked)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_worker_asks_at_its_start(monkeypatch, asked):
+    """Whatever its tasks are."""
+    calls = []
+    monkeypatch.setattr(task_executor, "shorten_time_slices", lambda: calls.append(1))
+    configuration = Configuration()
+    configuration.set_string("execution.target", "in-process")
+    configuration.set_boolean("penstock.short-time-slices", asked)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    env.set_buffer_timeout(100 if asked else 0)
+    assert list(env.from_collection([1, 2]).execute_and_collect()) == [1, 2]
+    assert calls == [1] * asked
 
 
 PROGRAM = """

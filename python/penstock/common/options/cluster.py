@@ -6,6 +6,7 @@ from typing import Final
 
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
+    BooleanType,
     ChoiceType,
     DurationType,
     FoldersType,
@@ -35,6 +36,14 @@ SLOTS_PER_EXECUTOR: Final[Option[int | None]] = Option(
     None,
     "slots in one TaskExecutor; its tasks share one interpreter",
     default_text="1; more where Spark has too few places",
+)
+SHORT_TIME_SLICES: Final[Option[bool | None]] = Option(
+    "penstock.short-time-slices",
+    BooleanType(),
+    None,
+    "whether TaskExecutors ask the kernel for short time slices (Linux 6.12 and later), so that no "
+    "record waits for another thread's slice to end",
+    default_text="true where `execution.buffer-timeout.interval` is 10 ms or less",
 )
 SLOT_REQUEST_TIMEOUT: Final = Option(
     "slot.request.timeout", DurationType(), 300_000, "how long a job waits for its slots"

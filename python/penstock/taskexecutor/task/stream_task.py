@@ -42,7 +42,6 @@ from penstock.taskexecutor.task.task_input import TaskInput
 from penstock.taskexecutor.task.task_metrics import publish_task_metrics
 from penstock.taskexecutor.task.task_times import TaskTimes
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
-from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,8 +118,6 @@ class StreamTask:
             Exception: What a user function raised.
         """
         try:
-            if any(wants_short_slices(o.buffer_timeout_ms) for o in self._chain_config.operators):
-                shorten_time_slices()
             chain = OperatorChain(self._chain_config, self._environment, self._create_context)
             self._chain = chain
             speaker = current_speaker()

@@ -73,6 +73,7 @@ from penstock.taskexecutor.worker.task_slot_table import (
     SlotOccupiedError,
     TaskSlotTable,
 )
+from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
     from penstock.network import NetworkEnvironment
@@ -157,6 +158,8 @@ class TaskExecutor:
         except BaseException:
             sock.close()
             raise
+        if wants_short_slices(launch.config):
+            shorten_time_slices()
         self._connection = Connection(
             sock, task_executor_decoder(), self._handle, self._disconnected, "driver connection"
         )

@@ -3,8 +3,8 @@
 A thread that wakes up runs at once only if its slice is shorter than what the running one has
 left; otherwise it waits for that one's slice to end, up to 3 ms, and a record passes several
 threads on its way.  With slices of 0.1 ms the 99th percentile of a record's delay fell from some
-milliseconds to 0.3 ms on two busy cores.  Long slices suit throughput, so this is for jobs alone
-whose buffer timeout says that they care for the delay.
+milliseconds to 0.3 ms on two busy cores.  Long slices suit throughput, so a worker asks for short
+ones at its start if it is told to, or if the buffer timeout says that the delay matters.
 
 Linux 6.12 and later let every thread choose its slice (``sched_setattr``); shares of the CPU stay
 as they are.  Elsewhere nothing changes.
@@ -16,7 +16,11 @@ import logging
 import platform
 import struct
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+from penstock.common.options.cluster import SHORT_TIME_SLICES
+from penstock.common.options.pipeline import BUFFER_TIMEOUT, BUFFER_TIMEOUT_ENABLED
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +41,20 @@ _POLICY, _RUNTIME = 1, 5
 _SCHED_OTHER = 0
 
 
-def wants_short_slices(buffer_timeout_ms: int) -> bool:
-    """Whether a task with this flush interval (-1: only full buffers) cares for the delay."""
-    return 0 <= buffer_timeout_ms <= SHORT_BUFFER_TIMEOUT_MS
+def wants_short_slices(config: Mapping[str, str]) -> bool:
+    """Whether a worker with these options asks for short slices."""
+    asked = SHORT_TIME_SLICES.read(config)
+    if asked is not None:
+        return asked
+    return BUFFER_TIMEOUT_ENABLED.read(config) and (
+        BUFFER_TIMEOUT.read(config) <= SHORT_BUFFER_TIMEOUT_MS
+    )
 
 
 def shorten_time_slices() -> bool:
     """Gives short slices to the calling thread and to the threads of the data plane.
+
+    Threads that the calling one starts later have them as well.
 
     Threads whose scheduling was set to something else than the ordinary are left alone, and so is
     everybody's niceness.
