@@ -1,8 +1,11 @@
 """The fields of a row, twin of ``penstock.common.plain_row``."""
 
 from cpython.dict cimport PyDict_Keys, PyDict_Values
-from cpython.list cimport PyList_GET_SIZE
+from cpython.list cimport PyList_GET_SIZE, PyList_New
 from cpython.object cimport PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_SIZE
+from libc.stdint cimport uintptr_t
 
 from penstock.common.row_kind import RowKind
 
@@ -12,10 +15,29 @@ cdef extern from "Python.h":
     Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t index)
     object PyObject_GenericGetAttr(object owner, object name)
     int PyObject_GenericSetAttr(object owner, object name, object value) except -1
+    # Takes over the reference.
+    void PyList_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
+    Py_ssize_t PyVectorcall_NARGS(size_t given)
+    PyObject *Py_NewRef(PyObject *value)
+
+cdef extern from "row_call.h":
+    # Calls of a class go to a function, instead of making a tuple, a dict and then an instance.
+    ctypedef PyObject *(*PsCall)(PyObject *, PyObject **, size_t, PyObject *) except NULL
+    void ps_set_call(PyTypeObject *cls, PsCall call)
 
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
+# The names of the keywords of calls that were made lately, by the addresses of their tuples: each
+# is a constant of the code that calls.  `kept_names` owns the tuples and the lists.
+cdef enum:
+    KEYWORDS = 256
+
+cdef PyObject *known_keywords[KEYWORDS]
+cdef PyObject *known_names[KEYWORDS]
+cdef list kept_names = [None] * KEYWORDS
+
 cdef object INSERT = RowKind.INSERT
+cdef str MIXED = "A Row takes positional or named fields, not both at once"
 cdef frozenset ATTRIBUTES = frozenset(("_fields", "_values", "_row_kind"))
 
 # What a row answers by itself, whatever its fields are called; subclasses may have more.
@@ -55,7 +77,7 @@ cdef class RowBase:
     def __init__(self, *args, **kwargs):
         if kwargs:
             if args:
-                raise ValueError("A Row takes positional or named fields, not both at once")
+                raise ValueError(MIXED)
             self.names = PyDict_Keys(kwargs)
             self.values = PyDict_Values(kwargs)
         else:
@@ -146,6 +168,11 @@ cdef class RowBase:
             position = identical_in(self.names, name)
             if position >= 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
                 return self.values[position]
+            if position < 0 and name not in OWN_NAMES and PyUnicode_READ_CHAR(name, 0) != c"_":
+                # Not the very object, as of names that were unpickled.
+                position = position_of(self.names, name)
+                if position >= 0:
+                    return self.values[position]
         try:
             return PyObject_GenericGetAttr(self, name)
         except AttributeError:
@@ -225,8 +252,42 @@ cdef object make_row(list names, list values, object kind):
     return row
 
 
+cdef list names_of_keywords(tuple keywords):
+    """The names of a call as a list, which nobody changes: rows with the same share it."""
+    cdef uintptr_t place = (<uintptr_t><PyObject *>keywords >> 4) % KEYWORDS
+    cdef list names
+    if known_keywords[place] == <PyObject *>keywords:
+        return <list>known_names[place]
+    names = list(keywords)
+    kept_names[place] = (keywords, names)
+    known_keywords[place] = <PyObject *>keywords
+    known_names[place] = <PyObject *>names
+    return names
+
+
+cdef PyObject *call_row(
+    PyObject *cls, PyObject **arguments, size_t given, PyObject *keywords
+) except NULL:
+    """Makes a row of the arguments of a call; as ``__init__``, but without a tuple and a dict."""
+    cdef Py_ssize_t i, count = PyVectorcall_NARGS(given)
+    cdef list values, names = None
+    cdef object made
+    if keywords != NULL and PyTuple_GET_SIZE(<object>keywords) > 0:
+        if count > 0:
+            raise ValueError(MIXED)
+        count = PyTuple_GET_SIZE(<object>keywords)
+        names = names_of_keywords(<tuple>keywords)
+    values = PyList_New(count)
+    for i in range(count):
+        PyList_SET_ITEM(values, i, Py_NewRef(arguments[i]))
+    made = make_row(names, values, INSERT)
+    Py_INCREF(made)
+    return <PyObject *>made
+
+
 def set_row_class(cls):
     """Says which class the rows are of that codecs make."""
     global Row, OWN_NAMES
     Row = cls
     OWN_NAMES = frozenset(dir(cls))
+    ps_set_call(<PyTypeObject *>cls, call_row)

@@ -1,5 +1,6 @@
 """Row: construction, access, equality that agrees with hashing, conversion, pickling."""
 
+import functools
 import os
 import pickle
 import subprocess
@@ -138,3 +139,38 @@ def test_plain_rows_do_the_same():
         check=True,
         timeout=120,
     )
+
+
+def test_calls_of_every_form_make_the_same_row():
+    """Keywords of a call, of a dict, of a partial; and subclasses run what they define."""
+    names = {"a" * 20: 1, "b": [2]}
+    row = Row(**names)
+    assert row == functools.partial(Row, **{"a" * 20: 1})(b=[2])
+    assert [Row(*range(n)) for n in (0, 1, 3)] == [
+        Row.of_kind(RowKind.INSERT, *range(n)) for n in (0, 1, 3)
+    ]
+    assert Row() == Row()
+    first, second = Row(x=1, y=2), Row(x=3, y=4)
+    first.set_field_names(["p", "q"])
+    assert second._field_names() == ["x", "y"]
+    assert [Row(x=n)._fields for n in range(3)] == [["x"]] * 3
+
+    class Counted(Row):
+        made = 0
+
+        def __init__(self, *args, **kwargs):
+            Counted.made += 1
+            super().__init__(*args, **kwargs)
+
+    assert Counted(1).get_row_kind() is RowKind.INSERT
+    assert (Counted(a=2).a, Counted.made) == (2, 2)
+
+
+def test_names_are_found_whatever_object_they_are():
+    """A name that is read from bytes is no object that code knows."""
+    row = Row(1, 2, 3)
+    row.set_field_names(["".join(list(name)) for name in ("user", "_own", "as_dict")])
+    assert (row.user, row._own, row["as_dict"]) == (1, 2, 3)
+    assert callable(row.as_dict)
+    with pytest.raises(AttributeError):
+        _ = row.other

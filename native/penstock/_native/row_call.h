@@ -1,0 +1,14 @@
+/* Calls of the class of rows, for row.pyx. */
+#ifndef PENSTOCK_ROW_CALL_H
+#define PENSTOCK_ROW_CALL_H
+
+#include <Python.h>
+
+typedef PyObject *(*PsCall)(PyObject *cls, PyObject **arguments, size_t given, PyObject *keywords);
+
+/* Subclasses do not inherit it. */
+static inline void ps_set_call(PyTypeObject *cls, PsCall call) {
+    cls->tp_vectorcall = (vectorcallfunc)(void (*)(void))call;
+}
+
+#endif
