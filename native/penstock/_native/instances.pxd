@@ -3,7 +3,14 @@
 cimport cython
 from cpython.object cimport PyObject
 
+from libc.stdint cimport uint8_t
+
 from penstock._native.wire cimport Reader, Writer
+
+cdef extern from "instance_values.h":
+    ctypedef struct PsPlaces:
+        const void *keys
+        uint8_t places[30]
 
 
 cdef enum ClassKind:
@@ -33,6 +40,11 @@ cdef class ClassForm:
     cdef object cls
     cdef tuple names
     cdef Py_ssize_t count
+    # Of a DICT, where instances without a dict have the fields; of SLOTS, the slots' offsets, NULL
+    # if there is more to one than a slot.
+    cdef PsPlaces places
+    cdef int searches
+    cdef Py_ssize_t *offsets
     # What is written before the fields: by number if the job knows the class, and by signature.
     # Of a number of numpy, its dtype.
     cdef bytes numbered

@@ -9,9 +9,10 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem, PyDict_Next, PyDict_Size
 from cpython.long cimport PyLong_FromUnsignedLong, PyLong_FromVoidPtr
 from cpython.object cimport PyTypeObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_DECREF
 from cpython.tuple cimport PyTuple_GET_SIZE
 from libc.stdint cimport uint8_t, uint32_t
+from libc.stdlib cimport free, malloc
 
 from penstock._native.dynamic_codec cimport decode_dynamic, encode_dynamic
 from penstock._native.failure cimport fail_too_deep_bytes
@@ -31,6 +32,14 @@ cdef extern from "Python.h":
     # They take over the reference.
     void PyTuple_SET_ITEM(object values, Py_ssize_t index, PyObject *value)
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
+    PyTypeObject *Py_TYPE(object value)
+    PyObject *Py_NewRef(object value)
+
+cdef extern from "instance_values.h":
+    void ps_find_places(PsPlaces *found, PyTypeObject *cls, object names)
+    PyObject **ps_all_values(const PsPlaces *places, PyObject *instance)
+    bint ps_set_value(const PsPlaces *places, PyObject *instance, Py_ssize_t i, PyObject *value)
+    Py_ssize_t ps_slot_offset(PyTypeObject *cls, object name)
 
 cdef extern from "bytes_cache.h":
     ctypedef struct PsBytesCache:
@@ -45,6 +54,7 @@ ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
 cdef enum:
     NUMBERS = 256
+    SEARCHES = 8
 
 cdef PsBytesCache signatures
 cdef PsBytesCache members
@@ -69,6 +79,13 @@ def forget_class(cls):
 
 value_layouts.on_change.append(forget_class)
 
+
+cdef class ClassForm:
+    """How instances of a class are written and read."""
+
+    def __dealloc__(self):
+        free(self.offsets)
+
 # Whether some thread wants to know of the job's own classes that it writes.
 cdef bint noting = False
 
@@ -92,7 +109,24 @@ cdef ClassForm make_form(object layout):
     if layout.number is not None:
         form.numbered = pure.instance_header(layout, True)
     form.signed = pure.instance_header(layout, False)
+    if form.kind == SLOTS:
+        form.offsets = offsets_of(form)
     return form
+
+
+cdef Py_ssize_t *offsets_of(ClassForm form) except? NULL:
+    cdef Py_ssize_t *offsets = <Py_ssize_t *>malloc((form.count + 1) * sizeof(Py_ssize_t))
+    cdef Py_ssize_t i
+    if offsets == NULL:
+        raise MemoryError
+    for i in range(form.count):
+        offsets[i] = ps_slot_offset(
+            <PyTypeObject *>form.cls, <object>PyTuple_GET_ITEM(form.names, i)
+        )
+        if offsets[i] == 0:
+            free(offsets)
+            return NULL
+    return offsets
 
 
 cdef ClassForm form_of_class(object cls):
@@ -131,43 +165,117 @@ cdef inline int write_raw(Writer *writer, bytes data) except -1:
     return 0
 
 
+cdef inline void look_for_places(ClassForm form) noexcept:
+    """From the first instances on the class knows where it keeps attributes, or never."""
+    if form.kind == DICT and form.places.keys == NULL and form.searches < SEARCHES:
+        form.searches += 1
+        ps_find_places(&form.places, <PyTypeObject *>form.cls, form.names)
+
+
+cdef inline int write_header(Writer *writer, ClassForm form) except -1:
+    """What is written before the fields."""
+    if writer.numbered and form.numbered is not None:
+        return write_raw(writer, form.numbered)
+    if noting and form.is_own:
+        reference_of(form.cls)  # whoever ships the class has to know
+    return write_raw(writer, form.signed)
+
+
 cdef bint write_instance(Writer *writer, ClassForm form, object value, int depth) except -1:
     cdef size_t start = writer.position
+    cdef PyObject **values
+    cdef bint done
+    if form.kind == NAMED_TUPLE:
+        return write_named_tuple(writer, form, <tuple>value, depth)
+    if form.kind == DICT:
+        values = ps_all_values(&form.places, <PyObject *>value)
+        done = (
+            write_attributes(writer, form, value, depth) if values == NULL
+            else write_values(writer, form, values, depth)
+        )
+    elif form.offsets != NULL:
+        done = write_slots(writer, form, <PyObject *>value, depth)
+    else:
+        done = write_gotten(writer, form, value, depth)
+    if not done:
+        writer.position = start
+    return done
+
+
+cdef bint write_named_tuple(Writer *writer, ClassForm form, tuple value, int depth) except -1:
+    cdef Py_ssize_t i
+    if PyTuple_GET_SIZE(value) != form.count:
+        return False
+    write_header(writer, form)
+    for i in range(form.count):
+        encode_dynamic(writer, <object>PyTuple_GET_ITEM(value, i), depth + 1)
+    return True
+
+
+cdef bint write_values(
+    Writer *writer, ClassForm form, PyObject **values, int depth
+) except -1:
+    """The attributes of an instance that has no dict."""
+    cdef object held
+    cdef Py_ssize_t i
+    write_header(writer, form)
+    for i in range(form.count):
+        if values[form.places.places[i]] == NULL:
+            return False
+        # Held, as writing it may run code that changes the instance.
+        held = <object>values[form.places.places[i]]
+        encode_dynamic(writer, held, depth + 1)
+    return True
+
+
+cdef bint write_attributes(Writer *writer, ClassForm form, object value, int depth) except -1:
+    """The attributes of an instance that has a dict, or gets one now."""
+    cdef object held, attributes
     cdef Py_ssize_t i, position = 0
     cdef PyObject *name
     cdef PyObject *field
-    cdef object held, attributes = None
-    if form.kind == DICT:
-        attributes = PyObject_GenericGetDict(value, NULL)
-        if PyDict_Size(attributes) != form.count:
-            return False
-    elif form.kind == NAMED_TUPLE and PyTuple_GET_SIZE(value) != form.count:
+    look_for_places(form)
+    attributes = PyObject_GenericGetDict(value, NULL)
+    if PyDict_Size(attributes) != form.count:
         return False
-    if writer.numbered and form.numbered is not None:
-        write_raw(writer, form.numbered)
-    else:
-        if noting and form.is_own:
-            reference_of(form.cls)  # whoever ships the class has to know
-        write_raw(writer, form.signed)
+    write_header(writer, form)
     for i in range(form.count):
-        if form.kind == NAMED_TUPLE:
-            held = <object>PyTuple_GET_ITEM(value, i)
-        elif form.kind == DICT:
-            # Mostly the attributes were set in the order of the fields.
-            if (
-                not PyDict_Next(attributes, &position, &name, &field)
-                or name != PyTuple_GET_ITEM(form.names, i)
-            ):
-                field = PyDict_GetItem(attributes, <object>PyTuple_GET_ITEM(form.names, i))
-                if field == NULL:
-                    writer.position = start
-                    return False
-            held = <object>field
-        else:
-            held = getattr(value, <object>PyTuple_GET_ITEM(form.names, i), form)
-            if held is form:
-                writer.position = start
+        # Mostly the attributes were set in the order of the fields.
+        if (
+            not PyDict_Next(attributes, &position, &name, &field)
+            or name != PyTuple_GET_ITEM(form.names, i)
+        ):
+            field = PyDict_GetItem(attributes, <object>PyTuple_GET_ITEM(form.names, i))
+            if field == NULL:
                 return False
+        held = <object>field
+        encode_dynamic(writer, held, depth + 1)
+    return True
+
+
+cdef bint write_slots(Writer *writer, ClassForm form, PyObject *value, int depth) except -1:
+    cdef PyObject *field
+    cdef object held
+    cdef Py_ssize_t i
+    write_header(writer, form)
+    for i in range(form.count):
+        field = (<PyObject **>(<char *>value + form.offsets[i]))[0]
+        if field == NULL:
+            return False
+        held = <object>field
+        encode_dynamic(writer, held, depth + 1)
+    return True
+
+
+cdef bint write_gotten(Writer *writer, ClassForm form, object value, int depth) except -1:
+    """The slots of an instance whose class has its own way to them."""
+    cdef object held
+    cdef Py_ssize_t i
+    write_header(writer, form)
+    for i in range(form.count):
+        held = getattr(value, <object>PyTuple_GET_ITEM(form.names, i), form)
+        if held is form:
+            return False
         encode_dynamic(writer, held, depth + 1)
     return True
 
@@ -219,25 +327,55 @@ cdef object read_former(Reader *reader, ClassForm form):
 
 
 cdef object read_instance(Reader *reader, ClassForm form):
-    cdef PyTypeObject *cls = <PyTypeObject *>form.cls
-    cdef object made, field
-    cdef Py_ssize_t i
+    cdef object made
     reader.depth += 1
     if reader.depth > MAX_DEPTH:
         fail_too_deep_bytes()
     if form.kind == NAMED_TUPLE:
-        made = PyType_GenericAlloc(cls, form.count)
-        for i in range(form.count):
-            field = decode_dynamic(reader)
-            Py_INCREF(field)
-            PyTuple_SET_ITEM(made, i, <PyObject *>field)
+        made = read_named_tuple(reader, form)
+    elif form.offsets != NULL:
+        made = read_slots(reader, form)
     else:
-        # As unpickling does: __init__ and __post_init__ ran when the value was made.
-        made = (<New><void *>cls.tp_new)(cls, <PyObject *>(), NULL)
-        for i in range(form.count):
-            field = decode_dynamic(reader)
-            PyObject_GenericSetAttr(made, <object>PyTuple_GET_ITEM(form.names, i), field)
+        made = read_attributes(reader, form)
     reader.depth -= 1
+    return made
+
+
+cdef inline object read_named_tuple(Reader *reader, ClassForm form):
+    cdef object field, made = PyType_GenericAlloc(<PyTypeObject *>form.cls, form.count)
+    cdef Py_ssize_t i
+    for i in range(form.count):
+        field = decode_dynamic(reader)
+        PyTuple_SET_ITEM(made, i, Py_NewRef(field))
+    return made
+
+
+# As unpickling does, for the rest: __init__ and __post_init__ ran when the value was made.
+cdef inline object read_slots(Reader *reader, ClassForm form):
+    cdef object field, made = PyType_GenericAlloc(<PyTypeObject *>form.cls, 0)
+    cdef Py_ssize_t i
+    for i in range(form.count):
+        field = decode_dynamic(reader)
+        # Nobody else has seen the instance: nothing is in the slot.
+        (<PyObject **>(<char *><PyObject *>made + form.offsets[i]))[0] = Py_NewRef(field)
+    return made
+
+
+cdef inline object read_attributes(Reader *reader, ClassForm form):
+    cdef PyTypeObject *cls = <PyTypeObject *>form.cls
+    cdef object field, made = (<New><void *>cls.tp_new)(cls, <PyObject *>(), NULL)
+    cdef bint places_known = form.places.keys != NULL
+    cdef PyObject *owned
+    cdef Py_ssize_t i
+    for i in range(form.count):
+        field = decode_dynamic(reader)
+        if places_known:
+            owned = Py_NewRef(field)
+            if ps_set_value(&form.places, <PyObject *>made, i, owned):
+                continue
+            Py_DECREF(field)
+        PyObject_GenericSetAttr(made, <object>PyTuple_GET_ITEM(form.names, i), field)
+    look_for_places(form)
     return made
 
 

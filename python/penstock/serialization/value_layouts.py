@@ -8,6 +8,7 @@ driver has seen travel by the number that their signature gives.
 import copyreg
 import dataclasses
 import hashlib
+import sys
 from collections.abc import Callable, Iterable
 from types import MemberDescriptorType
 from typing import Any, Final, NamedTuple
@@ -159,7 +160,7 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...]] | None:
             and cls.__dictoffset__ == 0
             and not _has_own_pickling(cls)
         )
-        return (NAMED_TUPLE, cls._fields) if plain else None
+        return (NAMED_TUPLE, _interned(cls._fields)) if plain else None
     if not _is_dataclass(cls) or _has_own_pickling(cls):
         return None
     if not _inherits_from_object(cls, "__new__") or any(
@@ -168,13 +169,21 @@ def _fields(cls: Any) -> tuple[int, tuple[str, ...]] | None:
         return None
     if cls in copyreg.dispatch_table or not _is_made_of_attributes(cls):
         return None
-    names = tuple(field.name for field in dataclasses.fields(cls))
+    names = _interned(field.name for field in dataclasses.fields(cls))
     slots = set(slots_of(cls))
     if not slots and cls.__dictoffset__ != 0:
         # Attributes that something else would take on their way to the dict are left to it.
         described = any(hasattr(getattr(cls, name, None), "__set__") for name in names)
         return None if described else (DICT, names)
     return (SLOTS, names) if slots == set(names) and cls.__dictoffset__ == 0 else None
+
+
+def _interned(names: Iterable[str]) -> tuple[str, ...]:
+    """Names that are the very objects by which code and dicts know attributes.
+
+    Those of a class that was pickled by value are not, and are compared letter by letter.
+    """
+    return tuple(sys.intern(str(name)) for name in names)
 
 
 def slots_of(cls: type) -> list[str]:
