@@ -302,3 +302,77 @@ def test_a_class_that_came_without_its_slots_is_copied_by_its_attributes(copier)
     made = copier.copied(value)
     assert vars(made) == vars(value)
     assert made.parts is not value.parts
+
+
+class Counter:
+    """Neither dataclass nor slots: attributes as they come."""
+
+    def __init__(self, **attributes):
+        self.__dict__.update(attributes)
+
+
+def spread():
+    value = Mutable(1, [2])
+    value.later = {"a": [1]}
+    del value.number
+    return value
+
+
+def with_a_dict():
+    value = Mutable(1, [2])
+    assert vars(value)
+    return value
+
+
+def many():
+    value = object.__new__(Counter)
+    for number in range(40):
+        setattr(value, f"a{number}", [number])
+    return value
+
+
+@pytest.mark.parametrize("make", [spread, with_a_dict, many, lambda: Counter(x=[1])])
+def test_attributes_are_copied_wherever_they_are_kept(copier, make):
+    for _ in range(3):
+        value = make()
+        made = copier.copied(value)
+        assert type(made) is type(value)
+        assert list(vars(made).items()) == list(vars(value).items())
+        for name, part in vars(value).items():
+            assert (getattr(made, name) is part) == isinstance(part, int)
+        made.other = 1
+        assert not hasattr(value, "other")
+
+
+class Meddling:
+    """Changes who holds it while it is copied."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def __deepcopy__(self, memo):
+        self.change()
+        return "copied"
+
+
+def test_attributes_may_change_while_they_are_copied(copier):
+    """That is an error, as with a dict; nothing is read where it is not any more."""
+    for _ in range(3):
+        value = Mutable(1, [2])
+        value.number = Meddling(lambda held=value: setattr(held, "added", "x"))
+        with pytest.raises(ValueCopyError, match="changed"):
+            copier.copied(value)
+        assert copier.copied(Mutable("b", [2])) == Mutable("b", [2])
+
+
+def test_flat_dicts_are_copied(copier):
+    value = {"a": 1, 2: "b", None: 1.5, b"c": True}
+    made = copier.copied(value)
+    assert made == value
+    assert list(made) == list(value)
+    made["d"] = 1
+    assert "d" not in value
+    holder = [value, value]
+    copied = copier.copied(holder)
+    assert copied[0] is copied[1]
+    assert copied[0] is not value

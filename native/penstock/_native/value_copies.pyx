@@ -11,11 +11,13 @@ cimport cython
 from cpython.bytearray cimport (
     PyByteArray_AS_STRING, PyByteArray_FromStringAndSize, PyByteArray_GET_SIZE,
 )
-from cpython.dict cimport PyDict_GetItem
+from cpython.dict cimport PyDict_Copy, PyDict_GetItem, PyDict_Next
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport uint8_t
+from libc.stdlib cimport free, malloc
 
 from penstock._native.row cimport RowBase, make_row
 
@@ -30,6 +32,14 @@ cdef extern from "Python.h":
     object PyObject_GenericGetDict(object value, void *context)
     PyTypeObject PyUnicode_Type, PyLong_Type, PyFloat_Type, PyBool_Type, PyBytes_Type
     object PyLong_FromVoidPtr(void *pointer)
+    PyObject *Py_NewRef(PyObject *value)
+
+cdef extern from "instance_values.h":
+    bint ps_may_have_values(PyTypeObject *cls) noexcept
+    int ps_value_count(PyObject *instance) noexcept
+    PyObject *ps_value_set(PyObject *instance, int i, uint8_t *place) noexcept
+    bint ps_set_value_at(PyObject *instance, uint8_t place, PyObject *value) noexcept
+    Py_ssize_t ps_slot_offset(PyTypeObject *cls, object name) noexcept
 
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
@@ -58,15 +68,33 @@ cdef class Plan:
     cdef int kind
     cdef tuple slots
     cdef bint has_dict
+    # Whether the attributes of an instance may be where no dict is needed to copy them.
+    cdef bint has_values
+    # Of the slots; NULL if there is more to one than a slot.
+    cdef Py_ssize_t *offsets
 
-    def __cinit__(self, plan):
+    def __cinit__(self, plan, cls):
+        cdef Py_ssize_t i
         self.kind = plan.kind
         self.slots = plan.slots
         self.has_dict = plan.has_dict
+        self.has_values = plan.has_dict and ps_may_have_values(<PyTypeObject *>cls)
+        self.offsets = <Py_ssize_t *>malloc((len(plan.slots) + 1) * sizeof(Py_ssize_t))
+        if self.offsets == NULL:
+            raise MemoryError
+        for i in range(len(plan.slots)):
+            self.offsets[i] = ps_slot_offset(<PyTypeObject *>cls, plan.slots[i])
+            if self.offsets[i] == 0:
+                free(self.offsets)
+                self.offsets = NULL
+                return
+
+    def __dealloc__(self):
+        free(self.offsets)
 
 
 # By class.  A class of the program is kept for good, as the process is the job's.
-cdef dict PLANS = {cls: Plan(copy_plans.CopyPlan(UNCHANGING))
+cdef dict PLANS = {cls: Plan(copy_plans.CopyPlan(UNCHANGING), cls)
                    for cls in copy_plans.UNCHANGING_CLASSES}
 
 
@@ -201,8 +229,23 @@ cdef object copy_list(State *state, list value, int depth):
     return result
 
 
+cdef bint has_atomic_items(dict value) noexcept:
+    cdef PyObject *key
+    cdef PyObject *item
+    cdef Py_ssize_t position = 0
+    while PyDict_Next(value, &position, &key, &item):
+        if not is_atom(<object>key) or not is_atom(<object>item):
+            return False
+    return True
+
+
 cdef object copy_dict(State *state, dict value, int depth):
-    cdef dict result = {}
+    cdef dict result
+    if has_atomic_items(value):
+        result = PyDict_Copy(value)
+        remember(state, value, result)
+        return result
+    result = {}
     remember(state, value, result)
     copy_items(state, value, result, depth)
     return result
@@ -241,7 +284,7 @@ cdef object copy_other(State *state, object value, int depth):
         return made
     found = PyDict_GetItem(PLANS, cls)
     if found == NULL:
-        plan = Plan(plan_of(value))
+        plan = Plan(plan_of(value), cls)
         PLANS[cls] = plan
     else:
         plan = <Plan>found
@@ -303,6 +346,8 @@ cdef object copy_frozen(State *state, Plan plan, object value, int depth):
     cdef dict attributes
     cdef bint changed = False
     cdef Py_ssize_t i
+    if plan.has_values and not plan.slots and has_atomic_values(value):
+        return value
     for name in plan.slots:
         item = getattr(value, name, plan)
         if item is not plan:
@@ -345,16 +390,78 @@ cdef object remembered(State *state, object original, object made):
 
 
 cdef int set_attributes(State *state, Plan plan, object value, object made, int depth) except -1:
+    if plan.offsets != NULL:
+        copy_slots(state, plan, value, made, depth)
+    else:
+        copy_gotten(state, plan, value, made, depth)
+    if not plan.has_dict:
+        return 0
+    if plan.has_values and ps_value_count(<PyObject *>value) >= 0:
+        return copy_values(state, value, made, depth)
+    return copy_attributes(state, value, made, depth)
+
+
+cdef int copy_slots(State *state, Plan plan, object value, object made, int depth) except -1:
+    cdef PyObject *held
+    cdef PyObject **slot
+    cdef object item
+    cdef Py_ssize_t i
+    for i in range(PyTuple_GET_SIZE(plan.slots)):
+        held = (<PyObject **>(<char *><PyObject *>value + plan.offsets[i]))[0]
+        if held == NULL:
+            continue
+        item = <object>held
+        if not is_atom(item):
+            item = copy_of(state, item, depth + 1)
+        slot = <PyObject **>(<char *><PyObject *>made + plan.offsets[i])
+        # Set already only if a part that leads back here did it, with code of its class.
+        held = slot[0]
+        slot[0] = Py_NewRef(<PyObject *>item)
+        Py_XDECREF(held)
+    return 0
+
+
+cdef int copy_gotten(State *state, Plan plan, object value, object made, int depth) except -1:
     cdef object name, item
     for name in plan.slots:
         item = getattr(value, name, plan)
         if item is not plan:
             PyObject_GenericSetAttr(made, name, copy_of(state, item, depth + 1))
-    if plan.has_dict:
-        copy_items(
-            state, PyObject_GenericGetDict(value, NULL), PyObject_GenericGetDict(made, NULL), depth
-        )
     return 0
+
+
+cdef int copy_values(State *state, object value, object made, int depth) except -1:
+    """The attributes of an instance without a dict, to one that gets none by it."""
+    cdef int i, count = ps_value_count(<PyObject *>value)
+    cdef uint8_t place = 0
+    cdef object item
+    for i in range(count):
+        if ps_value_count(<PyObject *>value) != count:
+            raise RuntimeError("the attributes of an instance changed while they were copied")
+        item = <object>ps_value_set(<PyObject *>value, i, &place)
+        if not is_atom(item):
+            item = copy_of(state, item, depth + 1)
+        if not ps_set_value_at(<PyObject *>made, place, Py_NewRef(<PyObject *>item)):
+            Py_XDECREF(<PyObject *>item)
+            return copy_attributes(state, value, made, depth)
+    return 0
+
+
+cdef int copy_attributes(State *state, object value, object made, int depth) except -1:
+    """The attributes of any instance, to one that may have some."""
+    return copy_items(
+        state, PyObject_GenericGetDict(value, NULL), PyObject_GenericGetDict(made, NULL), depth
+    )
+
+
+cdef bint has_atomic_values(object value) noexcept:
+    """Whether an instance has no dict, and attributes that never change."""
+    cdef int i, count = ps_value_count(<PyObject *>value)
+    cdef uint8_t place = 0
+    for i in range(count):
+        if not is_atom(<object>ps_value_set(<PyObject *>value, i, &place)):
+            return False
+    return count >= 0
 
 
 cdef bint has_atoms_alone(tuple value) noexcept:
