@@ -7,18 +7,21 @@ SEMANTICS J, and random keys compared between the runtimes.
 import decimal
 import math
 import operator
+import re
 from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.common.types import Row
+from penstock.common.typeinfo import Types
+from penstock.common.types import Row, RowKind
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group, murmur_hash
-from penstock.serialization.key_selection import field_of
+from penstock.serialization.key_selection import Part, field_of, part_of
 
-from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Point, module_of
+from contract.codecs import NATIVE_IS_BUILT, RUNTIMES, Colour, Point, codec_of, module_of
 
 
 @pytest.fixture(params=RUNTIMES)
@@ -250,6 +253,54 @@ def test_field_selectors_are_recognised():
     assert [field_of(selector) for selector in OTHER_SELECTORS] == [None] * len(OTHER_SELECTORS)
 
 
+class Visit(NamedTuple):
+    user: str
+    name: str = "n"
+
+
+def def_item(visit):
+    """A function with a docstring."""
+    return visit["user"]
+
+
+PART_SELECTORS = [
+    (lambda v: v.user, Part(True, "user")),
+    (lambda visit: visit["user"], Part(False, "user")),
+    (def_item, Part(False, "user")),
+    (operator.attrgetter("user"), Part(True, "user")),
+    (operator.itemgetter("user"), Part(False, "user")),
+]
+
+OTHER_PART_SELECTORS = [
+    lambda v: v.user.name, lambda v: v[0], lambda v: v["user"]["name"], lambda v, w=0: v.user,
+    lambda *v: v.user, lambda v: FIELD_SELECTORS.user, lambda v: v[b"user"], lambda v: v.user(),
+    operator.attrgetter("user.name"), operator.attrgetter("user", "name"), operator.itemgetter(0),
+    len, None, lambda v, *, w=0: v.user,
+]  # fmt: skip
+
+
+def test_selectors_of_a_part_are_recognised():
+    """Selectors that only take an attribute or an item, and none that does more."""
+    assert [part_of(selector) for selector, _ in PART_SELECTORS] == [p for _, p in PART_SELECTORS]
+    assert [part_of(s) for s in OTHER_PART_SELECTORS] == [None] * len(OTHER_PART_SELECTORS)
+
+
+@pytest.mark.parametrize("selector", [selector for selector, _ in PART_SELECTORS])
+def test_recognised_parts_behave_as_written(make_selector, selector):
+    """Same keys and same exceptions as calling the selector, whatever the elements are."""
+    asking = by_key(make_selector, lambda v: selector(v))
+    taking = by_key(make_selector, selector)
+    for number in range(20):
+        for value in (Visit(f"u{number}"), {"user": f"u{number}"}, Row(user=f"u{number}"), 5, None):
+            try:
+                expected = asking.select(value)
+            except Exception as error:
+                with pytest.raises(type(error), match=re.escape(str(error))):
+                    taking.select(value)
+            else:
+                assert taking.select(value) == expected
+
+
 @pytest.mark.parametrize(("selector", "position"), FIELD_SELECTORS)
 def test_recognised_selectors_behave_as_written(make_selector, selector, position):
     """Same keys and same exceptions as calling the selector, whatever the elements are."""
@@ -277,3 +328,27 @@ def test_key_groups_spread_by_range(make_selector):
 def test_equal_decimals_and_scales(key_hash):
     """A key without a rule of its own hashes by its encoding, deterministically."""
     assert key_hash()(decimal.Decimal("1.5")) == key_hash()(decimal.Decimal("1.5"))
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
+@pytest.mark.parametrize("selector", [lambda r: r.f0, lambda r: r["f0"], lambda r: r[0]])
+def test_rows_that_get_their_names_on_the_way(selector):
+    """The sender takes the key that the receiver will take of the row, which has names then."""
+    declared = Types.ROW([Types.STRING(), Types.INT()])
+    native, pure = (
+        module_of(kind, "channel_selector").make_selector(
+            "KEY_GROUP",
+            7,
+            key_selector=selector,
+            elements=codec_of(kind, declared),
+            max_parallelism=128,
+        )
+        for kind in ("native", "pure")
+    )
+    for number in range(30):
+        row = Row.of_kind(RowKind.DELETE, f"key{number}", number if number % 3 else None)
+        assert native.select(row) == pure.select(row)
+        assert row._field_names() is None
+        # A field that changes on its way goes by its bytes.
+        loose = Row(f"key{number}", number + 0.5)
+        assert native.select(loose) == pure.select(loose)

@@ -37,8 +37,9 @@ cdef class ShuffleSelector(ChannelSelector):
 @cython.final
 cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_selector
-    cdef object position_object
-    cdef Py_ssize_t position        # of the field that is the key, or -1 to call key_selector
+    cdef Py_ssize_t position        # of the field of a tuple that is the key, or -1
+    cdef object attribute           # by which the key is taken without calling key_selector
+    cdef object item                # by which elements are subscripted without calling it
     cdef HashKind kind
     cdef object exact               # the class of keys of the declared type
     cdef int bits                   # of the integers that the type holds, 0 for no bound
@@ -48,6 +49,7 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef int32_t *channels          # of each key group
 
     cdef object key_of(self, object value)
+    cdef object received(self, object value)
     cdef bint is_exact(self, object key) except -1
 
 

@@ -2,17 +2,18 @@
 
 import random
 
-from cpython.object cimport PyObject, PyObject_GetItem
+from cpython.object cimport PyObject, PyObject_GetAttr, PyObject_GetItem
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 
 from penstock._native.codec cimport Codec
+from penstock._native.composite_codecs cimport RowNode
 from penstock._native.integers cimport ps_short_int
 from penstock._native.key_hash cimport hash_key, hash_kind, ps_murmur
 
 from penstock.graph.key_groups import operator_index
-from penstock.serialization.key_selection import field_of
+from penstock.serialization.key_selection import field_of, part_of
 from penstock.serialization.key_types import UNDECLARED
 from penstock.network.pure.channel_selector import checked_channel, identity
 
@@ -82,8 +83,14 @@ cdef class KeyGroupSelector(ChannelSelector):
     ):
         cdef int group
         self.key_selector = key_selector
-        self.position_object = field_of(key_selector)
-        self.position = -1 if self.position_object is None else self.position_object
+        position = field_of(key_selector)
+        self.position = -1 if position is None else position
+        part = part_of(key_selector)
+        if part is not None:
+            self.attribute = part.name if part.is_attribute else None
+            self.item = None if part.is_attribute else part.name
+        else:
+            self.item = position
         self.kind = hash_kind(key_type.kind)
         self.exact = key_type.exact
         self.bits = key_type.bits
@@ -100,13 +107,24 @@ cdef class KeyGroupSelector(ChannelSelector):
         free(self.channels)
 
     cdef object key_of(self, object value):
-        if self.position < 0:
+        if self.attribute is None and self.item is None:
             return self.key_selector(value)
         try:
-            return PyObject_GetItem(value, self.position_object)
+            if self.attribute is not None:
+                return PyObject_GetAttr(value, self.attribute)
+            return PyObject_GetItem(value, self.item)
         except Exception:
             # Fails once more, now with the user's own line in the traceback.
             return self.key_selector(value)
+
+    cdef object received(self, object value):
+        """An element as it comes out at the receiver."""
+        cdef object named
+        if isinstance(self.elements.root, RowNode):
+            named = (<RowNode>self.elements.root).named(value)
+            if named is not None:
+                return named
+        return self.elements.decode(self.elements.encode(value))
 
     cdef bint is_exact(self, object key) except -1:
         """Whether a key is of the declared type already."""
@@ -128,7 +146,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         cdef object key
         if self.elements is not None and not self.elements.root.keeps(value):
             # The receiver takes the key of what it gets, so the sender must.
-            value = self.elements.decode(self.elements.encode(value))
+            value = self.received(value)
         if PyTuple_CheckExact(value) and 0 <= self.position < PyTuple_GET_SIZE(value):
             key = <object>PyTuple_GET_ITEM(value, self.position)
         else:

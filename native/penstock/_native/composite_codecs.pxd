@@ -7,6 +7,7 @@ from libc.stdint cimport uint8_t
 
 from penstock._native.codec_node cimport CodecNode
 from penstock._native.integers cimport PsIntCache
+from penstock._native.row cimport RowBase
 from penstock._native.wire cimport Reader, Writer
 
 
@@ -38,6 +39,9 @@ cdef class TupleNode(FieldsNode):
 cdef class RowNode(FieldsNode):
     cdef list field_names
     cdef list row_kinds
+
+    cdef bint has_names(self, RowBase row) except -1
+    cdef object named(self, object value)
 
 
 @cython.final

@@ -18,6 +18,7 @@ from penstock._native.wire cimport (
 )
 
 from collections.abc import Mapping
+from sys import intern
 
 from penstock.common.types import Row, RowKind
 from penstock.errors import CorruptStreamError
@@ -25,6 +26,9 @@ from penstock.serialization.pure.codec import row_values
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
+    # Of a tuple or a list.
+    Py_ssize_t PySequence_Fast_GET_SIZE(object values)
+    PyObject *PySequence_Fast_GET_ITEM(object values, Py_ssize_t index)
     PyObject *Py_None
     bint PyLong_CheckExact(PyObject *value)
     bint PyUnicode_CheckExact(PyObject *value)
@@ -217,14 +221,14 @@ cdef inline int write_fields(FieldsNode node, Writer *writer, tuple values, int 
     return 0
 
 
-cdef bint keeps_fields(FieldsNode node, tuple values) except -1:
-    """Whether every field certainly comes back as it is."""
+cdef bint keeps_fields(FieldsNode node, object values) except -1:
+    """Whether every field, of a tuple or a list, certainly comes back as it is."""
     cdef PyObject *item
     cdef Py_ssize_t i
-    if PyTuple_GET_SIZE(values) != node.count:
+    if PySequence_Fast_GET_SIZE(values) != node.count:
         return False
     for i in range(node.count):
-        item = PyTuple_GET_ITEM(values, i)
+        item = PySequence_Fast_GET_ITEM(values, i)
         if item == Py_None:
             continue
         if node.kinds[i] == TEXT:
@@ -267,14 +271,15 @@ cdef class TupleNode(FieldsNode):
         return values
 
     cdef bint keeps(self, object value) except -1:
-        return PyTuple_CheckExact(value) and keeps_fields(self, <tuple>value)
+        return PyTuple_CheckExact(value) and keeps_fields(self, value)
 
 
 cdef class RowNode(FieldsNode):
     """ROW: a Row, matched by name when it has names."""
 
     def __cinit__(self, schema, *fields):
-        self.field_names = list(schema.field_names)
+        # The very objects by which code asks for them.
+        self.field_names = list(map(intern, schema.field_names))
         self.row_kinds = list(RowKind)
 
     cdef int encode_into(self, Writer *writer, object value) except -1:
@@ -309,9 +314,23 @@ cdef class RowNode(FieldsNode):
         return make_row(self.field_names, values, INSERT if kind == 0 else self.row_kinds[kind])
 
     cdef bint keeps(self, object value) except -1:
-        if type(value) is not Row or value._field_names() != self.field_names:
-            return False
-        return keeps_fields(self, tuple(value))
+        return (
+            type(value) is Row and isinstance(value, RowBase)
+            and self.has_names(<RowBase>value) and keeps_fields(self, (<RowBase>value).values)
+        )
+
+    cdef inline bint has_names(self, RowBase row) except -1:
+        return row.names is self.field_names or row.names == self.field_names
+
+    cdef object named(self, object value):
+        """A row without names as it comes back, with them; None for any other value."""
+        cdef RowBase row
+        if type(value) is not Row or not isinstance(value, RowBase):
+            return None
+        row = <RowBase>value
+        if row.names is not None or not keeps_fields(self, row.values):
+            return None
+        return make_row(self.field_names, list(row.values), row.kind)
 
 
 cdef class ListNode(CodecNode):

@@ -30,7 +30,10 @@ cdef class KeyReader:
     cdef readonly object plain
     cdef readonly object other
     cdef readonly object convert
+    cdef readonly object attribute
+    cdef readonly object item
 
     @cython.locals(fields=tuple)
     cpdef object read(self, object value)
+    cdef object taken(self, object value)
     cpdef object identity(self, object key)

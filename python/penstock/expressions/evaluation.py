@@ -12,7 +12,7 @@ from penstock.expressions.compilation import compile_into
 from penstock.expressions.computed import computed_by
 from penstock.expressions.program import LIMIT, NotComputedError, Program, ProgramBuilder
 from penstock.network import runtime
-from penstock.serialization.key_selection import field_of
+from penstock.serialization.key_selection import field_of, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,6 +110,9 @@ class Evaluation:
         position = field_of(selector)
         if position is not None:
             return selector, position
+        if part_of(selector) is not None:
+            # Who reads keys takes it without a call.
+            return selector, -1
         return self.without_call(selector, 1), -1
 
 

@@ -8,6 +8,7 @@ from penstock.expressions.computed import computed_by
 from penstock.expressions.evaluation import Called
 from penstock.expressions.functions import bound_function
 from penstock.graph import operators
+from penstock.serialization.key_selection import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -108,6 +109,9 @@ def _selector_fact(selector: Any, evaluation: Evaluation) -> str:
         expression = computed_by(called)
         fact = f"field {position}, taken without a call"
         return fact if expression is None else f"{fact}: {expression}"
+    part = part_of(called)
+    if part is not None:
+        return f"{part}, taken without a call"
     return _fact(called, 1, evaluation)
 
 

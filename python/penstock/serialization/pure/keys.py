@@ -15,6 +15,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from penstock.serialization.key_form import form_of
+from penstock.serialization.key_selection import part_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +133,12 @@ class KeyReader:
             convert: Gives a key of the declared type; None when none is declared.
         """
         self.selector = selector
+        part = part_of(selector)
+        self.attribute = part.name if part is not None and part.is_attribute else None
+        #: What the element is subscripted by.
+        self.item: Any = part.name if part is not None and not part.is_attribute else None
+        if position >= 0:
+            self.item = position
         self.position = position
         self.plain = plain
         #: Of keys without a declared type, the second most frequent class.
@@ -151,9 +158,20 @@ class KeyReader:
                 if type(key) is self.plain or type(key) is self.other:
                     return key
                 return self.identity(key)
-        # The selector of a field that is not there fails with the user's line.
-        key = self.selector(value)
-        return key if type(key) is self.plain else self.identity(key)
+        key = self.taken(value)
+        return key if type(key) is self.plain or type(key) is self.other else self.identity(key)
+
+    def taken(self, value: Any) -> Any:
+        """The key of an element as the selector gives it."""
+        try:
+            if self.attribute is not None:
+                return getattr(value, self.attribute)
+            if self.item is not None:
+                return value[self.item]
+        except Exception:
+            # Fails once more, now with the user's own line in the traceback.
+            return self.selector(value)
+        return self.selector(value)
 
     def identity(self, key: Any) -> Any:
         """The identity of a key.
