@@ -705,3 +705,36 @@ def test_many_short_strings(kind):
     distinct = [f"w{i}" for i in range(200_000 if kind == "native" else 1_000)]
     for texts in (known * 3, distinct, known * 3, distinct):
         assert codec.decode_batch(codec.encode_batch(texts)) == texts
+
+
+@pytest.mark.skipif(not NATIVE_IS_BUILT, reason="penstock._native is not built")
+@given(st.datetimes(), st.datetimes(timezones=st.just(UTC)))
+@settings(max_examples=50)
+def test_declared_timestamps(naive, aware):
+    """Both runtimes write the wall clock alike, and read it back."""
+    for value in (naive, aware, naive.replace(fold=1)):
+        data = [codec_of(kind, Types.SQL_TIMESTAMP()).encode(value) for kind in ("native", "pure")]
+        assert data[0] == data[1]
+        back = [
+            codec_of(kind, Types.SQL_TIMESTAMP()).decode(data[0]) for kind in ("native", "pure")
+        ]
+        assert back == [value.replace(tzinfo=None, fold=0)] * 2
+
+
+def test_a_timestamp_beyond_the_calendar_is_refused(kind):
+    codec = codec_of(kind, Types.SQL_TIMESTAMP())
+    for micros in (-(2**63), 2**63 - 1):
+        with pytest.raises(PenstockError):
+            codec.decode(struct.pack(">q", micros))
+
+
+def test_decimals_that_come_again(kind):
+    """The same object, and the same text, again and again: never the number of another."""
+    codec = codec_of(kind, None)
+    cents = [decimal.Decimal(number).scaleb(-2) for number in range(50)]
+    special = [decimal.Decimal(text) for text in ("1.50", "1.5", "-0", "NaN", "sNaN", "1E+400")]
+    for _ in range(4):
+        for value in (*cents, *special, decimal.Decimal("0.25"), decimal.Decimal("9" * 70)):
+            back = codec.decode(codec.encode(value))
+            assert str(back) == str(value)
+            assert type(back) is decimal.Decimal

@@ -60,7 +60,6 @@ cdef class BytesNode(CodecNode):
     pass
 
 
-@cython.final
 cdef class ConvertedNode(CodecNode):
     cdef object to_wire
     cdef object from_wire

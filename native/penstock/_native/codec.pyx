@@ -17,10 +17,12 @@ from penstock._native.basic_codecs cimport (
 from penstock._native.composite_codecs cimport ListNode, MapNode, RowNode, TupleNode
 from penstock._native.dynamic_codec cimport DynamicNode
 from penstock._native.failure cimport fail_misfit
+from penstock._native.time_codecs cimport TimestampNode
 from penstock._native.wire cimport ps_load32, ps_store32, reserve
 
 from penstock.errors import CorruptStreamError, SerializationError
 from penstock.serialization.pure.codec import Codec as PureCodec
+from penstock.serialization.type_schema import SQL_TIMESTAMP
 
 cdef dict NODES = {
     "ANY": DynamicNode,
@@ -45,6 +47,8 @@ cdef dict NODES = {
 
 cdef CodecNode compile_node(object schema):
     cdef list fields = [compile_node(field) for field in schema.fields]
+    if schema == SQL_TIMESTAMP:
+        return TimestampNode(schema, *fields)
     return NODES[schema.kind](schema, *fields)
 
 

@@ -1,5 +1,7 @@
 # Dates and times, decimals, UUIDs and numbers of numpy, as values of undeclared type.
 
+from libc.stdint cimport int64_t
+
 from penstock._native.instances cimport ClassForm
 from penstock._native.wire cimport Reader, Writer
 
@@ -9,3 +11,8 @@ cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) 
 # The value whose tag was read; None, and nothing read, if it takes the way of all others.
 cdef object read_scalar(Reader *reader, int tag)
 cdef object read_uuid(Reader *reader)
+
+# Microseconds of a datetime's wall clock since 1970, and the datetime of such; None if there is
+# none.
+cdef int64_t wall_micros(object value) noexcept
+cdef object moment_of(int64_t micros, object zone, int fold)

@@ -50,7 +50,17 @@ cdef extern from "civil.h":
     int32_t ps_day_of(int32_t year, int32_t month, int32_t day) noexcept
     void ps_date_of(int32_t day, int *year, int *month, int *day_of_month) noexcept
 
+cdef extern from "twins.h":
+    ctypedef struct PsTwins:
+        pass
+    PyObject *ps_twin_of(PsTwins *twins, PyObject *object) noexcept
+    void ps_meet_twin(PsTwins *twins, PyObject *object, PyObject *twin) noexcept
+
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
+
+# Prices come again: the texts of decimals, and the decimals of texts.
+cdef PsTwins decimal_texts
+cdef PsTwins text_decimals
 
 import_datetime()
 
@@ -79,6 +89,8 @@ cdef enum:
     EPOCH_ORDINAL = 719163
     # Levels that a value of this module may take, so that nothing here has to count them.
     OWN_LEVELS = 4
+    # Characters of a decimal whose text is kept.
+    KEPT_TEXT = 63
 
 cdef object UTC = datetime.UTC
 cdef object Decimal = decimal.Decimal
@@ -98,8 +110,7 @@ cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) 
         return write_datetime(writer, value, depth)
     if form.kind == DECIMAL:
         put_tag(writer, TAG_DECIMAL)
-        encode_dynamic(writer, PyObject_Str(value), depth + 1)
-        return True
+        return write_decimal_text(writer, value, depth)
     if form.kind == DATE:
         put_tag(writer, TAG_DATE)
         write_number(
@@ -114,6 +125,19 @@ cdef bint write_scalar(Writer *writer, ClassForm form, object value, int depth) 
     if form.kind == ROW:
         return write_row(writer, <RowBase>value, depth)
     return write_numpy(writer, form, value)
+
+
+cdef bint write_decimal_text(Writer *writer, object value, int depth) except -1:
+    cdef PyObject *known = ps_twin_of(&decimal_texts, <PyObject *>value)
+    cdef object text
+    if known == NULL:
+        text = PyObject_Str(value)
+        if len(text) <= KEPT_TEXT:
+            ps_meet_twin(&decimal_texts, <PyObject *>value, <PyObject *>text)
+    else:
+        text = <object>known
+    encode_dynamic(writer, text, depth + 1)
+    return True
 
 
 cdef bint write_row(Writer *writer, RowBase row, int depth) except -1:
@@ -174,16 +198,19 @@ cdef inline int put_tag(Writer *writer, uint8_t tag) except -1:
     return 0
 
 
-cdef bint write_datetime(Writer *writer, object value, int depth) except -1:
-    cdef object zone = datetime_tzinfo(value)
+cdef int64_t wall_micros(object value) noexcept:
     cdef int64_t micros = ps_day_of(
         datetime_year(value), datetime_month(value), datetime_day(value)
     )
     micros = (micros * 24 + datetime_hour(value)) * 60 + datetime_minute(value)
-    micros = (micros * 60 + datetime_second(value)) * 1_000_000 + datetime_microsecond(value)
+    return (micros * 60 + datetime_second(value)) * 1_000_000 + datetime_microsecond(value)
+
+
+cdef bint write_datetime(Writer *writer, object value, int depth) except -1:
+    cdef object zone = datetime_tzinfo(value)
     put_tag(writer, TAG_DATETIME)
     put8(writer, SHORT_TUPLE + (2 if zone is None else 3))
-    write_number(writer, micros)
+    write_number(writer, wall_micros(value))
     put_tag(writer, SMALL_INT + datetime_fold(value))
     if zone is UTC:
         reserve(writer, 3)
@@ -330,11 +357,18 @@ cdef object read_scalar(Reader *reader, int tag):
 
 
 cdef object read_decimal(Reader *reader, Py_ssize_t size):
+    # Short texts that come again are the same object again.
     cdef object text = read_text(reader, size)
+    cdef PyObject *known = ps_twin_of(&text_decimals, <PyObject *>text)
+    cdef object value
+    if known != NULL:
+        return <object>known
     try:
-        return Decimal(text)
+        value = Decimal(text)
     except decimal.InvalidOperation:
         return None
+    ps_meet_twin(&text_decimals, <PyObject *>text, <PyObject *>value)
+    return value
 
 
 cdef object read_date(Reader *reader):
@@ -359,8 +393,7 @@ cdef object read_timedelta(Reader *reader):
 
 
 cdef object read_datetime(Reader *reader):
-    cdef int64_t micros = 0, fold = 0, days, seconds
-    cdef int year, month, day, rest
+    cdef int64_t micros = 0, fold = 0
     cdef uint8_t parts = reader.position[0]
     cdef object zone = None
     if parts != SHORT_TUPLE + 2 and parts != SHORT_TUPLE + 3:
@@ -372,7 +405,12 @@ cdef object read_datetime(Reader *reader):
         zone = read_zone(reader)
         if zone is None:
             return None
-    days = micros // PS_DAY_MICROS
+    return moment_of(micros, zone, <int>fold)
+
+
+cdef object moment_of(int64_t micros, object zone, int fold):
+    cdef int64_t days = micros // PS_DAY_MICROS, seconds
+    cdef int year, month, day, rest
     micros -= days * PS_DAY_MICROS
     if micros < 0:
         days -= 1
@@ -384,7 +422,7 @@ cdef object read_datetime(Reader *reader):
     rest = <int>(seconds % 3600)
     return datetime_new(
         year, month, day, <int>(seconds // 3600), rest // 60, rest % 60,
-        <int>(micros % 1_000_000), zone, <int>fold,
+        <int>(micros % 1_000_000), zone, fold,
     )
 
 
