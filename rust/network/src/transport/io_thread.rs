@@ -365,10 +365,7 @@ impl IoThread {
             let late = self.connections[&token].lock();
             let peer = late.peer;
             let error = match late.side {
-                Side::Client(_) => Error::PartitionConnection(format!(
-                    "Connecting to remote executor {peer} took too long. The remote executor was \
-                     probably lost."
-                )),
+                Side::Client(_) => Error::PartitionConnection(too_late(&late.phase, peer)),
                 Side::Server(_) => {
                     Error::Authentication("the peer did not authenticate itself in time".into())
                 }
@@ -414,6 +411,22 @@ impl IoThread {
                 &Error::CancelTask("the network environment was closed".into()),
             );
         }
+    }
+}
+
+/// What a producing executor has not done in time: one that is slow is not lost.
+fn too_late(phase: &Phase, peer: Peer) -> String {
+    if matches!(phase, Phase::Connecting) {
+        format!(
+            "Connecting to remote executor {peer} took too long: its host does not answer. The \
+             remote executor was probably lost, or something blocks the way to it."
+        )
+    } else {
+        format!(
+            "Remote executor {peer} took the connection, but did not prove itself in time: it is \
+             there, and slow or stopped. Have fewer workers on its machine, or raise \
+             security.ssl.internal.handshake-timeout."
+        )
     }
 }
 

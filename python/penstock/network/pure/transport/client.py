@@ -70,7 +70,7 @@ class _Connecting:
             self._end(os.strerror(code))
             return
         self._timer = loop.call_later(
-            timeout_ms / 1000, lambda: self._end(f"no answer within {timeout_ms} ms")
+            timeout_ms / 1000, lambda: self._end(f"its host does not answer within {timeout_ms} ms")
         )
         loop.register(self._socket, selectors.EVENT_WRITE, self)
 

@@ -382,7 +382,9 @@ class Connection:
 
     def _on_handshake_timeout(self) -> None:
         self._log_drop("it did not prove itself in time")
-        self.close(AuthenticationError(f"'{self.peer}' did not prove itself in time"))
+        # The timer is stopped when the handshake ends.
+        assert self._handshake is not None
+        self.close(self._handshake.too_late(self.peer))
 
     def _log_drop(self, reason: str) -> None:
         if self._drops is not None and self._handshake is not None:

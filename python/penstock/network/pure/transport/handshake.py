@@ -14,7 +14,7 @@ from __future__ import annotations
 import hmac
 import secrets
 
-from penstock.errors import AuthenticationError
+from penstock.errors import AuthenticationError, PartitionConnectionError, PenstockError
 
 NONCE_BYTES = 32
 PROOF_BYTES = 32
@@ -48,6 +48,10 @@ class ServerHandshake:
             raise AuthenticationError("the client's proof is wrong")
         return _proof(self._token, client_nonce, b"server"), True
 
+    def too_late(self, peer: str) -> PenstockError:
+        """The error for a client that did not end the handshake in time."""
+        return AuthenticationError(f"'{peer}' did not prove itself in time")
+
 
 class ClientHandshake:
     """The connecting end."""
@@ -75,6 +79,14 @@ class ClientHandshake:
         if not hmac.compare_digest(received, _proof(self._token, self._nonce, b"server")):
             raise AuthenticationError("the server's proof is wrong")
         return b"", True
+
+    def too_late(self, peer: str) -> PenstockError:
+        """The error for a server that did not: one that is slow is not lost."""
+        return PartitionConnectionError(
+            f"Remote task manager '{peer}' took the connection, but did not prove itself in time: "
+            "it is there, and slow or stopped; have fewer workers on its machine, or raise "
+            "security.ssl.internal.handshake-timeout"
+        )
 
 
 Handshake = ServerHandshake | ClientHandshake

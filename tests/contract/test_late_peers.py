@@ -1,0 +1,65 @@
+"""A consumer whose producer does not answer in time learns whether it is slow or lost.
+
+Method: listening sockets of the test's own, which take connections and say nothing, or have no
+place for another one.
+"""
+
+import contextlib
+import socket
+
+import pytest
+from penstock.errors import PartitionConnectionError
+
+from contract.plane import PATIENCE_MS, partition_id
+from contract.raw_peer import RawProducer
+
+
+@pytest.fixture
+def failure_of(plane):
+    """The error of a gate that reads from an address."""
+    plane.same_host_path = False
+
+    def fail(address, **settings) -> str:
+        gate = plane.environment(**settings).create_input_gate([(partition_id(), 0, address)])
+        gate.request_partitions()
+        with pytest.raises(PartitionConnectionError) as caught:
+            gate.next_buffer(PATIENCE_MS)
+        gate.close()
+        return str(caught.value)
+
+    return fail
+
+
+def test_one_that_takes_the_connection_is_slow(failure_of):
+    """Its machine is busy, or it was stopped: it is not said to be lost."""
+    with RawProducer() as producer:
+        said = failure_of(producer.address, handshake_timeout_ms=200)
+    assert "it is there, and slow or stopped" in said
+    assert "handshake-timeout" in said
+    assert str(producer.address[1]) in said
+    assert "lost" not in said
+
+
+def test_one_that_does_not_take_it_may_be_lost(failure_of):
+    """As when its host is gone: connecting neither succeeds nor fails."""
+    with contextlib.ExitStack() as stack:
+        full = stack.enter_context(socket.socket())
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        # The kernel lets one more wait than it was asked for.
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        said = failure_of(full.getsockname(), connect_timeout_ms=300)
+    assert "host does not answer" in said
+    assert "lost" in said
+
+
+def test_one_that_refuses_it_was_lost(failure_of):
+    """Nobody listens any more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+    said = failure_of(address)
+    assert "refused" in said
+    assert "lost" in said
