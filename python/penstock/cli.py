@@ -25,7 +25,10 @@ from penstock.common.options.cluster import TARGET
 from penstock.common.options.pipeline import PARALLELISM
 from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
-from penstock.datastream.process_configuration import options_of_variable
+from penstock.datastream.process_configuration import (
+    options_of_variable,
+    process_configuration,
+)
 from penstock.errors import ConfigurationError
 
 _COMMANDS: Final = {
@@ -140,7 +143,11 @@ def run(
         configuration = {**options_of_variable(), **given}
     except ConfigurationError as error:
         raise click.UsageError(str(error)) from None
-    chosen = configuration.get(TARGET.key) or os.environ.setdefault(TARGET_VARIABLE, "spark")
+    try:
+        chosen = {**process_configuration().to_dict(), **given}.get(TARGET.key)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+    chosen = chosen or os.environ.setdefault(TARGET_VARIABLE, "spark")
     if master is not None and chosen != "spark":
         raise click.UsageError(f"--master is for target spark; the target is {chosen}")
     if parallelism is not None:

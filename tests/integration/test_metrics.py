@@ -50,6 +50,7 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
         "execution.target": target,
         "metrics.reporter.l.factory.class": "log",
         "metrics.reporter.l.interval": "1 h",
+        "metrics.scope.jm-job": "jobs.<job_name>",
         "parallelism.default": "2",
         "taskmanager.network.memory.buffer-debloat.enabled": "true",
     }
@@ -80,7 +81,7 @@ def test_the_last_report_has_all_records(target, runtime, monkeypatch, caplog):
     assert int(tasks["job.Mine.0.mailboxQueueSize"]) >= 0
     assert "job.Mine.0.debloatedBufferSize" in tasks
     jobs = {re.sub(r"^.*\.jobmanager\.", "", name): value for name, value in found.items()}
-    assert (jobs["job.numRestarts"], jobs["numRunningJobs"], jobs["taskSlotsTotal"]) == (
+    assert (found["jobs.job.numRestarts"], jobs["numRunningJobs"], jobs["taskSlotsTotal"]) == (
         "0",
         "0",
         "2",

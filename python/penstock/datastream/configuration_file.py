@@ -1,4 +1,7 @@
-"""Reads ``config.yaml`` as Flink writes it: nested keys, flat keys, or both."""
+"""Reads files of options: ``config.yaml`` as Flink writes it, and ``pyproject.toml``.
+
+Keys are nested, flat, or both.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,47 @@ def read_configuration_file(path: Path) -> dict[str, str]:
     if root is not None:
         _add(root, "", options, path)
     return options
+
+
+def read_project_file(path: Path) -> dict[str, str]:
+    """The options in the table ``tool.penstock`` of a ``pyproject.toml``; most have none.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is no TOML, or sets a key twice.
+    """
+    import tomllib
+
+    try:
+        text = path.read_text("utf-8")
+        if "penstock" not in text:
+            return {}
+        found = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from error
+    tools = found.get("tool", {})
+    options: dict[str, str] = {}
+    _add_table(tools.get("penstock", {}) if isinstance(tools, dict) else {}, "", options, path)
+    return options
+
+
+def _add_table(value: Any, key: str, options: dict[str, str], path: Path) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _add_table(inner, f"{key}.{name}" if key else name, options, path)
+        return
+    if not key or not isinstance(value, str | int | float | list):
+        raise ConfigurationError(
+            f"{path}, [tool.penstock]: {key or 'the table'}: {value!r} is neither a text, a "
+            "number, true, false, nor a list of texts"
+        )
+    if isinstance(value, list) and not all(isinstance(part, str) for part in value):
+        raise ConfigurationError(f"{path}, [tool.penstock]: {key}: the parts of a list are texts")
+    if key in options:
+        raise ConfigurationError(f"{path}, [tool.penstock]: {key} is set twice")
+    if isinstance(value, list):
+        options[key] = join_list(value)
+    else:
+        options[key] = str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _add(node: Any, key: str, options: dict[str, str], path: Path) -> None:

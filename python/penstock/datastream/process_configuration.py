@@ -1,7 +1,8 @@
-"""The options that a process gives its programs: files named by its environment, then a variable.
+"""The options that a process gives its programs: of files, then of a variable.
 
 Later ones win: ``config.yaml`` of FLINK_CONF_DIR, which only a program that runs as PyFlink is
-meant for, ``config.yaml`` of PENSTOCK_CONF_DIR, and PENSTOCK_CONFIGURATION, which is where
+meant for; ``penstock.yaml`` and the table ``tool.penstock`` of ``pyproject.toml`` in the working
+directory; ``config.yaml`` of PENSTOCK_CONF_DIR; and PENSTOCK_CONFIGURATION, which is where
 ``penstock run`` puts its options.
 """
 
@@ -15,13 +16,15 @@ from typing import Any, Final
 from penstock import pyflink_alias
 from penstock.common.configuration import Configuration
 from penstock.common.options import cluster
-from penstock.datastream.configuration_file import read_configuration_file
+from penstock.datastream.configuration_file import read_configuration_file, read_project_file
 from penstock.datastream.execution import CONFIGURATION_VARIABLE
 from penstock.errors import ConfigurationError
 
 FLINK_FOLDER_VARIABLE: Final = "FLINK_CONF_DIR"
 FOLDER_VARIABLE: Final = "PENSTOCK_CONF_DIR"
 FILE: Final = "config.yaml"
+OWN_FILE: Final = "penstock.yaml"
+PROJECT_FILE: Final = "pyproject.toml"
 
 _OF_FLINKS_OWN_PROCESSES: Final = (cluster.TARGET.key, cluster.BIND_HOST.key)
 """Options of a Flink installation that say where its cluster is; penstock's is another one."""
@@ -38,9 +41,20 @@ def process_configuration() -> Configuration:
         values |= _from_folder(FLINK_FOLDER_VARIABLE)
         for key in _OF_FLINKS_OWN_PROCESSES:
             values.pop(key, None)
+    values |= _from_working_directory()
     values |= _from_folder(FOLDER_VARIABLE)
     values |= options_of_variable()
     return Configuration.from_dict(values)
+
+
+def _from_working_directory() -> dict[str, str]:
+    values: dict[str, str] = {}
+    own, project = Path.cwd() / OWN_FILE, Path.cwd() / PROJECT_FILE
+    if own.is_file():
+        values |= read_configuration_file(own)
+    if project.is_file():
+        values |= read_project_file(project)
+    return values
 
 
 def _from_folder(variable: str) -> dict[str, str]:

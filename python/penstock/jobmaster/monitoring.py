@@ -6,6 +6,7 @@ Nothing of it runs, and no worker sends metrics, unless the configuration asks f
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -13,9 +14,10 @@ from penstock.common.options import metrics as metric_options
 from penstock.common.options import rest as rest_options
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.log_tails import DRIVER, DriverLog
+from penstock.metrics.scope_formats import ScopeFormats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from penstock.common.options.metrics import ReporterSettings
     from penstock.jobmaster.cluster_gateway import ClusterGateway
@@ -72,6 +74,7 @@ class Monitoring:
         intervals = [r.values.get("interval", SCRAPED_INTERVAL_MS) for r in self._reporters]
         if self._has_rest:
             intervals.append(metric_options.FETCHER_INTERVAL.read(configuration))
+        self._formats = ScopeFormats(configuration)
         self.metrics_interval_ms = min(filter(None, intervals), default=0)
 
     def start(self) -> None:
@@ -110,7 +113,7 @@ class Monitoring:
         from penstock.metrics.export import scoped_metrics
 
         cluster = self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S)
-        return scoped_metrics(cluster, self._gateway.metrics, self._process)
+        return scoped_metrics(cluster, self._gateway.metrics, self._process, self._formats)
 
     def _rest_server(self) -> _Part:
         try:
@@ -127,7 +130,8 @@ class Monitoring:
 
         if settings.kind == "prometheus":
             return runner.PrometheusEndpoint(settings, self.gather)
-        send = runner.log_metrics
+        delimiter = self._formats.delimiter
+        send: Callable[[Any], None] = functools.partial(runner.log_metrics, delimiter=delimiter)
         if settings.kind == "statsd":
-            send = runner.StatsdSender(settings).send
+            send = runner.StatsdSender(settings, delimiter).send
         return runner.ScheduledReporter(settings, self.gather, send)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from penstock.jobmaster.snapshots import ClusterSnapshot, JobSnapshot
-    from penstock.metrics.store import MetricStore
+    from penstock.metrics.scope_formats import ScopeFormats
+    from penstock.metrics.store import MetricStore, SubtaskMetrics
     from penstock.metrics.values import MetricValues
 
 
@@ -24,7 +25,7 @@ class Scope:
 
     Attributes:
         logical: Names of the enclosing things, outermost first: ``("taskmanager", "job")``.
-        identifier: Flink's default scope: the values that distinguish it, outermost first.
+        identifier: The parts of its name, outermost first.
         variables: By name, without brackets.
     """
 
@@ -34,7 +35,10 @@ class Scope:
 
 
 def scoped_metrics(
-    cluster: ClusterSnapshot, store: MetricStore, driver_process: Mapping[str, Any]
+    cluster: ClusterSnapshot,
+    store: MetricStore,
+    driver_process: Mapping[str, Any],
+    formats: ScopeFormats,
 ) -> Iterator[tuple[Scope, MetricValues]]:
     """Everything there is to report, outer scopes before inner ones.
 
@@ -42,39 +46,38 @@ def scoped_metrics(
         cluster: The cluster.
         store: What its workers said.
         driver_process: Gauges of the driver's process.
+        formats: What scopes are called.
     """
+
+    def scope(logical: tuple[str, ...], variables: Mapping[str, str]) -> Scope:
+        return Scope(logical, formats.identifier(logical, variables), variables)
+
     now_ms = time.time_ns() // 1_000_000
-    host = socket.gethostname()
-    driver = Scope(("jobmanager",), (host, "jobmanager"), {"host": host})
-    yield driver, driver_metrics(cluster, driver_process)
+    of_driver = {"host": socket.gethostname()}
+    yield scope(("jobmanager",), of_driver), driver_metrics(cluster, driver_process)
     for job in cluster.jobs:
-        variables = {**driver.variables, "job_id": job.id.hex(), "job_name": job.name}
-        scope = Scope(("jobmanager", "job"), (*driver.identifier, job.name), variables)
-        yield scope, job_metrics(job, now_ms)
+        variables = {**of_driver, "job_id": job.id.hex(), "job_name": job.name}
+        yield scope(("jobmanager", "job"), variables), job_metrics(job, now_ms)
     hosts = {worker.executor_id: worker.host for worker in cluster.workers}
     for executor_id, values in store.workers().items():
-        yield _worker_scope(hosts.get(executor_id, ""), executor_id), values
+        of_worker = {"host": hosts.get(executor_id, ""), "tm_id": executor_id}
+        yield scope(("taskmanager",), of_worker), values
+    task = ("taskmanager", "job", "task")
     for job in cluster.jobs:
-        yield from _of_job(job, store, hosts)
-
-
-def _worker_scope(host: str, executor_id: str) -> Scope:
-    return Scope(
-        ("taskmanager",),
-        (host, "taskmanager", executor_id),
-        {"host": host, "tm_id": executor_id},
-    )
+        for of_task, metrics in _of_job(job, store, hosts):
+            yield scope(task, of_task), metrics.task
+            for operator, values in metrics.operators.items():
+                yield scope((*task, "operator"), {**of_task, "operator_name": operator}), values
 
 
 def _of_job(
     job: JobSnapshot, store: MetricStore, hosts: Mapping[str, str]
-) -> Iterator[tuple[Scope, MetricValues]]:
+) -> Iterator[tuple[dict[str, str], SubtaskMetrics]]:
     for vertex in job.vertices:
         for index, metrics in sorted(store.subtasks(job.id, vertex.id).items()):
-            worker = _worker_scope(hosts.get(metrics.executor_id, ""), metrics.executor_id)
-            inner = (*worker.identifier, job.name)
-            of_task = {
-                **worker.variables,
+            variables = {
+                "host": hosts.get(metrics.executor_id, ""),
+                "tm_id": metrics.executor_id,
                 "job_id": job.id.hex(),
                 "job_name": job.name,
                 "task_id": vertex.id.hex(),
@@ -82,14 +85,4 @@ def _of_job(
                 "subtask_index": str(index),
                 "task_attempt_num": str(metrics.attempt),
             }
-            logical = ("taskmanager", "job", "task")
-            yield Scope(logical, (*inner, vertex.name, str(index)), of_task), metrics.task
-            for operator, values in metrics.operators.items():
-                yield (
-                    Scope(
-                        (*logical, "operator"),
-                        (*inner, operator, str(index)),
-                        {**of_task, "operator_name": operator},
-                    ),
-                    values,
-                )
+            yield variables, metrics

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from penstock.metrics.derived import driver_metrics
 from penstock.metrics.export import scoped_metrics
 from penstock.metrics.reporters.prometheus import CONTENT_TYPE, prometheus_text
+from penstock.metrics.scope_formats import ScopeFormats
 from penstock.rest.call import Call, RestError, Text
 from penstock.rest.flame_graphs import FlameGraphs
 from penstock.rest.live import LiveFeed, TooManyWatchersError
@@ -78,6 +79,7 @@ class RestApplication:
         self._process = driver_process
         self._flame_graphs = FlameGraphs(gateway.configuration)
         self.live = LiveFeed(self._call)
+        self._formats = ScopeFormats(gateway.configuration)
         self._token = None if token is None else token.encode()
         self._read_only = read_only
         self._max_content_bytes = max_content_bytes
@@ -235,7 +237,9 @@ class RestApplication:
             cluster, _ = await self._picture()
         except TimeoutError:
             return _error(503, "the driver is busy; try again")
-        text = prometheus_text(scoped_metrics(cluster, self._gateway.metrics, self._process))
+        text = prometheus_text(
+            scoped_metrics(cluster, self._gateway.metrics, self._process, self._formats)
+        )
         return PlainTextResponse(text, headers={**_HEADERS, "Content-Type": CONTENT_TYPE})
 
 

@@ -21,7 +21,7 @@ def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
     """
     if not security.REST_TLS_ENABLED.read(options):
         return {}
-    key_store = _file(options, security.REST_KEY_STORE)
+    key_store = _file(security.REST_KEY_STORE.key, security.REST_KEY_STORE.read(options))
     password = security.REST_KEY_PASSWORD.read(options)
     # Read once here: the server would fail later, in its own thread.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -34,7 +34,7 @@ def tls_options(options: Mapping[str, str]) -> dict[str, Any]:
         ) from None
     found: dict[str, Any] = {"ssl_certfile": key_store, "ssl_keyfile_password": password}
     if security.REST_CLIENTS_AUTHENTICATED.read(options):
-        trust_store = _file(options, security.REST_TRUST_STORE)
+        trust_store = _file(security.REST_TRUST_STORE.key, security.REST_TRUST_STORE.read(options))
         try:
             context.load_verify_locations(trust_store)
         except (OSError, ssl.SSLError) as error:
@@ -49,16 +49,17 @@ def own_certificates(options: Mapping[str, str]) -> str | None:
     """The certificates that clients on this machine may trust; without the key."""
     if not security.REST_TLS_ENABLED.read(options):
         return None
-    text = Path(_file(options, security.REST_KEY_STORE)).read_text("ascii", "ignore")
+    text = Path(
+        _file(security.REST_KEY_STORE.key, security.REST_KEY_STORE.read(options))
+    ).read_text("ascii", "ignore")
     begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
     parts = [part.partition(end)[0] for part in text.split(begin)[1:]]
     return "".join(f"{begin}{part}{end}\n" for part in parts)
 
 
-def _file(options: Mapping[str, str], option: Any) -> str:
-    path = option.read(options)
+def _file(key: str, path: str | None) -> str:
     if path is None:
-        raise ConfigurationError(f"{option.key} is not set: name a PEM file")
+        raise ConfigurationError(f"{key} is not set: name a PEM file")
     if not Path(path).is_file():
-        raise ConfigurationError(f"{option.key}: there is no file {path!r}")
-    return str(path)
+        raise ConfigurationError(f"{key}: there is no file {path!r}")
+    return path

@@ -126,3 +126,46 @@ def test_a_folder_without_the_file_is_named(folder, tmp_path, monkeypatch):
     (tmp_path / "flink-conf.yaml").touch()
     with pytest.raises(ConfigurationError, match=r"flink-conf.yaml is the form before Flink 2"):
         options()
+
+
+def test_later_places_win(folder, tmp_path, monkeypatch):
+    """penstock.yaml, pyproject.toml, the environment's file, its variable, the program."""
+    monkeypatch.chdir(tmp_path)
+    keys = ["a", "b", "c", "d"]
+    (tmp_path / "penstock.yaml").write_text("x: {a: 1, b: 1, c: 1, d: 1, e: 1}")
+    (tmp_path / "pyproject.toml").write_text(
+        '[project]\nname = "p"\n[tool.penstock]\n"x.b" = 2\nx.c = true\nx.f.g = ["h", "i;j"]\n'
+    )
+    assert options() == {
+        "x.a": "1", "x.b": "2", "x.c": "true", "x.d": "1", "x.e": "1", "x.f.g": "h;'i;j'",
+    }  # fmt: skip
+    folder("PENSTOCK_CONF_DIR", "x: {c: 3, d: 3}")
+    monkeypatch.setenv("PENSTOCK_CONFIGURATION", json.dumps({"x.d": "4"}))
+    found = options()
+    assert [found[f"x.{key}"] for key in keys] == ["1", "2", "3", "4"]
+    own = Configuration.from_dict({"x.a": "5"})
+    environment = StreamExecutionEnvironment.get_execution_environment(own)
+    assert environment.get_configuration().to_dict()["x.a"] == "5"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[tool.penstock",
+        "[tool]\npenstock = 3",
+        "[tool.penstock]\na = 1979-05-27",
+        "[tool.penstock]\na = [1]",
+        '[tool.penstock]\n"a.b" = 1\na.b = 2',
+    ],
+)
+def test_a_project_file_that_cannot_be_read_is_named(text, tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"pyproject\.toml"):
+        options()
+
+
+def test_other_projects_files_are_nothing(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("this is no TOML, and none of ours")
+    assert options() == {}

@@ -94,7 +94,7 @@ def test_statsd_gets_datagrams():
         receiver.bind(("127.0.0.1", 0))
         receiver.settimeout(30)
         port = str(receiver.getsockname()[1])
-        sender = StatsdSender(settings(factory_class="statsd", host="127.0.0.1", port=port)[0])
+        sender = StatsdSender(settings(factory_class="statsd", host="127.0.0.1", port=port)[0], ".")
         sender.send([(TASK, VALUES)])
         lines = receiver.recv(65536).decode().splitlines()
     assert f'host.taskmanager.tm.job.a "task"\\.0.numRecordsIn:{2**60}|g' in lines
@@ -110,7 +110,7 @@ def test_a_reporter_reports_a_last_time_when_it_ends(caplog):
     reporter.close()
     assert seen == [[(TASK, VALUES)]]
     with caplog.at_level(logging.INFO):
-        log_metrics(seen[0])
+        log_metrics(seen[0], ".")
     assert f"numRecordsIn: {2**60}" in caplog.text
 
 

@@ -41,6 +41,45 @@ REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     default_text="all of them",
 )
 
+SCOPE_DELIMITER: Final = Option(
+    "metrics.scope.delimiter",
+    TextType(),
+    ".",
+    "what stands between the parts of a metric's name, for StatsD and the log",
+)
+SCOPE_DRIVER: Final = Option(
+    "metrics.scope.jm",
+    TextType(),
+    "<host>.jobmanager",
+    "what names of the driver's metrics begin with; see "
+    "[Operations](operations.md#names-of-metrics)",
+)
+SCOPE_DRIVER_JOB: Final = Option(
+    "metrics.scope.jm-job",
+    TextType(),
+    "<host>.jobmanager.<job_name>",
+    "what names of a job's metrics begin with",
+    alternate_keys=("metrics.scope.jm.job",),
+)
+SCOPE_WORKER: Final = Option(
+    "metrics.scope.tm",
+    TextType(),
+    "<host>.taskmanager.<tm_id>",
+    "what names of a TaskExecutor's metrics begin with",
+)
+SCOPE_TASK: Final = Option(
+    "metrics.scope.task",
+    TextType(),
+    "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>",
+    "what names of a task's metrics begin with",
+)
+SCOPE_OPERATOR: Final = Option(
+    "metrics.scope.operator",
+    TextType(),
+    "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>",
+    "what names of an operator's metrics begin with",
+)
+
 _KEY: Final = re.compile(r"metrics\.reporter\.([^.]+)\.(.+)")
 _CLASS: Final = "factory.class"
 _INTERVAL: Final = DurationType(1)

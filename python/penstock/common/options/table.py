@@ -14,12 +14,19 @@ _INTRODUCTION: Final = """\
 
 This page is written by `python -m penstock.common.options.table`.
 
-An option is set by `penstock run -D key=value`, by the environment variable \
-`PENSTOCK_CONFIGURATION` (a JSON object of keys and values: the defaults of the process), by a \
-`config.yaml` in the folder `PENSTOCK_CONF_DIR` (see [Running programs](running.md)), or by \
-the program: in the `Configuration` that it gives `get_execution_environment` or `configure`, or \
-by a method such as `set_parallelism`.
-The program wins over the process.
+An option is set at one of these places; later ones win:
+
+1. `penstock.yaml` in the working directory.
+2. The table `[tool.penstock]` of `pyproject.toml` in the working directory.
+3. The environment: `config.yaml` in the folder `PENSTOCK_CONF_DIR` \
+(see [Running programs](running.md)), then the variable `PENSTOCK_CONFIGURATION`, a JSON object of \
+keys and values.
+4. `penstock run -D key=value`, and its other options.
+5. The program: the `Configuration` that it gives `get_execution_environment` or `configure`, or \
+a method such as `set_parallelism`.
+
+In files keys are nested or flat, or both: `parallelism.default: 4` in YAML, \
+`"parallelism.default" = 4` in TOML.
 
 All options are checked before a job starts: an unknown key is an error that names the nearest \
 one, and so is a value that the option does not take.

@@ -75,10 +75,10 @@ class ScheduledReporter:
                 self._failing = True
 
 
-def log_metrics(metrics: Metrics) -> None:
+def log_metrics(metrics: Metrics, delimiter: str) -> None:
     """Writes all metrics to the log, as one record."""
     lines = [
-        f"{'.'.join(scope.identifier)}.{name}: {value}"
+        f"{delimiter.join(scope.identifier)}{delimiter}{name}: {value}"
         for scope, values in metrics
         for name, value in values.flat().items()
     ]
@@ -88,8 +88,12 @@ def log_metrics(metrics: Metrics) -> None:
 class StatsdSender:
     """Sends metrics as gauges in datagrams, as Flink's reporter does."""
 
-    def __init__(self, settings: ReporterSettings) -> None:
+    def __init__(self, settings: ReporterSettings, delimiter: str) -> None:
         """Resolves where to.
+
+        Args:
+            settings: The reporter.
+            delimiter: What stands between the parts of a name.
 
         Raises:
             ConfigurationError: The host is unknown; names the key.
@@ -100,17 +104,18 @@ class StatsdSender:
         except OSError as error:
             raise ConfigurationError(f"{settings.key('host')}: {host!r}: {error}") from None
         self._family, self._address = found[0], found[4]
+        self._delimiter = delimiter
 
     def send(self, metrics: Metrics) -> None:
         """Sends one report."""
         batch, size = list[bytes](), 0
         with socket.socket(self._family, socket.SOCK_DGRAM) as sock:
             for scope, values in metrics:
-                prefix = ".".join(map(_statsd_name, scope.identifier))
+                prefix = self._delimiter.join(map(_statsd_name, scope.identifier))
                 for name, value in values.flat().items():
                     if isinstance(value, str):
                         continue
-                    line = f"{prefix}.{_statsd_name(name)}:{value}|g".encode()
+                    line = f"{prefix}{self._delimiter}{_statsd_name(name)}:{value}|g".encode()
                     if size + len(line) > STATSD_DATAGRAM_BYTES and batch:
                         sock.sendto(b"\n".join(batch), self._address)
                         batch, size = [], 0
