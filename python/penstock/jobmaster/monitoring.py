@@ -130,6 +130,11 @@ class Monitoring:
 
         if settings.kind == "prometheus":
             return runner.PrometheusEndpoint(settings, self.gather)
+        if settings.kind == "pushgateway":
+            from penstock.metrics.reporters.pushgateway import PushgatewaySender
+
+            gateway = PushgatewaySender(settings)
+            return runner.ScheduledReporter(settings, self.gather, gateway.send, gateway.close)
         delimiter = self._formats.delimiter
         send: Callable[[Any], None] = functools.partial(runner.log_metrics, delimiter=delimiter)
         if settings.kind == "statsd":

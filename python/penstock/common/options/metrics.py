@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
+    BooleanType,
     DurationType,
     IntegerType,
     ListType,
@@ -88,6 +89,8 @@ REPORTER_CLASSES: Final = {
     "org.apache.flink.metrics.slf4j.Slf4jReporterFactory": "log",
     "prometheus": "prometheus",
     "org.apache.flink.metrics.prometheus.PrometheusReporterFactory": "prometheus",
+    "pushgateway": "pushgateway",
+    "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory": "pushgateway",
     "statsd": "statsd",
     "org.apache.flink.metrics.statsd.StatsDReporterFactory": "statsd",
 }
@@ -96,6 +99,13 @@ REPORTER_CLASSES: Final = {
 _OF_KIND: Final[dict[str, dict[str, tuple[ValueType[Any], str]]]] = {
     "log": {"interval": (_INTERVAL, "10 s")},
     "prometheus": {"port": (PortRangeType(), "9249"), "host": (TextType(), "127.0.0.1")},
+    "pushgateway": {
+        "interval": (_INTERVAL, "10 s"),
+        "hostUrl": (TextType(), "http://localhost:9091"),
+        "jobName": (TextType(), "penstock"),
+        "randomJobNameSuffix": (BooleanType(), "true"),
+        "deleteOnShutdown": (BooleanType(), "true"),
+    },
     "statsd": {
         "interval": (_INTERVAL, "10 s"),
         "host": (TextType(), "localhost"),
@@ -111,7 +121,7 @@ class ReporterSettings:
 
     Attributes:
         name: The user's name of it.
-        kind: ``log``, ``prometheus`` or ``statsd``.
+        kind: ``log``, ``prometheus``, ``pushgateway`` or ``statsd``.
         values: Its own options by their last names.
     """
 

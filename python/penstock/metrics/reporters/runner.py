@@ -34,6 +34,7 @@ class ScheduledReporter:
         settings: ReporterSettings,
         gather: Callable[[], Metrics],
         send: Callable[[Metrics], None],
+        end: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepares.
 
@@ -41,7 +42,9 @@ class ScheduledReporter:
             settings: The reporter.
             gather: Gives all metrics as they are now.
             send: Reports them.
+            end: Called after the last report.
         """
+        self._end = end
         self._settings = settings
         self._gather = gather
         self._send = send
@@ -73,6 +76,10 @@ class ScheduledReporter:
                 if not self._failing:
                     logger.warning("metric reporter %s: %s", self._settings.name, error)
                 self._failing = True
+        try:
+            self._end()
+        except Exception as error:
+            logger.warning("metric reporter %s: %s", self._settings.name, error)
 
 
 def log_metrics(metrics: Metrics, delimiter: str) -> None:
