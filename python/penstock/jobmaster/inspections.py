@@ -51,6 +51,7 @@ class Inspections:
             A future of the answer; it fails with an `InspectionError`.
         """
         future: Future[Inspected] = Future()
+        future.set_running_or_notify_cancel()  # who gives up does not keep it from being answered
         number = next(self._numbers)
         with self._lock:
             if len(self._pending) >= MAX_PENDING:

@@ -69,10 +69,15 @@ class MainThread:
         return self.submit(action).result(timeout_s)
 
     def submit(self, action: Callable[[], T]) -> Future[T]:
-        """Runs ``action`` in the main thread; the future has its result.  Any thread."""
+        """Runs ``action`` in the main thread; the future has its result.  Any thread.
+
+        An action whose future was cancelled before its turn is not run.
+        """
         future: Future[T] = Future()
 
         def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return  # who asked has given up
             try:
                 future.set_result(action())
             except BaseException as error:
