@@ -275,7 +275,7 @@ class SimulatedTask:
             except OSError:
                 self._decline(checkpoint_id, Reason.IO_EXCEPTION)
                 return
-            stream = FileHandle(path, len(data), 0)
+            stream = FileHandle(path, len(data), ())
         handle = OperatorStateHandle({"counts": PartitionableState("split", (0,))}, stream)
         states = {self.operator: OperatorSubtaskState(managed_operator=(handle,))}
         if self.is_finished:

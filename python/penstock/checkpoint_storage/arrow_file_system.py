@@ -49,6 +49,11 @@ class ArrowFileSystem:
         with _naming(path), self._fs.open_input_stream(_key(path)) as stream:
             return cast("bytes", stream.read())
 
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        """Some bytes of an object."""
+        with _naming(path), self._fs.open_input_file(_key(path)) as file:
+            return cast("bytes", file.read_at(max(0, min(size, file.size() - offset)), offset))
+
     def publish(self, path: str, data: bytes) -> None:
         """Writes an object, which appears whole."""
         stream = self.create(path)

@@ -34,6 +34,13 @@ class FileSystem(Protocol):
             FileNotFoundError: There is none.
         """
 
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        """Some bytes of a file, fewer where it ends.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
     def publish(self, path: str, data: bytes) -> None:
         """Makes a file appear with all of its content, or not at all."""
 
@@ -63,6 +70,12 @@ class LocalFileSystem:
     def read(self, path: str) -> bytes:
         """The whole content of a file."""
         return Path(_local(path)).read_bytes()
+
+    def read_at(self, path: str, offset: int, size: int) -> bytes:
+        """Some bytes of a file."""
+        with Path(_local(path)).open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
 
     def publish(self, path: str, data: bytes) -> None:
         """Writes beside the file, synchronises, and renames."""

@@ -7,6 +7,8 @@ and deleting what they name is the business of a ``CheckpointStorage``.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 
@@ -27,6 +29,10 @@ class ByteStreamHandle(msgspec.Struct, frozen=True, tag="bytes"):
         return len(self.data)
 
 
+#: How many bytes of a file have a checksum of their own.
+CHECKED_BYTES: Final = 256 << 10
+
+
 class FileHandle(msgspec.Struct, frozen=True, tag="file"):
     """A stream in a file of its own.
 
@@ -34,12 +40,13 @@ class FileHandle(msgspec.Struct, frozen=True, tag="file"):
         path: Absolute path or URL.  In metadata, files of the checkpoint's own directory are
             named relative to it, so that the directory can be moved.
         size: Bytes of the file.
-        checksum: CRC-32 of all its bytes, as ``zlib.crc32`` computes it.
+        checksums: CRC-32 of each of its blocks of `CHECKED_BYTES`, the last of which may be
+            shorter, as ``zlib.crc32`` computes it: so a part of the file can be checked alone.
     """
 
     path: str
     size: int
-    checksum: int
+    checksums: tuple[int, ...]
 
 
 StreamHandle = ByteStreamHandle | FileHandle

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 MAGIC: Final = 0x4960672D
-VERSION: Final = 6
+VERSION: Final = 7
 
 _NULL, _BYTES, _FILE, _OPERATOR_STATE, _RELATIVE_FILE = 0, 1, 2, 4, 6
 _INCREMENTAL, _KEY_GROUPS = 11, 12
@@ -294,7 +294,9 @@ class _Writer:
             relative = handle.path.removeprefix(self._prefix)
             self.u8(_FILE if relative == handle.path else _RELATIVE_FILE)
             self.i64(handle.size)
-            self.u32(handle.checksum)
+            self.i32(len(handle.checksums))
+            for checksum in handle.checksums:
+                self.u32(checksum)
             self.text(relative)
 
 
@@ -360,10 +362,12 @@ class _Reader:
             return ByteStreamHandle(name, self.raw(self.count()))
         if kind not in (_FILE, _RELATIVE_FILE):
             raise self.corrupt(f"no handle of a stream has the number {kind}")
-        size, checksum, path = self.i64(), self.u32(), self.text()
+        size, blocks = self.i64(), self.count()
+        checksums = struct.unpack(f">{blocks}I", self.raw(4 * blocks))
+        path = self.text()
         if kind == _RELATIVE_FILE:
             path = f"{self._location}/{path}"
-        return FileHandle(path, size, checksum)
+        return FileHandle(path, size, checksums)
 
     def some_stream(self) -> StreamHandle:
         handle = self.stream()

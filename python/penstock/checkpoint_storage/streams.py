@@ -5,14 +5,21 @@ from __future__ import annotations
 import logging
 import uuid
 import zlib
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
-from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle, StreamHandle
+from penstock.checkpoint_storage.handles import (
+    CHECKED_BYTES,
+    ByteStreamHandle,
+    FileHandle,
+    StreamHandle,
+)
 from penstock.errors import CheckpointStorageError, CorruptCheckpointError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.checkpoint_storage.file_systems import FileSystem, FileSystems
 
 logger = logging.getLogger(__name__)
@@ -54,7 +61,7 @@ class StateOutputStream:
         self._name = uuid.uuid4().hex
         self._file: BinaryIO | None = None
         self._flushed = 0
-        self._checksum = 0
+        self._checksums: list[int] = []
         self._is_ended = False
 
     @property
@@ -87,7 +94,7 @@ class StateOutputStream:
         assert self._file is not None
         self._file.close()
         self._is_ended = True
-        return FileHandle(self._path, self._flushed, self._checksum)
+        return FileHandle(self._path, self._flushed, tuple(self._checksums))
 
     def close(self) -> None:
         """Deletes what was written, unless the handle was taken."""
@@ -112,10 +119,22 @@ class StateOutputStream:
     def _flush(self) -> None:
         if self._file is None:
             self._file = self._fs.create(self._path)
-        self._file.write(bytes(self._buffer))
-        self._checksum = zlib.crc32(self._buffer, self._checksum)
-        self._flushed += len(self._buffer)
+        data = bytes(self._buffer)
+        self._file.write(data)
+        self._add_checksums(memoryview(data))
+        self._flushed += len(data)
         self._buffer.clear()
+
+    def _add_checksums(self, data: memoryview) -> None:
+        """Goes on with the last block, and begins new ones."""
+        begun = self._flushed % CHECKED_BYTES
+        if begun:
+            rest = data[: CHECKED_BYTES - begun]
+            self._checksums[-1] = zlib.crc32(rest, self._checksums[-1])
+            data = data[len(rest) :]
+        self._checksums += [
+            zlib.crc32(data[at : at + CHECKED_BYTES]) for at in range(0, len(data), CHECKED_BYTES)
+        ]
 
 
 class DriverStateStream(StateOutputStream):
@@ -157,18 +176,64 @@ def read_stream(handle: StreamHandle, files: FileSystems, copies: Copies | None 
     copy = None if copies is None else copies.read(handle)
     if copy is not None:
         return copy
-    try:
+    with _reading(handle):
         data = files.of(handle.path).read(handle.path)
+    _check(handle, data, 0, handle.size)
+    return data
+
+
+def read_part(
+    handle: StreamHandle, start: int, end: int, files: FileSystems, copies: Copies | None = None
+) -> tuple[int, bytes]:
+    """Bytes of a stream around those from ``start`` to ``end``, and where they begin.
+
+    Of a file whole blocks are read, which are checked; nothing is known of the others then.
+    A copy is read as a whole.
+
+    Raises:
+        CorruptCheckpointError: What was read is not what was written.
+        CheckpointStorageError: It cannot be read.
+    """
+    if isinstance(handle, ByteStreamHandle):
+        return 0, handle.data
+    copy = None if copies is None else copies.read(handle)
+    if copy is not None:
+        return 0, copy
+    start = start // CHECKED_BYTES * CHECKED_BYTES
+    end = min(-(-end // CHECKED_BYTES) * CHECKED_BYTES, handle.size)
+    if start == 0 and end == handle.size:
+        return 0, read_stream(handle, files)
+    with _reading(handle):
+        data = files.of(handle.path).read_at(handle.path, start, end - start)
+    _check(handle, data, start, end)
+    return start, data
+
+
+@contextmanager
+def _reading(handle: FileHandle) -> Iterator[None]:
+    try:
+        yield
     except FileNotFoundError as error:
         raise CorruptCheckpointError(f"{handle.path}: the file of a checkpoint is gone") from error
     except CheckpointStorageError:
         raise
     except OSError as error:
         raise CheckpointStorageError(f"{handle.path} cannot be read: {error}") from error
-    if len(data) != handle.size:
+
+
+def is_as_written(handle: FileHandle, data: bytes, start: int = 0) -> bool:
+    """Whether bytes of a file, from the beginning of a block on, have their checksums."""
+    view, first = memoryview(data), start // CHECKED_BYTES
+    return all(
+        zlib.crc32(view[at : at + CHECKED_BYTES]) == handle.checksums[first + at // CHECKED_BYTES]
+        for at in range(0, len(view), CHECKED_BYTES)
+    )
+
+
+def _check(handle: FileHandle, data: bytes, start: int, end: int) -> None:
+    if len(data) != end - start:
         raise CorruptCheckpointError(
-            f"{handle.path} has {len(data)} bytes, {handle.size} were written"
+            f"{handle.path} has {start + len(data)} bytes, {end} were written"
         )
-    if zlib.crc32(data) != handle.checksum:
+    if not is_as_written(handle, data, start):
         raise CorruptCheckpointError(f"{handle.path}: its content is not what was written")
-    return data

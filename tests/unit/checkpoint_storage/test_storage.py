@@ -7,7 +7,7 @@ import pytest
 from penstock.checkpoint_storage import file_systems
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
-from penstock.checkpoint_storage.handles import ByteStreamHandle, FileHandle
+from penstock.checkpoint_storage.handles import CHECKED_BYTES, ByteStreamHandle, FileHandle
 from penstock.checkpoint_storage.storage import (
     CheckpointStorage,
     FileSystemCheckpointStorage,
@@ -17,6 +17,7 @@ from penstock.checkpoint_storage.streams import (
     MAX_DRIVER_STATE_BYTES,
     DriverStateStream,
     StateOutputStream,
+    read_part,
     read_stream,
 )
 from penstock.errors import (
@@ -84,6 +85,44 @@ def test_a_harmed_file_is_named(tmp_path, harm):
         path.write_bytes(harmed)
     with pytest.raises(CorruptCheckpointError, match=str(path)):
         read_stream(handle, FILES)
+
+
+BLOCK = CHECKED_BYTES
+
+
+@pytest.mark.parametrize("written", [100_000, BLOCK, 3_000_000])
+@pytest.mark.parametrize(
+    ("start", "end", "base", "size"),
+    [
+        (0, 5, 0, BLOCK),
+        (5, BLOCK, 0, BLOCK),
+        (BLOCK, BLOCK + 1, BLOCK, BLOCK),
+        (BLOCK - 1, BLOCK + 1, 0, 2 * BLOCK),
+        (13 * BLOCK + 5, 13 * BLOCK + 9, 13 * BLOCK, 10),
+        (0, 13 * BLOCK + 10, 0, 13 * BLOCK + 10),
+    ],
+)
+def test_a_part_of_a_file_is_read_and_checked_alone(tmp_path, written, start, end, base, size):
+    """Whatever the pieces in which it was written; damage elsewhere is not looked for."""
+    data = os.urandom(13 * BLOCK + 10)
+    stream = stream_in(tmp_path)
+    for at in range(0, len(data), written):
+        stream.write(data[at : at + written])
+    handle = stream.handle()
+    path = tmp_path / os.listdir(tmp_path)[0]
+    others = bytearray(data)
+    for at in range(0, len(data), BLOCK):
+        if not base <= at < base + size:
+            others[at] ^= 1
+    path.write_bytes(others)
+    assert read_part(handle, start, end, FILES) == (base, data[base : base + size])
+    others[start] ^= 1
+    path.write_bytes(others)
+    with pytest.raises(CorruptCheckpointError, match=str(path)):
+        read_part(handle, start, end, FILES)
+    path.write_bytes(data[: end - 1])
+    with pytest.raises(CorruptCheckpointError, match="were written"):
+        read_part(handle, start, end, FILES)
 
 
 def test_what_the_driver_keeps_has_a_bound():

@@ -15,7 +15,6 @@ import shutil
 import socket
 import tempfile
 import threading
-import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -24,7 +23,7 @@ import psutil
 
 from penstock.checkpoint_storage.disposal import streams
 from penstock.checkpoint_storage.handles import FileHandle
-from penstock.checkpoint_storage.streams import StateOutputStream
+from penstock.checkpoint_storage.streams import StateOutputStream, is_as_written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,7 +164,7 @@ class TaskLocalStateStore:
         except OSError as error:
             logger.warning("the local copy of %s cannot be read: %s", handle.path, error)
         else:
-            if len(data) == handle.size and zlib.crc32(data) == handle.checksum:
+            if len(data) == handle.size and is_as_written(handle, data):
                 return data
             logger.warning("%s, the local copy of %s, is not what was written", path, handle.path)
         self.forget(name)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import struct
 import zlib
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.handles import (
+    CHECKED_BYTES,
     IncrementalKeyGroupsHandle,
     KeyGroupsHandle,
     OperatorStateHandle,
     OperatorSubtaskState,
     PartitionableState,
 )
-from penstock.checkpoint_storage.streams import read_stream
+from penstock.checkpoint_storage.streams import read_part, read_stream
 from penstock.errors import CorruptCheckpointError
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
@@ -225,6 +227,8 @@ class OperatorSnapshotReader:
         self._key_groups = key_groups
         self._codec: Any = codec_for(None)
         self._streams: dict[str, bytes] = {}
+        # What was read last of a stream of which a part is read: its name, where, and the bytes.
+        self._window = "", 0, b""
 
     def read(self, checkpoint_id: int, state: OperatorSubtaskState) -> OperatorSnapshot:
         """The snapshot of one operator.
@@ -286,14 +290,19 @@ class OperatorSnapshotReader:
         return buffers
 
     def _read_keyed(self, handle: KeyGroupsHandle, keyed: KeyedStates, timers: KeyedStates) -> None:
-        start = self._block(handle.stream, 0)
+        runs = self._runs(handle)
+        # The head is read together with the first groups, unless they are far from it.
+        is_near = runs and runs[0].start < CHECKED_BYTES
+        start = self._part(handle.stream, 0, runs[0].stop if is_near else _U8.size + _U32.size)
         version = start.take(1)[0]
         if version not in (FORMAT_VERSION, COMPRESSED_VERSION):
             raise CorruptCheckpointError(
                 f"{_named(handle.stream)}: keyed state of format {version}; this penstock reads "
                 f"{FORMAT_VERSION} and {COMPRESSED_VERSION}"
             )
-        header = self._codec.decode(start.take(start.u32()))
+        head_bytes = start.u32()
+        start = self._part(handle.stream, _U8.size + _U32.size, start.position + head_bytes)
+        header = self._codec.decode(start.take(head_bytes))
         if header.get("compression", _COMPRESSION) != _COMPRESSION:
             raise CorruptCheckpointError(
                 f"{_named(handle.stream)}: keyed state compressed by {header['compression']!r}; "
@@ -309,10 +318,38 @@ class OperatorSnapshotReader:
                 states[index - 1][group] = block.take(block.u64())
 
     def _groups(self, handle: KeyGroupsHandle) -> Iterable[tuple[int, _Block]]:
+        offsets = dict(self._wanted(handle))
+        for run in self._runs(handle):
+            for group in [group for group, offset in offsets.items() if offset in run]:
+                yield group, self._part(handle.stream, offsets[group], run.stop)
+
+    def _wanted(self, handle: KeyGroupsHandle) -> Iterable[tuple[int, int]]:
+        """The key groups that are read, and where they begin."""
         for index, offset in enumerate(handle.offsets):
             group = handle.first_group + index
             if offset >= 0 and group in self._key_groups:
-                yield group, self._block(handle.stream, offset)
+                yield group, offset
+
+    def _runs(self, handle: KeyGroupsHandle) -> list[range]:
+        """The bytes that are read, from the first on; neighbouring groups are read at once."""
+        begins = sorted(offset for offset in handle.offsets if offset >= 0)
+        ends = dict(pairwise([*begins, handle.stream.size]))
+        runs: list[range] = []
+        for start in sorted(offset for _, offset in self._wanted(handle)):
+            if runs and runs[-1].stop == start:
+                runs[-1] = range(runs[-1].start, ends[start])
+            else:
+                runs.append(range(start, ends[start]))
+        return runs
+
+    def _part(self, handle: StreamHandle, start: int, end: int) -> _Block:
+        """The position ``start`` of a stream, of which what is before ``end`` can be taken."""
+        name = _named(handle)
+        read_name, base, data = self._window
+        if read_name != name or not base <= start <= end <= base + len(data):
+            base, data = read_part(handle, start, end, self._files, self._copies)
+            self._window = name, base, data
+        return _Block(name, data, start, base)
 
     def _operator_values(
         self, handles: Iterable[OperatorStateHandle]
@@ -336,20 +373,22 @@ class OperatorSnapshotReader:
 class _Block:
     """A position in a stream; reading beyond its end is a corrupt checkpoint."""
 
-    def __init__(self, name: str, data: bytes, position: int) -> None:
+    def __init__(self, name: str, data: bytes, position: int, base: int = 0) -> None:
+        """Is at ``position``; ``data`` begins at ``base``."""
         self._name = name
         self._data = data
-        self._position = position
+        self._base = base
+        self.position = position
 
     def take(self, size: int) -> bytes:
-        end = self._position + size
-        if end > len(self._data):
+        start = self.position - self._base
+        if start + size > len(self._data):
             raise CorruptCheckpointError(
-                f"{self._name}: {size} bytes are wanted at {self._position} of {len(self._data)}"
+                f"{self._name}: {size} bytes are wanted at {self.position} of "
+                f"{self._base + len(self._data)}"
             )
-        part = self._data[self._position : end]
-        self._position = end
-        return part
+        self.position += size
+        return self._data[start : start + size]
 
     def unpacked(self) -> _Block:
         """What is compressed here, behind its length."""

@@ -15,7 +15,7 @@ META = ByteStreamHandle("meta", b"x")
 
 
 def state(checkpoint_id, *files):
-    shared = {str(of): FileHandle(f"/shared/{of}", 1, 1) for of in files}
+    shared = {str(of): FileHandle(f"/shared/{of}", 1, (1,)) for of in files}
     handle = IncrementalKeyGroupsHandle(checkpoint_id, "", 0, 1, 0, META, shared, {})
     return OperatorSubtaskState(managed_keyed=(handle,))
 

@@ -94,7 +94,7 @@ def test_a_damaged_copy_gives_way_to_the_file(tmp_path, store, write, caplog, ha
 def test_a_file_that_was_written_elsewhere_has_no_copy(store, write, tmp_path):
     path = tmp_path / "remote" / "other"
     path.write_bytes(b"x")
-    assert store.read(FileHandle(str(path), 1, 0)) is None
+    assert store.read(FileHandle(str(path), 1, (0,))) is None
 
 
 def test_a_complete_checkpoint_removes_the_copies_before_it(tmp_path, store, write):

@@ -1,19 +1,22 @@
 """docs/formats/checkpoint.md: what is written of an operator's state, and what is read of it."""
 
+import os
 import zlib
 
 import pytest
-from penstock.checkpoint_storage.file_systems import FileSystems
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import (
+    CHECKED_BYTES,
     ByteStreamHandle,
     KeyGroupsHandle,
     OperatorSubtaskState,
 )
-from penstock.checkpoint_storage.streams import DriverStateStream
+from penstock.checkpoint_storage.streams import DriverStateStream, StateOutputStream
 from penstock.errors import CorruptCheckpointError
 from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotReader,
     OperatorSnapshotWriter,
+    write_keyed,
 )
 from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
 
@@ -109,3 +112,37 @@ def test_other_formats_and_torn_streams_are_refused():
         state = OperatorSubtaskState(managed_keyed=(torn,))
         with pytest.raises(CorruptCheckpointError, match=match):
             OperatorSnapshotReader(range(8), FileSystems({})).read(7, state)
+
+
+@pytest.mark.parametrize("compresses", [False, True])
+@pytest.mark.parametrize("own", [range(1), range(3, 5), range(7, 8), range(8)])
+def test_a_subtask_reads_the_blocks_of_its_own_key_groups(tmp_path, own, compresses):
+    """Each byte once; what other subtasks own may be damaged for all that it knows."""
+    large = {group: os.urandom(700_000) for group in range(8)}
+    snapshot = OperatorSnapshot(7, keyed={"state": ("value", large), "more": ("list", {4: b"x"})})
+    stream = StateOutputStream(LocalFileSystem(), str(tmp_path))
+    offsets = write_keyed(stream, snapshot, compresses=compresses)
+    handle = KeyGroupsHandle(0, tuple(offsets.values()), stream.handle())
+    read = []
+
+    class Watched(LocalFileSystem):
+        def read(self, path):
+            read.append((0, handle.stream.size))
+            return super().read(path)
+
+        def read_at(self, path, offset, size):
+            read.append((offset, size))
+            return super().read_at(path, offset, size)
+
+    files = FileSystems({})
+    files._local = Watched()
+    found = OperatorSnapshotReader(own, files).read(
+        7, OperatorSubtaskState(managed_keyed=(handle,))
+    )
+    assert found.keyed["state"][1] == {group: large[group] for group in own}
+    assert found.keyed["more"][1] == ({4: b"x"} if 4 in own else {})
+    wanted = sum(700_000 for _ in own)
+    assert sum(size for _, size in read) <= wanted + 4 * CHECKED_BYTES
+    assert len(read) <= 2
+    if len(own) == 8:
+        assert len(read) == 1
