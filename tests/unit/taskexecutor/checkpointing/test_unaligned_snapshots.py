@@ -70,6 +70,7 @@ class Task:
                 task_name="task",
                 job_id=b"j",
                 attempt_id=b"a",
+                local_state=None,
             ),
             lambda barrier, is_shared: self.open_stream(barrier),
             self.reports.put,
