@@ -6,6 +6,7 @@ everything, a sink would write nothing.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -38,6 +39,8 @@ def refuse_coroutines(given: Any, where: str) -> None:
 def _refuse_one(given: Any, where: str) -> None:
     if isinstance(given, type):
         return
+    while isinstance(given, functools.partial):
+        given = given.func
     kind = type(given)
     what = _asynchronous(given)
     if what is None and callable(given):

@@ -155,6 +155,7 @@ WRONG = {
     "flat_map": lambda ds: ds.flat_map(generator),
     "filter": lambda ds: ds.filter(coroutine),
     "partial": lambda ds: ds.filter(functools.partial(coroutine, 1)),
+    "partial of a callable": lambda ds: ds.map(functools.partial(Callable())),
     "callable": lambda ds: ds.map(Callable()),
     "bound method": lambda ds: ds.map(Callable().__call__),
     "FilterFunction": lambda ds: ds.filter(Keep()),

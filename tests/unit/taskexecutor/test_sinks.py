@@ -10,7 +10,7 @@ from penstock.errors import SinkError
 from penstock.graph import operators
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.sinks.collect import CollectSink
-from penstock.taskexecutor.sinks.element_text import flink_text
+from penstock.taskexecutor.sinks.element_text import flink_text, python_text
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 
@@ -40,6 +40,33 @@ def test_typed_values_are_printed_as_flink_does():
         *("0.0", "0.1", "3.0", "0.001", "9999999.5", "1.0E7", "1.0E20", "-1.25E-4"),
         *("Infinity", "NaN"),
     ]
+
+
+@pytest.mark.parametrize("element", ["coroutine", "generator", "within"])
+@pytest.mark.parametrize("text", [python_text, flink_text])
+def test_what_nobody_awaits_is_not_written(element, text):
+    """A function that calls another written with async def gives no result to write."""
+
+    async def coroutine():
+        return 1
+
+    async def generator():
+        yield 1
+
+    made = {"coroutine": coroutine, "generator": generator, "within": coroutine}[element]()
+    with pytest.raises(TypeError, match=r"nobody awaits.*AsyncDataStream"):
+        text([made] if element == "within" and text is flink_text else made)
+
+
+def test_print_refuses_coroutines(capsys):
+    async def coroutine():
+        return 1
+
+    with OneInputStreamOperatorTestHarness(OperatorDescriptor("print_sink", None, {})) as test:
+        with pytest.raises(TypeError, match="nobody awaits"):
+            test.process_element(coroutine())
+        test.end_input()
+    assert capsys.readouterr().out == ""
 
 
 def test_sink_function_sees_time_and_timestamp():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
@@ -23,8 +24,24 @@ def text_of_elements(context: OperatorContext) -> Callable[[Any], str]:
     input_types = context.config.input_types
     declared = input_types[0] if input_types else None
     if declared is None or isinstance(declared, PickledBytesTypeInfo) or declared == Types.STRING():
-        return str
+        return python_text
     return flink_text
+
+
+def python_text(value: Any) -> str:
+    """A value as Python shows it.
+
+    Raises:
+        TypeError: It is a coroutine, of which nobody would ever see the result.
+    """
+    if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
+        if type(value) is CoroutineType:
+            value.close()
+        raise TypeError(
+            f"an element to write is the coroutine {value.__qualname__}, which nobody awaits; "
+            "only functions of AsyncDataStream may be written with async def"
+        )
+    return str(value)
 
 
 def flink_text(value: Any) -> str:
@@ -46,7 +63,7 @@ def flink_text(value: Any) -> str:
     if isinstance(value, dict):
         pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
         return f"{{{', '.join(pairs)}}}"
-    return str(value)
+    return python_text(value)
 
 
 def _float_text(value: float) -> str:
