@@ -14,6 +14,7 @@ import time
 
 import pytest
 from penstock.errors import AuthenticationError, PartitionConnectionError
+from penstock.network.pure.transport import same_host
 from penstock.rpc.authentication import authenticate_to_server
 
 from contract.doors import (
@@ -148,11 +149,21 @@ def test_places_are_lost_by_the_address_with_the_most(opened, kind):
 
 @pytest.mark.parametrize("kind", TCP_DOORS)
 def test_a_siege_keeps_nobody_out(opened, kind):
-    """While hundreds of connections say a byte and come again when dropped, the token opens."""
+    """While hundreds of connections say a byte and come again when dropped, the token opens.
+
+    Whoever holds it needs milliseconds; where the machine gives it none, it may come again.
+    """
     door = opened(kind)
+
+    def admits():
+        with contextlib.suppress(EOFError, ConnectionError):
+            door.admits()
+            return True
+        return False
+
     with Siege(door.address, MANY):
         for _ in range(30):
-            door.admits()
+            eventually(admits, "the token does not open")
 
 
 @pytest.mark.parametrize("kind", DOORS)
@@ -289,6 +300,27 @@ def test_names_squatted_by_other_users(plane):
         assert squatter.stdout.readline() == "squats\n"
         exchange(plane, producer, plane.environment())
         squatter.communicate("")
+
+
+def test_names_held_by_processes_of_the_same_user(monkeypatch):
+    """A port whose name is taken is given up: consumers of this host would go to its holder."""
+    held = []
+
+    def listen(address, free=same_host.listen):
+        if not held:
+            held.append((address, free(address)))
+        return free(address)
+
+    monkeypatch.setattr(same_host, "listen", listen)
+    plane = Plane("pure")
+    try:
+        producer = plane.environment()
+        ((address, squatter),) = held
+        with squatter:
+            assert producer.address != address
+            exchange(plane, producer, plane.environment())
+    finally:
+        plane.close()
 
 
 def exchange(plane: Plane, producer, consumer) -> None:

@@ -38,14 +38,17 @@ impl Listeners {
         same_host: bool,
         registry: &Registry,
     ) -> io::Result<(Self, SocketAddr)> {
-        let bound = std::net::TcpListener::bind((host, 0))?;
+        let (bound, mut same_host) = if same_host {
+            bound(host, same_host::listen)?
+        } else {
+            (std::net::TcpListener::bind((host, 0))?, None)
+        };
         // Every executor of a large job may come at the same time.
         rustix::net::listen(&bound, BACKLOG)?;
         bound.set_nonblocking(true)?;
         let address = bound.local_addr()?;
         let mut tcp = TcpListener::from_std(bound);
         registry.register(&mut tcp, TCP_LISTENER, Interest::READABLE)?;
-        let mut same_host = same_host.then(|| same_host::listen(address)).flatten();
         if let Some(listener) = &mut same_host {
             registry.register(listener, SAME_HOST_LISTENER, Interest::READABLE)?;
         }
@@ -113,6 +116,26 @@ impl Listeners {
     }
 }
 
+/// The data port, and the socket beside it.
+///
+/// A port beside which somebody else listens is given up for another: consumers of this host would
+/// come to that process.  If there is none, the port is left to TCP.
+fn bound(
+    host: &str,
+    listen_beside: impl Fn(SocketAddr) -> Option<UnixListener>,
+) -> io::Result<(std::net::TcpListener, Option<UnixListener>)> {
+    // Kept until there is another, or the kernel might choose one of them again.
+    let mut given_up = Vec::new();
+    loop {
+        let port = std::net::TcpListener::bind((host, 0))?;
+        let beside = listen_beside(port.local_addr()?);
+        if beside.is_some() || given_up.len() + 1 == same_host::BIND_ATTEMPTS {
+            return Ok((port, beside));
+        }
+        given_up.push(port);
+    }
+}
+
 /// Accepts until there is one, or nobody is left.
 fn next<L: AsFd, T>(
     ready: &mut bool,
@@ -140,4 +163,36 @@ fn next<L: AsFd, T>(
 fn is_awaited(listener: &impl AsFd) -> bool {
     let mut polled = [PollFd::new(listener, PollFlags::IN)];
     !matches!(poll(&mut polled, Some(&Timespec::default())), Ok(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_port_whose_name_is_taken_is_given_up() {
+        let asked = RefCell::new(Vec::new());
+        let (port, beside) = bound("127.0.0.1", |address| {
+            asked.borrow_mut().push(address);
+            // Of the first, somebody else holds the name.
+            (asked.borrow().len() > 1)
+                .then(|| same_host::listen(address))
+                .flatten()
+        })
+        .expect("bound");
+        assert!(beside.is_some());
+        let asked = asked.into_inner();
+        assert_eq!(asked.len(), 2);
+        assert_ne!(asked[0], asked[1]);
+        assert_eq!(asked[1], port.local_addr().expect("an address"));
+    }
+
+    #[test]
+    fn without_a_free_name_there_is_tcp() {
+        let (port, beside) = bound("127.0.0.1", |_| None).expect("bound");
+        assert!(beside.is_none());
+        assert!(std::net::TcpStream::connect(port.local_addr().expect("an address")).is_ok());
+    }
 }

@@ -18,6 +18,8 @@ use super::listeners::BACKLOG;
 
 /// What every name begins with; the pure runtime uses the same.
 const NAME_PREFIX: &str = "penstock-data/";
+/// So many ports are tried for one whose name is free.
+pub(super) const BIND_ATTEMPTS: usize = 16;
 /// Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
 

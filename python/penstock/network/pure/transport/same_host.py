@@ -25,6 +25,8 @@ _SEND_BUFFER_BYTES = 1 << 20
 """Bytes that the kernel may hold for the reader; it doubles what is asked for and has a limit."""
 
 _LISTEN_BACKLOG = 1024
+BIND_ATTEMPTS = 16
+"""So many ports are tried for one whose name is free."""
 _PEER_CREDENTIALS = struct.Struct("3i")
 MAX_DESCRIPTORS = 3
 """More than anybody shows, so that too many are seen to be."""

@@ -6,6 +6,7 @@ lives on the event loop's thread; notifications from task threads are posted to 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 from collections import deque
@@ -442,12 +443,9 @@ class TransportServer:
         self._pool = pool
         self._partition_request_timeout_ms = partition_request_timeout_ms
         self._connections: set[Connection] = set()
-        family = socket.AF_INET6 if ":" in bind_host else socket.AF_INET
-        port = socket.create_server((bind_host, 0), family=family, backlog=_LISTEN_BACKLOG)
-        port.setblocking(False)
+        port, beside = _bound(bind_host, same_host_path=same_host_path)
         name = port.getsockname()
         self.address: tuple[str, int] = (name[0], name[1])
-        beside = same_host.listen(self.address) if same_host_path else None
         self._unproven: Unproven[Connection] = Unproven()
         self._drops = Drops(loop)
         self._listeners = [
@@ -509,3 +507,24 @@ class TransportServer:
             listener.close()
         for connection in list(self._connections):
             connection.close(None)
+
+
+def _bound(host: str, *, same_host_path: bool) -> tuple[socket.socket, socket.socket | None]:
+    """The data port, and the socket beside it.
+
+    A port beside which somebody else listens is given up for another: consumers of this host
+    would come to that process.  If there is none, the port is left to TCP.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.ExitStack() as given_up:
+        for attempt in range(same_host.BIND_ATTEMPTS):
+            port = socket.create_server((host, 0), family=family, backlog=_LISTEN_BACKLOG)
+            port.setblocking(False)
+            name = port.getsockname()
+            beside = same_host.listen((name[0], name[1])) if same_host_path else None
+            if beside is not None or not same_host_path:
+                break
+            if attempt + 1 < same_host.BIND_ATTEMPTS:
+                # Kept until there is another, or the kernel might choose it again.
+                given_up.callback(port.close)
+        return port, beside
