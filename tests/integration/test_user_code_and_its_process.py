@@ -193,11 +193,11 @@ def test_children_end_with_a_job_that_fails(pids: Path) -> None:
     assert_gone(pids)
 
 
-def test_children_in_its_group_end_with_a_worker_that_is_killed(pids: Path) -> None:
-    """What has left the group cannot be told from others any more."""
+def test_children_end_with_a_worker_that_is_killed(pids: Path) -> None:
+    """Those that left its group too, which its host knows by their environment."""
 
     def start(_: int) -> None:
-        pids.write_text(str(subprocess.Popen(["sleep", "600"]).pid))
+        start_children(pids)
         os.kill(os.getpid(), signal.SIGKILL)
 
     with pytest.raises(TaskExecutorLostError, match="SIGKILL"):

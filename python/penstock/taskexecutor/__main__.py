@@ -22,7 +22,11 @@ from typing import TYPE_CHECKING
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.dependencies.job_folder import JobFolder
 from penstock.taskexecutor.logs.forwarder import LogForwarder
-from penstock.taskexecutor.worker.child_processes import default_signals_in_children, end_children
+from penstock.taskexecutor.worker.child_processes import (
+    default_signals_in_children,
+    end_children,
+    mark_children,
+)
 from penstock.taskexecutor.worker.launch import (
     EXIT_FAILED,
     EXIT_LOST_DRIVER,
@@ -95,6 +99,7 @@ def run_worker() -> int:
 
     signal.signal(signal.SIGTERM, terminated)
     default_signals_in_children()
+    mark_children()
     threading.Thread(
         target=_watch_parent, args=(parent_pipe, end), name="parent watch", daemon=True
     ).start()

@@ -2,7 +2,9 @@
 
 A worker has a process group of its own, to which its children belong unless they leave it.  At its
 end it terminates them, those that left the group too; its host does so for what is left of the
-group, all of it if the worker crashed or was killed.
+group, all of it if the worker crashed or was killed.  Those that left the group of such a worker
+are known by a mark in the environment that they began with: a process that was forked, has begun
+no program and has left the group has none, and goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ LEFT_BEHIND_GRACE_S: Final = 0.3
 
 _POLL_S: Final = 0.02
 
+_MARK: Final = "PENSTOCK_WORKER_PROCESS"
+"""The variable that tells programs, and those who look for them, which worker started them."""
+
 
 def end_children(grace_s: float = GRACE_S, *, has_host: bool) -> None:
     """Ends all processes that this one started, and those that they started.
@@ -44,14 +49,37 @@ def end_children(grace_s: float = GRACE_S, *, has_host: bool) -> None:
             with suppress(psutil.NoSuchProcess, ProcessLookupError):
                 if pid != own and pid not in found and os.getpgid(pid) == own:
                     found[pid] = psutil.Process(pid)
-    children = [process for process in found.values() if not _is_resource_tracker(process)]
-    for process in children:
+    _end([process for process in found.values() if not _is_resource_tracker(process)], grace_s)
+
+
+def mark_children() -> None:
+    """Marks the programs that this worker is going to start."""
+    os.environ[_MARK] = str(os.getpid())
+
+
+def end_marked_children(worker: int, grace_s: float = LEFT_BEHIND_GRACE_S) -> None:
+    """Ends the programs of a worker that could not do so, whatever group they are in."""
+    import psutil
+
+    mark, user = str(worker), os.geteuid()
+    marked = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.uids().effective == user and process.environ().get(_MARK) == mark:
+                marked.append(process)
+    _end(marked, grace_s)
+
+
+def _end(processes: list[psutil.Process], grace_s: float) -> None:
+    import psutil
+
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
     deadline_s = time.monotonic() + grace_s
-    while any(map(_is_alive, children)) and time.monotonic() < deadline_s:
+    while any(map(_is_alive, processes)) and time.monotonic() < deadline_s:
         time.sleep(_POLL_S)
-    for process in children:
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
 

@@ -18,7 +18,10 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 import penstock
 from penstock.dependencies.worker_environment import WorkerEnvironment
-from penstock.taskexecutor.worker.child_processes import end_process_group
+from penstock.taskexecutor.worker.child_processes import (
+    end_marked_children,
+    end_process_group,
+)
 from penstock.taskexecutor.worker.forked_process import ForkedProcess, Surroundings
 
 if TYPE_CHECKING:
@@ -103,6 +106,8 @@ class WorkerProcess:
             self._process.kill()
             self._process.wait()
         end_process_group(self._process.pid)
+        if self._process.poll() != 0:
+            end_marked_children(self._process.pid)
         # What was still buffered cannot be delivered: the process is gone.
         with contextlib.suppress(OSError):
             self._stdin.close()
