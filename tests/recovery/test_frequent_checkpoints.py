@@ -21,6 +21,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 def test_checkpoints_change_no_result(runtime):
     options = {"execution.checkpointing.interval": "20 ms", "restart-strategy.type": "none"}
@@ -36,6 +37,6 @@ def test_checkpoints_change_no_result(runtime):
         capture_output=True,
         text=True,
         check=False,
-        timeout=170,
+        timeout=880,
     )
     assert done.returncode == 0, done.stdout[-10_000:]

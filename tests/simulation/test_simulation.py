@@ -28,6 +28,7 @@ def seeds():
     return range(int(first), int(last or first) + 1)
 
 
+@pytest.mark.timeout(900)
 def test_a_job_with_faults_ends_properly():
     """Each seed is one schedule; a failure prints the smallest run that shows it."""
     text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-9999")
@@ -51,6 +52,7 @@ def test_a_job_with_faults_ends_properly():
         for share in shares:
             share.kill()
             share.wait()
+            share.stdout.close()
     failed = [
         report for share, report in zip(shares, reports, strict=True) if share.returncode != 0
     ]
