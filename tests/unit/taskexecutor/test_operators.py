@@ -15,6 +15,7 @@ from penstock.datastream.functions import (
     KeyedProcessFunction,
     ProcessFunction,
     ProcessJoinFunction,
+    ReduceFunction,
 )
 from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.state import (
@@ -115,6 +116,27 @@ def test_reduce_is_final_only_in_batch():
         assert test.values == []
         test.process_watermark(MAX_WATERMARK)
         assert test.values == [("a", 4), ("b", 2)]
+
+
+@pytest.mark.parametrize("configuration", [None, BATCH])
+def test_a_reduce_function_has_state_of_its_own_for_each_key(configuration):
+    """It counts its calls, of which each key has its own number."""
+
+    class Counting(ReduceFunction):
+        def open(self, runtime_context):
+            self.calls = runtime_context.get_state(ValueStateDescriptor("calls", Types.INT()))
+
+        def reduce(self, value1, value2):
+            self.calls.update((self.calls.value() or 0) + 1)
+            return value1[0], self.calls.value()
+
+    settings = {} if configuration is None else {"configuration": configuration}
+    descriptor = operators.Reduce(Counting())
+    with KeyedOneInputStreamOperatorTestHarness(descriptor, first, **settings) as test:
+        for value in (("a", 7), ("b", 8), ("a", 7), ("b", 8), ("a", 7)):
+            test.process_element(value)
+        test.process_watermark(MAX_WATERMARK)
+        assert test.values[-2:] == ([("b", 1), ("a", 2)] if not settings else [("a", 2), ("b", 1)])
 
 
 def test_keyed_process_function_has_state_timers_and_side_outputs():

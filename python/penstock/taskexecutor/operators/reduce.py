@@ -15,6 +15,7 @@ from penstock.taskexecutor.compiled import (
     StreamOperator,
     SumFieldOperator,
 )
+from penstock.taskexecutor.state.keyed_function import keyed_fold
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -28,7 +29,10 @@ Fold = Callable[[Any, Any], Any]
 def create_reduce(context: OperatorContext, descriptor: operators.Reduce) -> StreamOperator:
     """Folds with the user's function."""
     function = descriptor.function
-    fold = context.evaluation.without_call(bound_function(function, "reduce"), 2)
+    reduce = bound_function(function, "reduce")
+    fold = context.evaluation.without_call(reduce, 2)
+    if fold is reduce:
+        fold = keyed_fold(context, function, fold)
     return _create(context, function, fold)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.functions.function import Function
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -34,5 +36,26 @@ def keyed(
     def with_key(value: Any) -> Any:
         state.select_key(read(value))
         return function(value)
+
+    return with_key
+
+
+def keyed_fold(
+    context: OperatorContext, user_function: object, fold: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
+    """The same for a function of a fold and an element, of which the second has the key.
+
+    Only where the function has an ``open`` that does something: folds are called for each element.
+    """
+    opened = getattr(type(user_function), "open", None)
+    keys = context.key_reader()
+    if opened is None or opened is Function.open or keys is None:
+        return fold
+    read = keys.read
+    state = context.keyed_state
+
+    def with_key(first: Any, second: Any) -> Any:
+        state.select_key(read(second))
+        return fold(first, second)
 
     return with_key
