@@ -62,7 +62,7 @@ def test_print_refuses_coroutines(capsys):
     async def coroutine():
         return 1
 
-    with OneInputStreamOperatorTestHarness(OperatorDescriptor("print_sink", None, {})) as test:
+    with OneInputStreamOperatorTestHarness(operators.PrintSink()) as test:
         with pytest.raises(TypeError, match="nobody awaits"):
             test.process_element(coroutine())
         test.end_input()
