@@ -6,6 +6,8 @@ import pytest
 from penstock.common import Configuration, Time, Types, WatermarkStrategy
 from penstock.datastream import (
     AsyncDataStream,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     MemorySize,
@@ -350,6 +352,31 @@ def test_arrays_are_no_keys(env):
 def test_a_row_without_fields_is_no_key(env):
     with pytest.raises(InvalidProgramError, match="without fields"):
         env.from_collection([1]).key_by(lambda value: value, Types.ROW([]))
+
+
+class Both(KeyedCoProcessFunction):
+    def process_element1(self, value, ctx):
+        yield value
+
+    def process_element2(self, value, ctx):
+        yield value
+
+
+class Rules(KeyedBroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+    def process_broadcast_element(self, value, ctx):
+        yield value
+
+
+def test_operators_of_two_keyed_inputs_are_named_as_in_pyflink(env):
+    """PyFlink 2.3 gives the names `Keyed Co-Process` and `Keyed-Co-Process-Broadcast`."""
+    keyed = env.from_collection([1]).key_by(lambda value: value)
+    assert keyed.connect(keyed).process(Both()).get_name() == "Keyed Co-Process"
+    state = MapStateDescriptor("rules", Types.INT(), Types.INT())
+    broadcast = env.from_collection([1]).broadcast(state)
+    assert keyed.connect(broadcast).process(Rules()).get_name() == "Keyed-Co-Process-Broadcast"
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ class BroadcastConnectedStream(MissingMethods):
         check_function(func, wanted, "BroadcastConnectedStream.process", or_callable=False)
         kind = operators.KeyedBroadcastProcess if keyed else operators.BroadcastProcess
         method = "keyed_broadcast_process" if keyed else "broadcast_process"
-        name = "Co-Process-Broadcast-Keyed" if keyed else "Co-Process-Broadcast"
+        name = "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast"
         key_selector, key_type = self.non_broadcast_stream._keys()
         return add_two_input(
             KeyedBroadcastStateTransformation if keyed else BroadcastStateTransformation,

@@ -78,7 +78,7 @@ class ConnectedStreams(MissingMethods):
                 func, KeyedCoProcessFunction, "process of keyed streams", or_callable=False
             )
             return self._two_input(
-                operators.KeyedCoProcess, "keyed_co_process", "KeyedCoProcess", func, output_type
+                operators.KeyedCoProcess, "keyed_co_process", "Keyed Co-Process", func, output_type
             )
         check_function(func, CoProcessFunction, "ConnectedStreams.process", or_callable=False)
         return self._two_input(operators.CoProcess, "co_process", "Co-Process", func, output_type)
