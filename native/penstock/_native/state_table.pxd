@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, uint32_t
 from penstock._native.key_group_entries cimport KeyGroupEntries
 from penstock._native.keys cimport KeyReader
 from penstock._native.state_map cimport PsEntry, PsStateMap, PsWord
+from penstock._native.state_rows cimport StateRows
 
 
 @cython.final
@@ -19,11 +20,18 @@ cdef class StateMap:
     cdef readonly object namespace
     cdef Py_ssize_t slot        # its place in the table; -1 when it was taken out
     cdef Py_ssize_t number      # differs between the namespaces of a table; 0 is None
+    cdef public bint is_stored  # whether the table's store may have entries that are not here
+    cdef public bytes tail      # for the store: what the namespace is in its keys
+    cdef public bytes original  # the same, in its values
 
     cdef inline int32_t position_of(self, PsWord word, uint32_t *hash) except -3
     cdef PsEntry *entry(self, Py_ssize_t position) except NULL
     cdef PsEntry *touched(self, Py_ssize_t position) except NULL
     cdef PsEntry *lent(self, Py_ssize_t position) except NULL
+    cdef int32_t fetched(self, object key, PsWord word, uint32_t hash) except -3
+    cdef int32_t inserted(
+        self, PsWord word, uint32_t hash, PsWord value, bint is_changed
+    ) except -3
     cpdef Py_ssize_t find(self, object key) except -2
     cpdef object at(self, Py_ssize_t position)
     cdef int replace(self, Py_ssize_t position, object value) except -1
@@ -48,8 +56,15 @@ cdef class StateTable:
     cdef Py_ssize_t numbers     # of namespaces, given until now
     cdef KeyGroupEntries removals   # knows when entries of a group were removed; None if untold
     cdef public object snapshot_filter  # gives what a snapshot keeps of a value; None keeps all
+    cdef readonly object store      # where the entries are that are not here; None for none
+    cdef public Py_ssize_t room     # entries that may be added before the store makes room
+    cdef Py_ssize_t cursor_slot     # where let_go goes on: a slot, and a position in its map
+    cdef int32_t cursor_position
 
     cpdef StateMap map(self, object namespace)
+    cdef int drop(self, StateMap found) except -1
+    cdef tuple changed_row(self, StateRows rows, StateMap found, int32_t position)
+    cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1
     cdef int load_entries(
         self, const unsigned char *data, Py_ssize_t size, KeyReader keys
     ) except -1

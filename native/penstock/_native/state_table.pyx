@@ -1,5 +1,6 @@
 """Keyed state in memory, the native twin of ``penstock.taskexecutor.state.table``."""
 
+from cpython.bytes cimport PyBytes_GET_SIZE
 from cpython.long cimport PyLong_FromLongLong
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF
@@ -28,6 +29,7 @@ cdef enum:
 
 cdef extern from "Python.h":
     bint PyLong_CheckExact(PyObject *value)
+    Py_ssize_t Py_REFCNT(object value)
 
 
 cdef inline object object_of(PsWord word):
@@ -46,6 +48,7 @@ cdef class StateMap:
         self.found = PS_NONE
         self.used_last = PS_NONE
         self.slot = -1
+        self.original = b""
 
     def __dealloc__(self):
         cdef int32_t used
@@ -87,11 +90,44 @@ cdef class StateMap:
             return &self.map.entries[position]
         return self.touched(position)
 
-    cpdef Py_ssize_t find(self, object key) except -2:
+    cdef int32_t located(self, object key) except -3:
+        """The position of a key, which may be brought here from the store; PS_NONE."""
         cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
+        cdef int32_t position
         ps_hash_word(word, &hash)
-        self.found = ps_find(&self.map, word, hash)
+        position = ps_find(&self.map, word, hash)
+        if position < 0 and self.is_stored:
+            return self.fetched(key, word, hash)
+        return position
+
+    cdef int32_t fetched(self, object key, PsWord word, uint32_t hash) except -3:
+        cdef object data = self.table.store.read(self, key)
+        cdef const uint8_t[::1] view
+        cdef Reader reader
+        cdef object value
+        if data is None:
+            return PS_NONE
+        view = data
+        reader.position = &view[0]
+        reader.end = &view[0] + view.shape[0]
+        reader.depth = 0
+        value = decode_dynamic(&reader)
+        return self.inserted(word, hash, ps_pack(<PyObject *>value), False)
+
+    cdef int32_t inserted(
+        self, PsWord word, uint32_t hash, PsWord value, bint is_changed
+    ) except -3:
+        """Adds a key that is not here; an entry from the store has not changed."""
+        if self.table.store is not None:
+            if self.table.room <= 0:
+                self.table.store.make_room()
+            self.table.room -= 1
+        # Only now: making room may begin an epoch.
+        return ps_insert(&self.map, word, hash, value, self.table.epoch if is_changed else 0)
+
+    cpdef Py_ssize_t find(self, object key) except -2:
+        self.found = self.located(key)
         return self.found
 
     cpdef object at(self, Py_ssize_t position):
@@ -119,18 +155,14 @@ cdef class StateMap:
         return 0
 
     cpdef object increase(self, object key, object number):
-        cdef PsWord word
         cdef PsEntry *entry
-        cdef uint32_t hash
         cdef int32_t position
         cdef int64_t total
         if not PyLong_CheckExact(<PyObject *>number):
             return None
         if not ps_short_int(<PyObject *>number, &total) or not -PS_MAX_TERM < total < PS_MAX_TERM:
             return None
-        word = ps_pack(<PyObject *>key)
-        ps_hash_word(word, &hash)
-        position = ps_find(&self.map, word, hash)
+        position = self.located(key)
         if position < 0:
             return None
         entry = &self.map.entries[position]
@@ -146,8 +178,11 @@ cdef class StateMap:
 
     cpdef object get(self, object key):
         cdef PsEntry *entry
+        cdef PsWord word = ps_pack(<PyObject *>key)
         cdef uint32_t hash
-        cdef int32_t position = self.position_of(ps_pack(<PyObject *>key), &hash)
+        cdef int32_t position = self.position_of(word, &hash)
+        if position < 0 and self.is_stored:
+            position = self.used_last = self.fetched(key, word, hash)
         if position < 0:
             return None
         entry = &self.map.entries[position]
@@ -160,9 +195,7 @@ cdef class StateMap:
         cdef uint32_t hash
         cdef int32_t position = self.position_of(word, &hash)
         if position < 0:
-            self.used_last = ps_insert(
-                &self.map, word, hash, ps_pack(<PyObject *>value), self.table.epoch
-            )
+            self.used_last = self.inserted(word, hash, ps_pack(<PyObject *>value), True)
             return 0
         return self.replace(position, value)
 
@@ -202,19 +235,17 @@ cdef class StateMap:
         return ps_take_out(&self.map, position)
 
     cpdef object remove(self, object key):
-        cdef PsWord word = ps_pack(<PyObject *>key)
         cdef PsEntry taken
-        cdef uint32_t hash
-        cdef int32_t position
+        cdef int32_t position = self.located(key)
         cdef object value
-        ps_hash_word(word, &hash)
-        position = ps_find(&self.map, word, hash)
         if position < 0:
             return None
         taken = self.take_out(position)
         value = object_of(taken.value)
         ps_release(taken.value)
         ps_release(taken.key)
+        if self.is_stored:
+            self.table.store.note_removed(self, key)
         return value
 
     def clear(self):
@@ -224,6 +255,9 @@ cdef class StateMap:
         cdef StateMap contents
         cdef TableSnapshot snapshot
         self.found = self.used_last = PS_NONE
+        if self.is_stored:
+            self.table.store.clear(self)
+            self.is_stored = False
         if self.table.removals is not None and self.map.count > 0:
             self.table.removals.note_all_removed(self.table.epoch)
         if self.table.snapshots and self.map.count > 0:
@@ -242,6 +276,8 @@ cdef class StateMap:
         """The keys, as a list."""
         cdef list keys = []
         cdef int32_t position
+        if self.is_stored:
+            return [key for key, _ in self.table.store.items(self)]
         for position in range(self.map.used):
             if self.map.entries[position].key != 0:
                 keys.append(object_of(self.map.entries[position].key))
@@ -256,6 +292,8 @@ cdef class StateMap:
         cdef list pairs = []
         cdef int32_t position
         cdef object key
+        if self.is_stored:
+            return list(self.table.store.items(self))
         for position in range(self.map.used):
             if self.map.entries[position].key != 0:
                 key = object_of(self.map.entries[position].key)
@@ -263,14 +301,19 @@ cdef class StateMap:
         return pairs
 
     def __iter__(self):
-        """Pairs of key and value, taken while it goes on."""
+        """Pairs of key and value, taken while it goes on; see the pure twin."""
         cdef int32_t position = 0
+        if self.table.store is not None:
+            yield from self.table.store.items(self) if self.is_stored else self.items()
+            return
         while position < self.map.used:
             if self.map.entries[position].key != 0:
                 yield object_of(self.map.entries[position].key), self.at(position)
             position += 1
 
     def __len__(self):
+        if self.is_stored:
+            return sum(1 for _ in self.table.store.items(self))
         return self.map.count
 
     def __contains__(self, key):
@@ -300,6 +343,8 @@ cdef class StateTable:
         self.numbers += 1
         made.number = self.numbers
         self.maps[namespace] = made
+        if self.store is not None:
+            self.store.adopt(made)
         if self.free_slots:
             made.slot = self.free_slots.pop()
             self.slots[made.slot] = made
@@ -310,18 +355,127 @@ cdef class StateTable:
 
     def namespaces(self):
         """The maps of all namespaces, as a list."""
+        if self.store is not None:
+            for namespace in self.store.namespaces():
+                self.map(namespace)
         return list(self.maps.values())
 
     def drop_if_empty(self, namespace):
-        """Forgets a namespace that holds no key any more."""
+        """Forgets a namespace that holds no key any more; see the pure twin."""
         cdef StateMap found
         if namespace is not None:
             found = self.maps.get(namespace)
             if found is not None and found.map.count == 0:
-                del self.maps[namespace]
-                self.slots[found.slot] = None
-                self.free_slots.append(found.slot)
-                found.slot = -1
+                self.drop(found)
+
+    cdef int drop(self, StateMap found) except -1:
+        del self.maps[found.namespace]
+        self.slots[found.slot] = None
+        self.free_slots.append(found.slot)
+        found.slot = -1
+        return 0
+
+    def attach(self, store not None):
+        """Keeps a part of a store from now on; see the pure twin."""
+        self.store = store
+        self.epoch = 1
+        for found in self.maps.values():
+            store.adopt(found)
+
+    @property
+    def num_cached(self):
+        """Number of the entries that are in memory."""
+        cdef StateMap found
+        cdef Py_ssize_t number = 0
+        for found in self.maps.values():
+            number += found.map.count
+        return number
+
+    def changed_rows(self, StateRows rows not None, Py_ssize_t most, Py_ssize_t most_bytes):
+        """The entries that have changed since `note_written`, as rows; see the pure twin."""
+        cdef list changed = []
+        cdef Py_ssize_t size = 0
+        cdef int32_t position
+        cdef StateMap found
+        cdef tuple row
+        for found in list(self.maps.values()):
+            position = 0
+            while position < found.map.used:
+                row = self.changed_row(rows, found, position)
+                position += 1
+                if row is None:
+                    continue
+                changed.append(row)
+                size += PyBytes_GET_SIZE(row[0]) + PyBytes_GET_SIZE(row[1])
+                if len(changed) >= most or size >= most_bytes:
+                    yield changed
+                    changed, size = [], 0
+        if changed:
+            yield changed
+
+    cdef tuple changed_row(self, StateRows rows, StateMap found, int32_t position):
+        """The row of an entry; None when it has not changed."""
+        cdef PsEntry *entry = &found.map.entries[position]
+        cdef PsWord word = entry.key
+        cdef PsWord value = entry.value
+        cdef bytes key
+        if word == 0 or entry.epoch != self.epoch:
+            return None
+        # Held, since serialising a value may run code of its class.
+        ps_hold(word)
+        ps_hold(value)
+        try:
+            key = rows.key_of_word(found.tail, word)
+            return key, rows.value_of_word(key, found.tail, found.original, word, value)
+        finally:
+            ps_release(word)
+            ps_release(value)
+
+    def note_written(self):
+        """All that is in memory is in the store as well; see the pure twin."""
+        cdef StateMap found
+        cdef list new = []
+        self.epoch += 1
+        for found in self.maps.values():
+            found.found = PS_NONE
+            if found.map.count > 0 and not found.is_stored:
+                found.is_stored = True
+                new.append(found.namespace)
+        return new
+
+    def let_go(self, Py_ssize_t wanted):
+        """Lets go of up to so many entries that have not changed; see the pure twin."""
+        cdef Py_ssize_t left = wanted
+        cdef Py_ssize_t visited = 0
+        cdef StateMap found
+        while left > 0 and visited <= len(self.slots):
+            found = self.slots[self.cursor_slot] if self.cursor_slot < len(self.slots) else None
+            if found is not None:
+                self.cursor_position = self.let_go_in(found, self.cursor_position, &left)
+                if self.cursor_position < found.map.used:
+                    break
+                # The table holds it twice, this function once.
+                if found.namespace is not None and found.map.count == 0:
+                    if Py_REFCNT(found) == 3:
+                        self.drop(found)
+            self.cursor_slot = (self.cursor_slot + 1) % len(self.slots)
+            self.cursor_position = 0
+            visited += 1
+        return wanted - left
+
+    cdef int32_t let_go_in(self, StateMap found, int32_t position, Py_ssize_t *left) except -1:
+        """Lets go of entries of a map from a position on; gives the next one."""
+        cdef PsEntry taken
+        while position < found.map.used and left[0] > 0:
+            if found.map.entries[position].key != 0:
+                if found.map.entries[position].epoch != self.epoch:
+                    found.found = found.used_last = PS_NONE
+                    taken = ps_take_out(&found.map, position)
+                    ps_release(taken.value)
+                    ps_release(taken.key)
+                    left[0] -= 1
+            position += 1
+        return position
 
     def peek(self, Py_ssize_t slot, int32_t position, Py_ssize_t count):
         """Some entries, for one who looks at all in turn; see the pure twin."""
@@ -393,11 +547,11 @@ cdef class StateTable:
 
     def __iter__(self):
         for found in self.namespaces():
-            for key, value in found.items():
+            for key, value in found if self.store is not None else found.items():
                 yield found.namespace, key, value
 
     def __len__(self):
-        return sum(map(len, self.maps.values()))
+        return sum(map(len, self.namespaces()))
 
 
 cdef class TableSnapshot:

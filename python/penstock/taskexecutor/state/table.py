@@ -6,6 +6,10 @@ an earlier epoch than a snapshot's is serialised for it before it changes, befor
 to somebody who may change it in place, or when the snapshot's cursor comes to it, whichever is
 first.
 
+A table may also be what is in memory of a store that holds more (``StateTable.attach``): a key that
+is not here is looked for there.  Then an entry of the current epoch has changed since it was last
+written there, and the others may be let go of.
+
 ``penstock._native.state_table`` is the native twin.  Take both from
 ``penstock.taskexecutor.state.heap``.  Keys are identities, as a ``KeyReader`` gives them, so that
 those are equal whose serialised forms are.
@@ -13,8 +17,9 @@ those are equal whose serialised forms are.
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import CorruptStreamError, IllegalStateError
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
@@ -22,9 +27,10 @@ from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.state_rows import StateRows
 
 
 #: The sum of two integers below it is one that the native twin keeps without an object.
@@ -43,6 +49,31 @@ def _never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
     return all(_never_changes(item, depth - 1) for item in value)
 
 
+class TableStore(Protocol):
+    """Where the entries of a table are that are not in memory."""
+
+    def read(self, contents: StateMap, key: Any) -> bytes | None:
+        """The serialised value of a key that is not in memory, None when there is none."""
+
+    def note_removed(self, contents: StateMap, key: Any) -> None:
+        """A key is no longer there."""
+
+    def make_room(self) -> None:
+        """Lets go of entries, and says by ``StateTable.room`` how many more there may be."""
+
+    def adopt(self, contents: StateMap) -> None:
+        """A map was made for a namespace: sets ``is_stored``, ``tail`` and ``original``."""
+
+    def namespaces(self) -> Iterable[Any]:
+        """The namespaces that have entries that were written."""
+
+    def items(self, contents: StateMap) -> Iterator[tuple[Any, Any]]:
+        """Every key and value of a namespace, as they are now, in memory or not."""
+
+    def clear(self, contents: StateMap) -> None:
+        """Removes what was written of a namespace."""
+
+
 class StateMap:
     """The entries of one namespace, in the order of insertion save that removed ones are replaced.
 
@@ -52,6 +83,9 @@ class StateMap:
     Attributes:
         table: What it is a part of.
         namespace: The namespace; None outside of windows.
+        is_stored: Whether the table's store may have entries that are not here.
+        tail: For the store, which sets it: what the namespace is in its keys.
+        original: The same, for its values.
     """
 
     def __init__(self, table: StateTable, namespace: Any) -> None:
@@ -70,10 +104,14 @@ class StateMap:
         self._found = -1
         #: Where ``take_next`` looks next.
         self._turn = 0
+        self.is_stored = False
+        self.tail: bytes | None = None
+        self.original = b""
 
     def find(self, key: Any) -> int:
         """The position of a key, -1 when it is not there."""
-        self._found = self._positions.get(key, -1)
+        position = self._located(key)
+        self._found = -1 if position is None else position
         return self._found
 
     def at(self, position: int) -> Any:
@@ -103,7 +141,7 @@ class StateMap:
         None, and nothing has changed, where the key is not there, one of both is no integer, or one
         has more than 60 bits.
         """
-        position = self._positions.get(key)
+        position = self._located(key)
         if position is None or type(number) is not int:
             return None
         kept = self._entries[position][1]  # type: ignore[index]
@@ -118,7 +156,7 @@ class StateMap:
 
     def get(self, key: Any) -> Any:
         """The value of a key, None when it is not there."""
-        position = self._positions.get(key)
+        position = self._located(key)
         if position is None:
             return None
         value = self._entries[position][1]  # type: ignore[index]
@@ -129,15 +167,7 @@ class StateMap:
         """Sets the value of a key."""
         position = self._positions.get(key)
         if position is None:
-            if self._free:
-                position = self._free.pop()
-                self._entries[position] = (key, value)
-                self._epochs[position] = self.table.epoch
-            else:
-                position = len(self._entries)
-                self._entries.append((key, value))
-                self._epochs.append(self.table.epoch)
-            self._positions[key] = position
+            self._insert(key, value, is_changed=True)
         else:
             self._touch(position)
             self._entries[position] = (key, value)
@@ -168,23 +198,25 @@ class StateMap:
 
     def remove(self, key: Any) -> Any:
         """Removes a key and gives its value, None when it is not there."""
-        position = self._positions.get(key)
+        position = self._located(key)
         if position is None:
             return None
         self._touch(position)
         if self.table.removals is not None:
             self.table.removals.note_removal(key, self.table.epoch)
-        del self._positions[key]
-        entry = self._entries[position]
-        assert entry is not None
-        self._entries[position] = None
-        self._free.append(position)
-        self._found = -1
-        return entry[1]
+        value = self._take_out(position)[1]
+        if self.is_stored:
+            assert self.table.store is not None
+            self.table.store.note_removed(self, key)
+        return value
 
     def clear(self) -> None:
         """Removes every entry."""
         self._found = -1
+        if self.is_stored:
+            assert self.table.store is not None
+            self.table.store.clear(self)
+            self.is_stored = False
         if self.table.removals is not None and self._positions:
             self.table.removals.note_all_removed(self.table.epoch)
         if self.table.snapshots and self._positions:
@@ -203,6 +235,8 @@ class StateMap:
 
     def keys(self) -> list[Any]:
         """The keys, as a list."""
+        if self.is_stored:
+            return [key for key, _ in self]
         return [entry[0] for entry in self._entries if entry is not None]
 
     def values(self) -> list[Any]:
@@ -214,17 +248,70 @@ class StateMap:
         return list(self)
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        """Pairs of key and value, taken while it goes on."""
+        """Pairs of key and value, taken while it goes on.
+
+        Where they are in a store they are taken as they are now.
+        """
+        if self.table.store is not None:
+            yield from self.table.store.items(self) if self.is_stored else self._in_memory()
+            return
         for position, entry in enumerate(self._entries):
             if entry is not None:
                 self._lend(position, entry[1])
                 yield entry
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return sum(1 for _ in self) if self.is_stored else len(self._positions)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._positions
+        return self._located(key) is not None
+
+    def _in_memory(self) -> list[tuple[Any, Any]]:
+        """The pairs that are here, which may be let go of while they are looked at."""
+        for position, entry in enumerate(self._entries):
+            if entry is not None:
+                self._lend(position, entry[1])
+        return [entry for entry in self._entries if entry is not None]
+
+    def _located(self, key: Any) -> int | None:
+        """The position of a key, which may be brought here from the store."""
+        position = self._positions.get(key)
+        if position is None and self.is_stored:
+            store = self.table.store
+            assert store is not None
+            data = store.read(self, key)
+            if data is not None:
+                position = self._insert(key, decode_dynamic(Reader(data)), is_changed=False)
+        return position
+
+    def _insert(self, key: Any, value: Any, *, is_changed: bool) -> int:
+        """Adds a key that is not here; an entry from the store has not changed."""
+        table = self.table
+        if table.store is not None:
+            if table.room <= 0:
+                table.store.make_room()
+            table.room -= 1
+        # Only now: making room may begin an epoch.
+        epoch = table.epoch if is_changed else 0
+        if self._free:
+            position = self._free.pop()
+            self._entries[position] = (key, value)
+            self._epochs[position] = epoch
+        else:
+            position = len(self._entries)
+            self._entries.append((key, value))
+            self._epochs.append(epoch)
+        self._positions[key] = position
+        return position
+
+    def _take_out(self, position: int) -> tuple[Any, Any]:
+        entry = self._entries[position]
+        assert entry is not None, "who asks has looked"
+        del self._positions[entry[0]]
+        self._entries[position] = None
+        self._free.append(position)
+        self._found = -1
+        return entry
 
     def _touch(self, position: int) -> None:
         """Prepares for a change of an entry."""
@@ -251,6 +338,8 @@ class StateTable:
         snapshots: Those that are open.
         removals: Knows when entries of a group were removed; None if it need not.
         snapshot_filter: Gives what a snapshot keeps of a value, None for nothing; None keeps all.
+        store: Where the entries are that are not here; None when all of them are.
+        room: How many entries may be added before the store must make room.
     """
 
     def __init__(self, name: str, kind: str) -> None:
@@ -261,6 +350,10 @@ class StateTable:
         self.snapshots: list[TableSnapshot] = []
         self.removals: KeyGroupEntries | None = None
         self.snapshot_filter: Callable[[Any], Any] | None = None
+        self.store: TableStore | None = None
+        self.room = 0
+        #: Where `let_go` goes on: a slot, and a position in its map.
+        self._cursor = (0, 0)
         self._maps: dict[Any, StateMap] = {}
         self._slots: list[StateMap | None] = []
         self._free_slots: list[int] = []
@@ -272,6 +365,8 @@ class StateTable:
         found = self._maps.get(namespace)
         if found is None:
             found = self._maps[namespace] = StateMap(self, namespace)
+            if self.store is not None:
+                self.store.adopt(found)
             found.number = self._numbers
             self._numbers += 1
             if self._free_slots:
@@ -284,17 +379,102 @@ class StateTable:
 
     def namespaces(self) -> list[StateMap]:
         """The maps of all namespaces, as a list."""
+        if self.store is not None:
+            for namespace in self.store.namespaces():
+                self.map(namespace)
         return list(self._maps.values())
 
     def drop_if_empty(self, namespace: Any) -> None:
-        """Forgets a namespace that holds no key any more."""
+        """Forgets a namespace that holds no key any more, or none that is not in the store."""
         if namespace is not None:
             found = self._maps.get(namespace)
-            if found is not None and len(found) == 0:
-                del self._maps[namespace]
-                self._slots[found.slot] = None
-                self._free_slots.append(found.slot)
-                found.slot = -1
+            if found is not None and not found._positions:
+                self._drop(found)
+
+    def attach(self, store: TableStore) -> None:
+        """Keeps a part of a store from now on; the table is empty."""
+        self.store = store
+        self.epoch = 1
+        for found in self._maps.values():
+            store.adopt(found)
+
+    @property
+    def num_cached(self) -> int:
+        """Number of the entries that are in memory."""
+        return sum(len(found._positions) for found in self._maps.values())
+
+    def changed_rows(
+        self, rows: StateRows, most: int, most_bytes: int
+    ) -> Iterator[list[tuple[bytes, bytes]]]:
+        """The entries that have changed since ``note_written``, as rows, some at a time.
+
+        Args:
+            rows: Makes them.
+            most: How many rows are given at a time at most.
+            most_bytes: After how many bytes those that there are are given.
+
+        Raises:
+            SerializationError: An entry cannot be serialised.
+        """
+        changed: list[tuple[bytes, bytes]] = []
+        size = 0
+        for found in list(self._maps.values()):
+            for position, entry in enumerate(found._entries):
+                if entry is None or found._epochs[position] != self.epoch:
+                    continue
+                row = rows.row(found, *entry)
+                changed.append(row)
+                size += len(row[0]) + len(row[1])
+                if len(changed) >= most or size >= most_bytes:
+                    yield changed
+                    changed, size = [], 0
+        if changed:
+            yield changed
+
+    def note_written(self) -> list[Any]:
+        """All that is in memory is in the store as well; gives the namespaces that were not."""
+        self.epoch += 1
+        new = []
+        for found in self._maps.values():
+            found._found = -1
+            if found._positions and not found.is_stored:
+                found.is_stored = True
+                new.append(found.namespace)
+        return new
+
+    def let_go(self, wanted: int) -> int:
+        """Lets go of up to so many entries that have not changed; gives how many they were.
+
+        It goes on where it stopped the last time.  Namespaces without entries in memory are
+        forgotten, unless somebody else holds their map.
+        """
+        gone, visited = 0, 0
+        slot, position = self._cursor
+        while gone < wanted and visited <= len(self._slots):
+            found = self._slots[slot] if slot < len(self._slots) else None
+            if found is not None:
+                end = len(found._entries)
+                while position < end and gone < wanted:
+                    if found._entries[position] and found._epochs[position] != self.epoch:
+                        found._take_out(position)
+                        gone += 1
+                    position += 1
+                if position < end:
+                    break
+                is_empty = found.namespace is not None and not found._positions
+                # The table holds it twice, this function and its call once each.
+                if is_empty and sys.getrefcount(found) == 4:
+                    self._drop(found)
+            slot, position = (slot + 1) % len(self._slots), 0
+            visited += 1
+        self._cursor = (slot, position)
+        return gone
+
+    def _drop(self, found: StateMap) -> None:
+        del self._maps[found.namespace]
+        self._slots[found.slot] = None
+        self._free_slots.append(found.slot)
+        found.slot = -1
 
     def peek(
         self, slot: int, position: int, count: int
@@ -382,7 +562,7 @@ class StateTable:
                 yield found.namespace, key, value
 
     def __len__(self) -> int:
-        return sum(len(found) for found in self._maps.values())
+        return sum(len(found) for found in self.namespaces())
 
 
 class TableSnapshot:

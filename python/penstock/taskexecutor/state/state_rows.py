@@ -1,0 +1,91 @@
+"""Keyed state as rows of an ordered store: `docs/formats/checkpoint.md` has the byte table.
+
+``penstock._native.state_rows`` is the native twin; take both from
+``penstock.taskexecutor.state.heap``.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import IllegalStateError
+from penstock.graph.key_groups import key_group
+from penstock.serialization.key_form import form_of
+from penstock.serialization.pure.dynamic_codec import encode_dynamic
+from penstock.serialization.pure.key_hash import key_hash
+from penstock.serialization.pure.keys import CanonicalKey, key_of
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.state.table import StateMap
+
+_U16: Final = struct.Struct(">H")
+
+#: What precedes the bytes of a key: that they can be read, or that they only say what is equal,
+#: and the key itself precedes the value.
+READABLE: Final = 0
+FORM: Final = 1
+
+
+class StateRows:
+    """Makes the rows of the entries of one operator's state."""
+
+    def __init__(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
+        """Makes rows.
+
+        Args:
+            kind: That of the declared type of keys, which their hash depends on; None for none.
+            max_parallelism: Number of all key groups.
+            key_groups: Those that keys may be in.
+        """
+        self._hash_of = key_hash(kind)
+        self._max_parallelism = max_parallelism
+        self._key_groups = key_groups
+
+    def key(self, tail: bytes, identity: Any) -> bytes:
+        """The key of a row.
+
+        Args:
+            tail: What says the state and the namespace.
+            identity: What stands for the key.
+
+        Raises:
+            IllegalStateError: The key is in none of the key groups.
+            SerializationError: It cannot be serialised.
+        """
+        key = key_of(identity)
+        group = key_group(self._hash_of(key), self._max_parallelism)
+        if group not in self._key_groups:
+            raise IllegalStateError(
+                f"a key of group {group} is in the state of a subtask that has the groups "
+                f"{self._key_groups.start} to {self._key_groups.stop - 1}"
+            )
+        out = bytearray(_U16.pack(group) + tail)
+        if type(identity) is CanonicalKey:
+            # By its type, so that keys of one form are one row: of others it cannot be read.
+            out.append(READABLE if type(key) is float or type(key) is bool else FORM)
+            out += form_of(key)
+        else:
+            out.append(READABLE)
+            encode_dynamic(out, key)
+        return bytes(out)
+
+    def row(self, contents: StateMap, identity: Any, value: Any) -> tuple[bytes, bytes]:
+        """Key and value of the row of an entry.
+
+        Args:
+            contents: The namespace; its ``tail`` and ``original`` are set.
+            identity: What stands for the key.
+            value: The value.
+
+        Raises:
+            IllegalStateError: The key is in none of the key groups.
+            SerializationError: Key or value cannot be serialised.
+        """
+        assert contents.tail is not None, "the store has set it"
+        key = self.key(contents.tail, identity)
+        out = bytearray(contents.original)
+        if key[2 + len(contents.tail)] == FORM:
+            encode_dynamic(out, key_of(identity))
+        encode_dynamic(out, value)
+        return key, bytes(out)
