@@ -120,6 +120,10 @@ class IllegalStateError(PenstockError, RuntimeError):
     """A call that the object's present state forbids: a defect of the caller, not of the data."""
 
 
+class StateBackendError(PenstockError, OSError):
+    """Keyed state cannot be kept where it should be; names the place, and what failed."""
+
+
 class SourceError(PenstockError, OSError):
     """A source cannot be read; names what was to be read, and where."""
 

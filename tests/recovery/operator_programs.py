@@ -29,7 +29,7 @@ class NumberAsTime(TimestampAssigner):
         return value
 
 
-def numbers(fate):
+def numbers(fate, options):
     """Numbers with event time, which fail on their way, in two subtasks."""
     configuration = Configuration.from_dict(
         {
@@ -37,6 +37,7 @@ def numbers(fate):
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "20",
             "restart-strategy.fixed-delay.delay": "1 ms",
+            **options,
         }
     )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
@@ -189,8 +190,8 @@ KINDS = {
 }
 
 
-def results(kind, fate):
+def results(kind, fate, options=None):
     """What the job shows; and what it should."""
     build, expected = KINDS[kind]
-    with build(numbers(fate)).execute_and_collect() as shown:
+    with build(numbers(fate, options or {})).execute_and_collect() as shown:
         return sorted(shown), sorted(expected())

@@ -17,3 +17,18 @@ def test_results_are_those_of_an_unfailed_run(tmp_path, monkeypatch, kind, runti
     shown, expected = results(kind, Fate(tmp_path / "fates", how))
     assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
     assert shown == expected
+
+
+@pytest.mark.parametrize("kind", ["window", "timer", "interval join"])
+def test_results_with_state_in_rocksdb(tmp_path, kind):
+    """Compiled operators, timers and buffers of joins, through a cache of a few entries."""
+    fates(tmp_path / "fates", ["on the way", "told before the sink"])
+    options = {
+        "state.backend.type": "rocksdb",
+        "penstock.rocksdb.cache.size": "64 kb",
+        "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.incremental": "true",
+    }
+    shown, expected = results(kind, Fate(tmp_path / "fates", "kill"), options)
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    assert shown == expected

@@ -20,7 +20,9 @@ ELEMENTS = 150_000
 
 @pytest.mark.parametrize("runtime", ["native", "pure"])
 @pytest.mark.parametrize("how", ["raise", "kill"])
-@pytest.mark.parametrize("storage", ["driver", "files", "incremental"])
+@pytest.mark.parametrize(
+    "storage", ["driver", "files", "incremental", "rocksdb", "rocksdb incremental"]
+)
 def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, storage):
     """Up to three failures, each after a checkpoint that the one before it did not have.
 
@@ -32,7 +34,11 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
     options = {}
     if storage != "driver":
         options["execution.checkpointing.dir"] = str(tmp_path / "checkpoints")
-    if storage == "incremental":
+    if storage.startswith("rocksdb"):
+        options["state.backend.type"] = "rocksdb"
+        options["state.backend.rocksdb.localdir"] = str(tmp_path / "databases")
+        options["penstock.rocksdb.cache.size"] = "64 kb"
+    if storage.endswith("incremental"):
         options["execution.checkpointing.incremental"] = "true"
         options["execution.checkpointing.data-inline-threshold"] = "0 b"
     elements = ELEMENTS if runtime == "pure" else ELEMENTS * 5
@@ -41,6 +47,8 @@ def test_state_is_exact_after_failures(tmp_path, monkeypatch, runtime, how, stor
     assert last == dict.fromkeys(range(KEYS), elements // KEYS)
     if storage != "driver":
         assert not list((tmp_path / "checkpoints").iterdir()), "a finished job keeps none"
+    if storage.startswith("rocksdb") and how == "raise":
+        assert not list((tmp_path / "databases").iterdir()), "nothing outlives its task"
 
 
 def test_state_of_many_slices_is_exact_after_failures(tmp_path, monkeypatch):

@@ -28,6 +28,7 @@ cdef class StateMap:
     cdef PsEntry *entry(self, Py_ssize_t position) except NULL
     cdef PsEntry *touched(self, Py_ssize_t position) except NULL
     cdef PsEntry *lent(self, Py_ssize_t position) except NULL
+    cdef int32_t located(self, object key) except -3
     cdef int32_t fetched(self, object key, PsWord word, uint32_t hash) except -3
     cdef int32_t inserted(
         self, PsWord word, uint32_t hash, PsWord value, bint is_changed

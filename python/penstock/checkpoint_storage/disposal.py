@@ -67,7 +67,8 @@ def shared_files(states: Iterable[OperatorSubtaskState]) -> Iterator[tuple[FileH
             if isinstance(keyed, IncrementalKeyGroupsHandle):
                 for name, stream in keyed.shared.items():
                     if isinstance(stream, FileHandle):
-                        yield stream, name == str(keyed.checkpoint_id)
+                        # Those of a database are named by their checkpoint and their own name.
+                        yield stream, name.partition("/")[0] == str(keyed.checkpoint_id)
 
 
 def streams(

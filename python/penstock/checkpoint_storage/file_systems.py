@@ -67,6 +67,10 @@ class LocalFileSystem:
         """A new file; synchronised with the disk when it is closed."""
         return cast("BinaryIO", _SyncedFile(_local(path)))
 
+    def local_path(self, path: str) -> str:
+        """The path that this machine knows it by."""
+        return _local(path)
+
     def read(self, path: str) -> bytes:
         """The whole content of a file."""
         return Path(_local(path)).read_bytes()

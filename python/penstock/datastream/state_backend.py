@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
+from penstock.common.options import rocksdb
+from penstock.common.options.checkpointing import INCREMENTAL
 from penstock.common.options.state import BACKEND
 from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.common.configuration import Configuration
 
 __all__ = [
     "CustomStateBackend",
@@ -29,6 +35,10 @@ class StateBackend:
 
     def __init__(self) -> None:
         """Makes a description; use a subclass."""
+
+    def write_to(self, configuration: Configuration) -> None:
+        """Sets the options that say what the description does (beyond PyFlink)."""
+        BACKEND.write(configuration, self.type_name)
 
 
 class HashMapStateBackend(StateBackend):
@@ -79,10 +89,10 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         if j_embedded_rocks_db_state_backend is not None:
             requires_jvm("EmbeddedRocksDBStateBackend(java_backend)", "pass no Java object")
         super().__init__()
-        self._incremental = bool(enable_incremental_checkpointing)
+        self._incremental = enable_incremental_checkpointing
         self._paths: list[str] | None = None
-        self._predefined_options = PredefinedOptions.DEFAULT
-        self._transfer_threads = 4
+        self._predefined_options: PredefinedOptions | None = None
+        self._transfer_threads: int | None = None
 
     def set_db_storage_paths(self, *paths: str) -> None:
         """Sets the folders of the databases; none for the workers' temporary folders."""
@@ -94,7 +104,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def is_incremental_checkpoints_enabled(self) -> bool:
         """Whether checkpoints hold only what changed."""
-        return self._incremental
+        return bool(self._incremental)
 
     def set_predefined_options(self, options: PredefinedOptions) -> None:
         """Sets the options for a kind of machine."""
@@ -102,7 +112,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def get_predefined_options(self) -> PredefinedOptions:
         """The options for a kind of machine."""
-        return self._predefined_options
+        return self._predefined_options or PredefinedOptions.DEFAULT
 
     def set_options(self, options_factory_class_name: str) -> None:
         """Refused: option factories are Java classes."""
@@ -114,7 +124,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     def get_number_of_transfer_threads(self) -> int:
         """How many threads copy files of checkpoints."""
-        return self._transfer_threads
+        return self._transfer_threads or rocksdb.TRANSFER_THREADS.default
 
     def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> None:
         """Sets how many threads copy files of checkpoints.
@@ -129,7 +139,19 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         self._transfer_threads = number_of_transfering_threads
 
     def __str__(self) -> str:
-        return f"EmbeddedRocksDBStateBackend(incremental={self._incremental})"
+        return f"EmbeddedRocksDBStateBackend(incremental={bool(self._incremental)})"
+
+    def write_to(self, configuration: Configuration) -> None:
+        """Sets the options that say what the description does; what it leaves open stays."""
+        super().write_to(configuration)
+        if self._incremental is not None:
+            INCREMENTAL.write(configuration, self._incremental)
+        if self._paths is not None:
+            rocksdb.LOCAL_FOLDERS.write(configuration, self._paths)
+        if self._predefined_options is not None:
+            rocksdb.PREDEFINED.write(configuration, self._predefined_options.name)
+        if self._transfer_threads is not None:
+            rocksdb.TRANSFER_THREADS.write(configuration, self._transfer_threads)
 
 
 class CustomStateBackend(StateBackend):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.datastream.connectors.split_source import PythonSource
     from penstock.datastream.execution_mode import RuntimeExecutionMode
     from penstock.datastream.output_tag import OutputTag
+    from penstock.datastream.state_backend import StateBackend
     from penstock.graph.stream_graph import StreamGraph
 
 __all__ = ["StreamExecutionEnvironment"]
@@ -316,6 +317,11 @@ class StreamExecutionEnvironment(MissingMethods):
     def is_force_unaligned_checkpoints(self) -> bool:
         """Whether unaligned checkpoints are allowed where they are not known to be safe."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
+
+    def set_state_backend(self, state_backend: StateBackend) -> StreamExecutionEnvironment:
+        """Sets where state is kept, as in PyFlink 1; PyFlink 2 has the options alone."""
+        state_backend.write_to(self._configuration)
+        return self
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
         """Sets whether changes of state are written continuously."""

@@ -27,7 +27,7 @@ _TYPES: Final = {
     SnapshotKind.SAVEPOINT_TERMINATE.name: "SYNC_SAVEPOINT",
 }
 _STORAGES: Final = {True: "JobManagerCheckpointStorage", False: "FileSystemCheckpointStorage"}
-_BACKENDS: Final = {"hashmap": "HashMapStateBackend"}
+_BACKENDS: Final = {"hashmap": "HashMapStateBackend", "rocksdb": "EmbeddedRocksDBStateBackend"}
 
 
 def checkpoints(call: Call) -> Json:

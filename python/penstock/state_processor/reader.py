@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint_storage.file_systems import FileSystems, absolute
 from penstock.checkpoint_storage.storage import load_metadata
+from penstock.common.options.state import BACKEND, check_rocksdb
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError
 from penstock.serialization.class_reference import register
@@ -178,7 +181,19 @@ class Savepoint:
         """The parts of the subtasks, in their order; streams are read as they are asked for."""
         for _, subtask in sorted(operator.subtasks.items()):
             reader = OperatorSnapshotReader(range(operator.max_parallelism), self._files)
-            yield reader.read(self.metadata.checkpoint_id, subtask)
+            snapshot = reader.read(self.metadata.checkpoint_id, subtask)
+            if not snapshot.files:
+                yield snapshot
+                continue
+            # Here only, since it needs a package.
+            check_rocksdb({BACKEND.key: "rocksdb"})
+            from penstock.taskexecutor.rocksdb.restoring import states_of_files
+
+            with tempfile.TemporaryDirectory(prefix="penstock-savepoint-") as folder:
+                keyed: KeyedStates = {}
+                for number, files in enumerate(snapshot.files):
+                    keyed |= states_of_files(files, f"{folder}/{number}", files.key_groups)
+                yield replace(snapshot, keyed=keyed)
 
     def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:
         """Kind, name and declared type of the states; those without a recorded type as well."""

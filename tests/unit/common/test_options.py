@@ -155,7 +155,7 @@ def test_an_unknown_key_names_the_nearest(no_cluster, key, nearest):
     [
         ({"io.tmp.dirs": "/no/such/folder"}, "io.tmp.dirs: there is no folder '/no/such/folder'"),
         ({"io.tmp.dirs": "/tmp,/no/such"}, "'/no/such'"),
-        ({"state.backend.type": "rocksdb"}, "state.backend.type: .*no rocksdb state backend"),
+        ({"state.backend.type": "forst"}, "state.backend.type: .*no forst state backend"),
         ({"state.backend.type": "sqlite"}, "state.backend.type: 'sqlite': must be hashmap"),
         ({"pipeline.max-parallelism": "32769"}, "pipeline.max-parallelism: .*1 to 32768"),
         ({"parallelism.default": 0}, "parallelism.default: '0': .*from 1"),
@@ -232,7 +232,7 @@ def test_options_of_flink_without_meaning_are_listed_in_one_warning(no_cluster, 
         "pekko.ask.timeout": "1 s",
         "metrics.reporter.mine.factory.class": "x",
         "yarn.application.queue": "q",
-        "state.backend.rocksdb.block.blocksize": "4 kb",
+        "state.backend.rocksdb.log.level": "INFO_LEVEL",
     }
     assert warnings_of(caplog, keys) == [
         f"options of Flink that mean nothing in penstock: {', '.join(sorted(keys))}"

@@ -61,6 +61,7 @@ def check_options(configuration: Mapping[str, str]) -> None:
     _check_checkpoint_storage(configuration)
     _check_changelog(configuration)
     S3Settings.of(configuration)
+    state.check_rocksdb(configuration)
     metrics.reporters_of(configuration, metrics.REPORTERS.read(configuration))
     _check_unaligned(configuration)
 

@@ -26,6 +26,9 @@ REFUSED: Final = {
         "each subtask writes what was in flight to a file of its own; leave the option out"
     ),
     "fs.default-scheme": "a path without a scheme is one of the machine: write URLs as a whole",
+    "state.backend.rocksdb.options-factory": (
+        f"{_NO_JAVA}; set the options of RocksDB, or state.backend.rocksdb.predefined-options"
+    ),
     "pipeline.jars": _NO_JAVA,
     "pipeline.classpaths": _NO_JAVA,
 }

@@ -1,21 +1,29 @@
 """Options of where state is kept."""
 
-from typing import Final
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Final
 
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import BooleanType, ChoiceType
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 BACKEND: Final = Option(
     "state.backend.type",
     ChoiceType(
         "hashmap",
+        "rocksdb",
         absent={
-            name: f"penstock has no {name} state backend: set hashmap"
-            for name in ("rocksdb", "forst", "filesystem", "jobmanager")
+            name: f"penstock has no {name} state backend: set hashmap or rocksdb"
+            for name in ("forst", "filesystem", "jobmanager")
         },
     ),
     "hashmap",
-    "where state is kept while a job runs",
+    "where state is kept while a job runs: in memory, or in RocksDB (`penstock[rocksdb]`)",
     alternate_keys=("state.backend",),
 )
 CHANGELOG: Final = Option(
@@ -25,3 +33,16 @@ CHANGELOG: Final = Option(
     "write changes of state continuously; true is refused, since penstock does not",
     alternate_keys=("state.backend.changelog.enabled",),
 )
+
+
+def check_rocksdb(configuration: Mapping[str, str]) -> None:
+    """Checks that this machine has what the state backend needs.
+
+    Raises:
+        ConfigurationError: It has not; names the extra to be installed.
+    """
+    if BACKEND.read(configuration) == "rocksdb" and importlib.util.find_spec("rocksdict") is None:
+        raise ConfigurationError(
+            f"{BACKEND.key} is rocksdb, which needs the package rocksdict, for the driver and all "
+            "workers: pip install 'penstock[rocksdb]'"
+        )

@@ -18,7 +18,14 @@ from penstock.checkpoint_storage.handles import (
 from penstock.checkpoint_storage.streams import read_part, read_stream
 from penstock.errors import CorruptCheckpointError
 from penstock.serialization.codec import codec_for
-from penstock.taskexecutor.state.snapshot import EncodedValues, OperatorSnapshot
+from penstock.taskexecutor.checkpointing.uploaded_files import file_name
+from penstock.taskexecutor.state.snapshot import (
+    FILES_FORMAT,
+    FILES_VERSION,
+    DatabaseFiles,
+    EncodedValues,
+    OperatorSnapshot,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
     from penstock.checkpoint_storage.streams import Copies, StateOutputStream
-    from penstock.taskexecutor.state.snapshot import KeyedStates
 
 FORMAT_VERSION: Final = 2
 
@@ -41,6 +47,9 @@ _U8, _U16, _U32 = struct.Struct(">B"), struct.Struct(">H"), struct.Struct(">I")
 _U64 = struct.Struct(">Q")
 _TIMER: Final = "timer"
 _RAW: Final = "raw"
+
+#: As `KeyedStates`, while it is being filled.
+_Groups = dict[str, tuple[str, dict[int, bytes]]]
 
 
 class OperatorSnapshotWriter:
@@ -237,15 +246,18 @@ class OperatorSnapshotReader:
             CheckpointStorageError: A stream cannot be read.
             CorruptCheckpointError: It is not what was written.
         """
-        keyed: KeyedStates = {}
-        timers: KeyedStates = {}
+        keyed: _Groups = {}
+        timers: _Groups = {}
+        files: list[DatabaseFiles] = []
         for handle in state.managed_keyed:
             if isinstance(handle, KeyGroupsHandle):
                 self._read_keyed(handle, keyed, timers)
                 continue
-            for name, first, offsets in self._codec.decode(
-                read_stream(handle.meta, self._files, self._copies)
-            ):
+            meta = self._codec.decode(read_stream(handle.meta, self._files, self._copies))
+            if isinstance(meta, dict):
+                files.append(self._database_files(handle, meta, timers))
+                continue
+            for name, first, offsets in meta:
                 part = KeyGroupsHandle(first, tuple(offsets), handle.shared[name])
                 self._read_keyed(part, keyed, timers)
         raw_keyed: dict[int, bytes] = {}
@@ -266,14 +278,35 @@ class OperatorSnapshotReader:
                 raw_operator.append(block.take(block.u32()))
         return OperatorSnapshot(
             checkpoint_id,
-            keyed,
-            timers,
+            dict(keyed),
+            dict(timers),
             lists,
             union,
             broadcast,
             raw_keyed,
             tuple(raw_operator),
             state.types,
+            tuple(files),
+        )
+
+    def _database_files(
+        self, handle: IncrementalKeyGroupsHandle, meta: dict[str, Any], timers: _Groups
+    ) -> DatabaseFiles:
+        """The files that a handle names; the timers beside them are added to ``timers``."""
+        if meta.get("format") != FILES_FORMAT or meta.get("version") != FILES_VERSION:
+            raise CorruptCheckpointError(
+                f"{_named(handle.meta)}: keyed state of format {meta.get('format')!r}, version "
+                f"{meta.get('version')}; this penstock reads {FILES_FORMAT!r}, {FILES_VERSION}"
+            )
+        for name, (kind, groups) in meta["timers"].items():
+            known = timers.setdefault(str(name), (str(kind), {}))[1]
+            known.update({g: data for g, data in groups.items() if g in self._key_groups})
+        return DatabaseFiles(
+            meta,
+            {**{file_name(name): s for name, s in handle.shared.items()}, **handle.private},
+            range(handle.first_group, handle.first_group + handle.num_groups),
+            self._files,
+            self._copies,
         )
 
     def read_buffers(self, handle: ChannelStateHandle) -> list[bytes]:
@@ -289,7 +322,7 @@ class OperatorSnapshotReader:
             buffers.append(block.take(block.u32()))
         return buffers
 
-    def _read_keyed(self, handle: KeyGroupsHandle, keyed: KeyedStates, timers: KeyedStates) -> None:
+    def _read_keyed(self, handle: KeyGroupsHandle, keyed: _Groups, timers: _Groups) -> None:
         runs = self._runs(handle)
         # The head is read together with the first groups, unless they are far from it.
         is_near = runs and runs[0].start < CHECKED_BYTES

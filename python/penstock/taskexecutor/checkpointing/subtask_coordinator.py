@@ -21,6 +21,7 @@ from penstock.checkpoint_storage.handles import (
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
 from penstock.common.options.checkpointing import INCREMENTAL, SNAPSHOT_COMPRESSION
+from penstock.common.options.rocksdb import TRANSFER_THREADS
 from penstock.errors import IllegalStateError
 from penstock.network.events import (
     Alignment,
@@ -38,6 +39,7 @@ from penstock.taskexecutor.checkpointing.channel_state import (
 from penstock.taskexecutor.checkpointing.incremental_states import IncrementalStates
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
+from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
 from penstock.taskexecutor.checkpointing.writing_thread import WritingThread
 
 if TYPE_CHECKING:
@@ -152,11 +154,13 @@ class SubtaskCheckpointCoordinator:
         self._under_way: dict[int, _Snapshot] = {}
         self._slices = SnapshotSlices(execute)
         self._compresses = SNAPSHOT_COMPRESSION.read(environment.configuration)
-        self._increments = (
-            IncrementalStates(environment.files, compresses=self._compresses)
-            if INCREMENTAL.read(environment.configuration)
-            else None
-        )
+        self._increments: IncrementalStates | None = None
+        self._files: UploadedFiles | None = None
+        if INCREMENTAL.read(environment.configuration):
+            self._increments = IncrementalStates(environment.files, compresses=self._compresses)
+            self._files = UploadedFiles(
+                environment.files, TRANSFER_THREADS.read(environment.configuration)
+            )
         self._writer: WritingThread | None = None
 
     @property
@@ -246,6 +250,8 @@ class SubtaskCheckpointCoordinator:
         self._last_complete_id = checkpoint_id
         if self._environment.local_state is not None:
             self._environment.local_state.completed(checkpoint_id)
+        if self._files is not None:
+            self._files.completed(checkpoint_id)
         if self._increments is not None and self._increments.completed(checkpoint_id):
             for context in self._chain.contexts:
                 context.keyed_state.base_on(checkpoint_id)
@@ -316,8 +322,9 @@ class SubtaskCheckpointCoordinator:
                 self._slices.stop(snapshot.slices)
             for operator in snapshot.operators.values():
                 operator.close()
-        if self._increments is not None:
-            self._increments.aborted(checkpoint_id)
+        for increments in (self._increments, self._files):
+            if increments is not None:
+                increments.aborted(checkpoint_id)
         if self._environment.local_state is not None:
             self._environment.local_state.aborted(checkpoint_id)
 
@@ -361,14 +368,17 @@ class SubtaskCheckpointCoordinator:
                 return
             persisted_bytes = self._write_channels(snapshot, operators, open_stream)
         except Exception as error:
-            if self._increments is not None:
-                with suppress(Exception):
-                    # What could not be written cannot be deleted, perhaps; the error is the first.
-                    self._increments.failed(checkpoint_id)
+            for increments in (self._increments, self._files):
+                if increments is not None:
+                    with suppress(Exception):
+                        # What cannot be written cannot be deleted, perhaps; the error is the first.
+                        increments.failed(checkpoint_id)
             self._fail(snapshot, error)
             return
         finally:
             self._under_way.pop(checkpoint_id, None)
+            for operator in snapshot.operators.values():
+                operator.release()
         written_bytes = sum(stream.position for stream in streams)
         metrics = CheckpointMetrics(
             sync_ms=snapshot.sync_ms,
@@ -423,8 +433,14 @@ class SubtaskCheckpointCoordinator:
         operators: dict[bytes, OperatorSubtaskState] = {}
         referred_bytes = 0
         for operator_id, operator in snapshot.operators.items():
+            folder = None if increments is None else operator.database_files()
             finished, keyed = operator.finished(), None
-            if increments is not None:
+            if folder is not None and self._files is not None:
+                keyed, referred = self._files.write(
+                    finished.checkpoint_id, operator_id, folder, open_stream
+                )
+                referred_bytes += referred
+            elif increments is not None:
                 keyed, referred = increments.write(
                     operator_id, finished, operator.base_id, operator.changed_groups(), open_stream
                 )

@@ -96,7 +96,7 @@ class DeclaredTypes:
 
 def migrate_table(table: StateTable, migration: Migration) -> None:
     """Brings all values of a keyed state to what is declared."""
-    for namespace, identity, stored in list(table):
+    for namespace, identity, stored in table:
         table.map(namespace).put(identity, _migrated(table.kind, stored, migration))
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
-    from penstock.taskexecutor.state.snapshot import KeyedStates
+    from penstock.taskexecutor.state.snapshot import DatabaseFiles, DatabaseFolder, KeyedStates
     from penstock.taskexecutor.state.table import TableSnapshot
 
 
@@ -102,7 +102,7 @@ class HeapKeyedStateBackend(KeyContext):
         """
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = StateTable(name, kind)
+            table = self._tables[name] = self._new_table(name, kind)
         elif table.kind != kind:
             msg = (
                 f"state {name!r} is a {table.kind} state of this operator; a {kind} state needs "
@@ -110,6 +110,9 @@ class HeapKeyedStateBackend(KeyContext):
             )
             raise InvalidProgramError(msg)
         return table
+
+    def _new_table(self, name: str, kind: str) -> StateTable:
+        return StateTable(name, kind)
 
     def value_state(self, descriptor: Any) -> HeapState:
         """The state of a ``ValueStateDescriptor``."""
@@ -232,7 +235,12 @@ class HeapKeyedStateBackend(KeyContext):
             self._epochs = {id_: of for id_, of in self._epochs.items() if id_ >= checkpoint_id}
 
     def restore(
-        self, keyed: KeyedStates, timers: KeyedStates, key_groups: range, keys: KeyReader
+        self,
+        keyed: KeyedStates,
+        timers: KeyedStates,
+        key_groups: range,
+        keys: KeyReader,
+        files: tuple[DatabaseFiles, ...] = (),
     ) -> None:
         """Adds the entries of those key groups that this subtask owns.
 
@@ -241,11 +249,17 @@ class HeapKeyedStateBackend(KeyContext):
             timers: What ``timer_table`` gives.
             key_groups: The groups that are here.
             keys: Gives what stands for a key in state.
+            files: From a snapshot of the RocksDB backend; refused.
 
         Raises:
             CorruptStreamError: The entries are not what was serialised.
-            InvalidProgramError: They are of another type than is declared.
+            InvalidProgramError: They are of another type than is declared, or files.
         """
+        if files:
+            raise InvalidProgramError(
+                "an incremental checkpoint of the state backend rocksdb can only be restored "
+                "with it: take a savepoint to change to another state backend"
+            )
         tables = [(self.table(name, state[0]), state[1]) for name, state in keyed.items()]
         tables += [(self.timer_table(name), state[1]) for name, state in timers.items()]
         for table, groups in tables:
@@ -351,6 +365,13 @@ class HeapKeyedSnapshot:
         """The key groups that are not as in the base, once ``advance`` has given True."""
         tables = (*self._states.values(), *self._timers.values())
         return {group for _, table in tables for group in table.entries.changed_groups()}
+
+    def database_files(self) -> DatabaseFolder | None:
+        """None: there is no database."""
+        return None
+
+    def release(self) -> None:
+        """What ``states`` has given is not read any more: that is its readers' alone."""
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.common.options.checkpointing import INCREMENTAL
-from penstock.common.options.state import BACKEND
+from penstock.common.options.state import BACKEND, check_rocksdb
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.declared_types import DeclaredTypes
     from penstock.taskexecutor.state.heap import HeapState, ListOperations, StateTable
-    from penstock.taskexecutor.state.snapshot import KeyedStates
+    from penstock.taskexecutor.state.snapshot import DatabaseFiles, DatabaseFolder, KeyedStates
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,14 @@ class KeyedSnapshot(Protocol):
     def close(self) -> None:
         """Gives it up."""
 
+    def database_files(self) -> DatabaseFolder | None:
+        """The content as files of a database, once ``advance`` has given True; None without."""
+
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
+
+    def release(self) -> None:
+        """What ``states`` and ``database_files`` have given is not read any more; any thread."""
 
 
 class KeyedStateBackend(Protocol):
@@ -121,7 +127,12 @@ class KeyedStateBackend(Protocol):
         """Later snapshots tell what has changed since that of a checkpoint, if they can."""
 
     def restore(
-        self, keyed: KeyedStates, timers: KeyedStates, key_groups: range, keys: KeyReader
+        self,
+        keyed: KeyedStates,
+        timers: KeyedStates,
+        key_groups: range,
+        keys: KeyReader,
+        files: tuple[DatabaseFiles, ...],
     ) -> None:
         """Adds the entries of those key groups that this subtask owns."""
 
@@ -129,19 +140,45 @@ class KeyedStateBackend(Protocol):
         """Lets go of all that is kept."""
 
 
-_BACKENDS: Final = {"hashmap": HeapKeyedStateBackend}
+@dataclass(frozen=True)
+class BackendSurroundings:
+    """What a backend may use of the subtask that it belongs to.
 
-
-def create_keyed_state_backend(
-    configuration: Mapping[str, str], clock_ms: Callable[[], int], evaluation: Evaluation
-) -> HeapKeyedStateBackend:
-    """The backend that ``state.backend.type`` names, without states.
-
-    Args:
+    Attributes:
         configuration: The job's.
         clock_ms: The clock of times to live.
         evaluation: Says which functions that fold values are evaluated.
+        grouping: How the operator's keys are in key groups.
+        keys: Makes what gives what stands for a key in state.
+        temp_directory: Makes (once) a folder that is removed when the task ends.
+        job_id: The job.
+        subtask: The number of the subtask.
     """
-    return _BACKENDS[BACKEND.read(configuration)](
-        clock_ms, evaluation, is_incremental=INCREMENTAL.read(configuration)
+
+    configuration: Mapping[str, str]
+    clock_ms: Callable[[], int]
+    evaluation: Evaluation
+    grouping: Callable[[], KeyGrouping]
+    keys: Callable[[], KeyReader]
+    temp_directory: Callable[[], str]
+    job_id: bytes
+    subtask: int
+
+
+def create_keyed_state_backend(surroundings: BackendSurroundings) -> KeyedStateBackend:
+    """The backend that ``state.backend.type`` names, without states.
+
+    Raises:
+        ConfigurationError: It needs a package that is not installed here.
+    """
+    configuration = surroundings.configuration
+    if BACKEND.read(configuration) == "rocksdb":
+        check_rocksdb(configuration)
+        from penstock.taskexecutor.rocksdb.backend import RocksDBKeyedStateBackend
+
+        return RocksDBKeyedStateBackend(surroundings)
+    return HeapKeyedStateBackend(
+        surroundings.clock_ms,
+        surroundings.evaluation,
+        is_incremental=INCREMENTAL.read(configuration),
     )

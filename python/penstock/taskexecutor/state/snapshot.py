@@ -15,13 +15,54 @@ from penstock.taskexecutor.state.key_group_entries import NAMESPACE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.checkpoint_storage.handles import StreamHandle
+    from penstock.checkpoint_storage.streams import Copies
     from penstock.taskexecutor.state.keyed_state_backend import KeyedSnapshot
     from penstock.taskexecutor.state.operator_backend import OperatorStatesSnapshot
 
+#: What says in the description of a database's files what they are.
+FILES_FORMAT: Final = "rocksdb"
+FILES_VERSION: Final = 1
+
 _FOREVER_NS: Final = (1 << 63) - 1
 
-KeyedStates = dict[str, tuple[str, dict[int, bytes]]]
+KeyedStates = dict[str, tuple[str, Mapping[int, bytes]]]
 """Name of a keyed state → its kind and, by key group, its serialised entries."""
+
+
+@dataclass(frozen=True)
+class DatabaseFolder:
+    """The files of a database on this machine, which nobody changes.
+
+    Attributes:
+        path: The folder that has them.
+        meta: What describes them, to be serialised: see `docs/formats/checkpoint.md`.
+        key_groups: The key groups that they have.
+    """
+
+    path: str
+    meta: Mapping[str, Any]
+    key_groups: range
+
+
+@dataclass(frozen=True)
+class DatabaseFiles:
+    """The files of a database in a checkpoint.
+
+    Attributes:
+        meta: What describes them.
+        files: Where they are, by their names.
+        key_groups: The key groups that they have.
+        storage: Reads them.
+        copies: Where they are read if they are there; None for nowhere.
+    """
+
+    meta: Mapping[str, Any]
+    files: Mapping[str, StreamHandle]
+    key_groups: range
+    storage: FileSystems
+    copies: Copies | None = None
 
 
 class EncodedValues(Sequence[Any]):
@@ -78,6 +119,7 @@ class OperatorSnapshot:
         raw_keyed: What the function wrote by key group.
         raw_operator: What the function wrote in partitions; spread as ``lists`` are.
         types: The declared types of the states; see `DeclaredTypes`.
+        files: Databases that hold keyed states, in place of ``keyed``.
     """
 
     checkpoint_id: int
@@ -89,6 +131,7 @@ class OperatorSnapshot:
     raw_keyed: Mapping[int, bytes] = field(default_factory=dict)
     raw_operator: tuple[bytes, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[DatabaseFiles, ...] = ()
 
     def entries(self, name: str) -> dict[int, list[tuple[Any, Any, Any]]]:
         """The entries of a keyed state by key group, as (namespace, key, value)."""
@@ -157,8 +200,19 @@ class RunningSnapshot:
         """The key groups whose keyed state differs from that in the base, at the end."""
         return self._keyed.changed_groups()
 
+    def database_files(self) -> DatabaseFolder | None:
+        """The keyed state as files of a database, at the end; None where there is none."""
+        return self._keyed.database_files()
+
+    def release(self) -> None:
+        """What it has given is not read any more; any thread."""
+        self._keyed.release()
+
     def finished(self) -> OperatorSnapshot:
-        """The snapshot, once ``advance`` has given True; to be asked for once, by any thread."""
+        """The snapshot, once ``advance`` has given True; to be asked for once, by any thread.
+
+        Its keyed states may be read until ``release``.
+        """
         keyed, timers = self._keyed.states()
         states = self._states.states()
         return replace(
@@ -175,7 +229,12 @@ def serialised(running: RunningSnapshot) -> OperatorSnapshot:
     """The whole of a snapshot at once."""
     while not running.advance(_FOREVER_NS):
         pass
-    return running.finished()
+    snapshot = running.finished()
+    keyed: KeyedStates = {
+        name: (kind, dict(groups)) for name, (kind, groups) in snapshot.keyed.items()
+    }
+    running.release()
+    return replace(snapshot, keyed=keyed)
 
 
 def redistribute(snapshots: Sequence[OperatorSnapshot], parallelism: int) -> list[OperatorSnapshot]:
@@ -263,8 +322,8 @@ def _blocks(elements: list[Any], parallelism: int, start: int) -> list[list[Any]
 
 
 def _merged(states: Sequence[KeyedStates]) -> KeyedStates:
-    merged: KeyedStates = {}
+    merged: dict[str, tuple[str, dict[int, bytes]]] = {}
     for old in states:
         for name, (kind, groups) in old.items():
             merged.setdefault(name, (kind, {}))[1].update(groups)
-    return merged
+    return dict(merged)

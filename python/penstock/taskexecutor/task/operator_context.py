@@ -16,6 +16,7 @@ from penstock.serialization.state_types import parsed, type_text
 from penstock.taskexecutor.compiled import InternalTimerService, Triggerable
 from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_state_backend import (
+    BackendSurroundings,
     KeyedStateBackend,
     KeyGrouping,
     create_keyed_state_backend,
@@ -134,8 +135,18 @@ class OperatorContext:
     @cached_property
     def keyed_state(self) -> KeyedStateBackend:
         """The operator's keyed state and current key."""
+        environment = self.environment
         return create_keyed_state_backend(
-            self.environment.configuration, self.processing_time.now, self.evaluation
+            BackendSurroundings(
+                environment.configuration,
+                self.processing_time.now,
+                self.evaluation,
+                lambda: self._key_grouping,
+                lambda: self._restored_keys,
+                environment.temp_directory,
+                environment.job_id,
+                environment.subtask,
+            )
         )
 
     @cached_property
@@ -206,6 +217,10 @@ class OperatorContext:
         )
         return range(first, last + 1)
 
+    @cached_property
+    def _key_grouping(self) -> KeyGrouping:
+        return KeyGrouping(self._key_type.kind, self.environment.max_parallelism, self.key_groups)
+
     def snapshot(
         self, checkpoint_id: int, raw_keyed: dict[int, bytes], raw_operator: tuple[bytes, ...]
     ) -> RunningSnapshot:
@@ -220,10 +235,7 @@ class OperatorContext:
                 **({_KEY: self._recorded_key_type} if self.is_keyed else {}),
             },
         )
-        grouping = KeyGrouping(
-            self._key_type.kind, self.environment.max_parallelism, self.key_groups
-        )
-        keyed = self.keyed_state.open_snapshot(grouping, checkpoint_id)
+        keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id)
         return RunningSnapshot(operator, keyed, self.operator_state.open_snapshot())
 
     def restore(self, snapshot: OperatorSnapshot) -> None:
@@ -249,7 +261,7 @@ class OperatorContext:
                 }
             )
         self.keyed_state.restore(
-            snapshot.keyed, snapshot.timers, self.key_groups, self._restored_keys
+            snapshot.keyed, snapshot.timers, self.key_groups, self._restored_keys, snapshot.files
         )
         self.operator_state.restore(
             OperatorStates(snapshot.lists, snapshot.union_lists, snapshot.broadcast)
@@ -263,7 +275,7 @@ class OperatorContext:
 
     def _check_key_type(self, snapshot: OperatorSnapshot) -> None:
         written = snapshot.types.get(_KEY)
-        if written is None or not (snapshot.keyed or snapshot.timers):
+        if written is None or not (snapshot.keyed or snapshot.timers or snapshot.files):
             return
         if written != self._recorded_key_type:
             raise InvalidProgramError(

@@ -1,0 +1,153 @@
+"""Files of databases of which a checkpoint writes only those that no earlier one has (F10).
+
+A database never changes a file of rows: the same name is the same content.  A task refers to files
+of checkpoints only that it knows to be complete.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.checkpoint_storage.disposal import discard_streams
+from penstock.checkpoint_storage.handles import (
+    ByteStreamHandle,
+    FileHandle,
+    IncrementalKeyGroupsHandle,
+)
+from penstock.serialization.codec import codec_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.checkpoint_storage.handles import StreamHandle
+    from penstock.checkpoint_storage.streams import StateOutputStream
+    from penstock.taskexecutor.state.snapshot import DatabaseFolder
+
+#: What the names of files end with whose content never changes.
+_ROWS: Final = ".sst"
+
+#: What a database needs beside them; the rest of a folder are logs.
+_DESCRIPTIONS: Final = ("CURRENT", "MANIFEST", "OPTIONS", "rocksdict-config")
+
+_CHUNK_BYTES: Final = 1 << 20
+
+#: Its name among the shared files of a handle, and where it is.
+_Uploaded = tuple[str, "StreamHandle"]
+
+
+class UploadedFiles:
+    """What the databases of a task have written to checkpoints.
+
+    ``write`` and ``failed`` run in the thread that writes, the rest in the task's.
+    """
+
+    def __init__(self, files: FileSystems, threads: int) -> None:
+        """Starts without: the first checkpoint writes all files.
+
+        Args:
+            files: Where the files of checkpoints are.
+            threads: How many files are written at a time.
+        """
+        self._files = files
+        self._threads = threads
+        self._by_checkpoint: dict[int, dict[bytes, dict[str, _Uploaded]]] = {}
+        self._base: dict[bytes, dict[str, _Uploaded]] = {}
+
+    def write(
+        self,
+        checkpoint_id: int,
+        operator_id: bytes,
+        folder: DatabaseFolder,
+        open_stream: Callable[[bool], StateOutputStream],
+    ) -> tuple[tuple[IncrementalKeyGroupsHandle, ...], int]:
+        """The handle of an operator's keyed state, and the bytes of files referred to.
+
+        Args:
+            checkpoint_id: The checkpoint.
+            operator_id: The operator.
+            folder: Its files.
+            open_stream: Opens a stream of this checkpoint alone, or, given True, of several.
+
+        Raises:
+            OSError: A stream cannot be written; nothing is left of those that were.
+        """
+        base = self._base.get(operator_id, {})
+        names = sorted(path.name for path in Path(folder.path).iterdir())
+        rows = [name for name in names if name.endswith(_ROWS)]
+        kept = {name: base[name] for name in rows if name in base}
+        new = [name for name in rows if name not in base]
+        private = [name for name in names if name.startswith(_DESCRIPTIONS)]
+        written: dict[str, StreamHandle] = {}
+
+        def write(name: str) -> None:
+            handle = _written(Path(folder.path, name), open_stream(name in new))
+            # An empty file has no stream.
+            written[name] = handle or ByteStreamHandle(name, b"")
+
+        try:
+            with ThreadPoolExecutor(self._threads, "penstock-rocksdb-write") as pool:
+                for one in [pool.submit(partial(write, name)) for name in (*new, *private)]:
+                    one.result()
+            meta = open_stream(False)
+            try:
+                meta.write(codec_for(None).encode(dict(folder.meta)))
+                meta_handle = meta.handle()
+            finally:
+                meta.close()
+        except BaseException:
+            discard_streams(written.values(), self._files)
+            raise
+        assert meta_handle is not None, "something was written"
+        shared = kept | {name: (f"{checkpoint_id}/{name}", written[name]) for name in new}
+        self._by_checkpoint.setdefault(checkpoint_id, {})[operator_id] = shared
+        groups = folder.key_groups
+        handle = IncrementalKeyGroupsHandle(
+            checkpoint_id,
+            operator_id.hex(),
+            groups.start,
+            len(groups),
+            sum(written[name].size for name in new),
+            meta_handle,
+            dict(shared.values()),
+            {name: written[name] for name in private},
+        )
+        return (handle,), sum(stream.size for _, stream in kept.values())
+
+    def completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete: later ones refer to its files."""
+        if checkpoint_id not in self._by_checkpoint:
+            return
+        self._base = self._by_checkpoint[checkpoint_id]
+        # In place: the thread that writes adds to it.
+        for earlier_id in [id_ for id_ in self._by_checkpoint if id_ <= checkpoint_id]:
+            del self._by_checkpoint[earlier_id]
+
+    def failed(self, checkpoint_id: int) -> None:
+        """A checkpoint could not be written to its end: deletes what nobody will hear of."""
+        for uploaded in self._by_checkpoint.pop(checkpoint_id, {}).values():
+            own = f"{checkpoint_id}/"
+            streams = [stream for name, stream in uploaded.values() if name.startswith(own)]
+            discard_streams(streams, self._files)
+
+    def aborted(self, checkpoint_id: int) -> None:
+        """A checkpoint will not be complete."""
+        self._by_checkpoint.pop(checkpoint_id, None)
+
+
+def file_name(shared_name: str) -> str:
+    """The name of a file in its folder, by that among a handle's shared files."""
+    return shared_name.partition("/")[2]
+
+
+def _written(path: Path, stream: StateOutputStream) -> FileHandle | ByteStreamHandle | None:
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                stream.write(chunk)
+        return stream.handle()
+    finally:
+        stream.close()

@@ -1,0 +1,176 @@
+"""The keyed state of one operator in RocksDB."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.common.options import rocksdb
+from penstock.taskexecutor.rocksdb.database import Database
+from penstock.taskexecutor.rocksdb.local_directories import LocalDirectory
+from penstock.taskexecutor.rocksdb.restoring import restore_files
+from penstock.taskexecutor.rocksdb.row_store import RowStore
+from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
+from penstock.taskexecutor.rocksdb.snapshot import RocksDBSnapshot
+from penstock.taskexecutor.state.declared_types import migrate_table
+from penstock.taskexecutor.state.heap import StateRows
+from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+
+if TYPE_CHECKING:
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.state.heap import StateTable
+    from penstock.taskexecutor.state.keyed_state_backend import BackendSurroundings, KeyGrouping
+    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
+
+_DATABASE = "db"
+
+
+class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
+    """All keyed states of one operator, of which the database has what memory has not.
+
+    The tables are those of the heap's backend, as a cache in front of the rows of a database.
+    Timers are kept in memory.  There is no database before the first state is opened.
+    """
+
+    def __init__(self, surroundings: BackendSurroundings) -> None:
+        """Creates a backend without states."""
+        super().__init__(surroundings.clock_ms, surroundings.evaluation)
+        self._surroundings = surroundings
+        assert rocksdb.TIMERS.read(surroundings.configuration) == "HEAP", "there is no other"
+        self._directory: LocalDirectory | None = None
+        self._store: RowStore | None = None
+        #: The numbers of the states in the keys of rows.
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def num_cached(self) -> int:
+        """Number of the entries that are in memory."""
+        return 0 if self._store is None else self._store.num_cached
+
+    @property
+    def most_cached(self) -> int:
+        """How many entries may be in memory."""
+        return 0 if self._store is None else self._store.most_cached
+
+    def open_snapshot(self, grouping: KeyGrouping, checkpoint_id: int) -> RocksDBSnapshot:  # type: ignore[override]
+        """All states and timers as they are now.
+
+        What has changed is written to the database, whose files are linked.
+        """
+        del checkpoint_id
+        timers = {
+            name: (table.kind, table.open_snapshot(*grouping.arguments))
+            for name, table in self._timers.items()
+        }
+        states = [(name, table.kind, self._numbers[name]) for name, table in self._tables.items()]
+        folder, failure = None, None
+        if self._store is not None:
+            assert self._directory is not None, "the database is in it"
+            folder = f"{self._directory.path}/snapshot-{os.urandom(8).hex()}"
+            try:
+                self._store.write_back()
+            except ValueError as error:
+                # It cannot be serialised: it is the checkpoint that fails, not the task.
+                failure = error
+            else:
+                self._store.database.checkpoint(folder)
+        kept = {name: table.snapshot_filter for name, table in self._tables.items()}
+        return RocksDBSnapshot(folder, states, kept, timers, grouping.key_groups, failure)
+
+    def base_on(self, checkpoint_id: int) -> None:
+        """Nothing: files tell by their names what has changed."""
+
+    def restore(
+        self,
+        keyed: KeyedStates,
+        timers: KeyedStates,
+        key_groups: range,
+        keys: KeyReader,
+        files: tuple[DatabaseFiles, ...] = (),
+    ) -> None:
+        """Adds the entries of those key groups that this subtask owns.
+
+        Args: As of the heap's backend; ``files`` are those of checkpoints.
+
+        Raises:
+            CorruptStreamError: The entries are not what was serialised.
+            CorruptCheckpointError: A file is not what was written.
+            InvalidProgramError: They are of another type than is declared.
+        """
+        if files:
+            self._restore_files(files, key_groups)
+        super().restore(keyed, timers, key_groups, keys)
+
+    def dispose(self) -> None:
+        """Closes the database and removes its files."""
+        super().dispose()
+        if self._store is not None:
+            self._store.database.close()
+            self._store = None
+        if self._directory is not None:
+            self._directory.close()
+            self._directory = None
+
+    def _new_table(self, name: str, kind: str) -> StateTable:
+        number = self._numbers.setdefault(name, 1 + max(self._numbers.values(), default=-1))
+        return self._opened_store().add(name, kind, number)
+
+    def _opened_store(self) -> RowStore:
+        if self._store is None:
+            surroundings = self._surroundings
+            grouping = surroundings.grouping()
+            self._store = RowStore(
+                self._open_database(),
+                StateRows(*grouping.arguments),
+                surroundings.keys(),
+                grouping.key_groups,
+                rocksdb.CACHE_SIZE.read(surroundings.configuration),
+            )
+        return self._store
+
+    def _local_directory(self) -> LocalDirectory:
+        if self._directory is None:
+            surroundings = self._surroundings
+            folders = rocksdb.LOCAL_FOLDERS.read(surroundings.configuration)
+            if folders:
+                parent = folders[surroundings.subtask % len(folders)]
+            else:
+                parent = str(Path(surroundings.temp_directory()).parent)
+            self._directory = LocalDirectory(parent)
+        return self._directory
+
+    def _open_database(self) -> Database:
+        surroundings = self._surroundings
+        configuration = surroundings.configuration
+        memory = memory_of_slot(configuration, surroundings.job_id, surroundings.subtask)
+        return Database(
+            f"{self._local_directory().path}/{_DATABASE}",
+            RocksDBSettings.of(configuration),
+            memory,
+        )
+
+    def _restore_files(self, files: tuple[DatabaseFiles, ...], key_groups: range) -> None:
+        """Puts the files of checkpoints in the place of the database, which has no rows yet."""
+        store = self._opened_store()
+        store.database.close()
+        directory = self._local_directory().path
+        shutil.rmtree(f"{directory}/{_DATABASE}")
+        store.database, states = restore_files(
+            files,
+            f"{directory}/{_DATABASE}",
+            directory,
+            key_groups,
+            self._open_database,
+            rocksdb.TRANSFER_THREADS.read(self._surroundings.configuration),
+        )
+        opened = self._numbers
+        self._numbers = {name: number for name, (_, number) in states.items()}
+        for name in opened:
+            self._numbers.setdefault(name, 1 + max(self._numbers.values(), default=-1))
+        store.renumber(self._numbers)
+        for name, (kind, _) in states.items():
+            self.table(name, kind)
+        for _, name, migrate in self.types.pending():
+            migrate_table(self._tables[name], migrate)

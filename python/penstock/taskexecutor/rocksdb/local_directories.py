@@ -1,0 +1,79 @@
+"""Folders of databases on this machine, which outlive nobody.
+
+A lock beside each folder is held as long as its process lives, so that whoever makes the next one
+removes those of processes that were killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "penstock-rocksdb-"
+_LOCK: Final = ".lock"
+
+
+class LocalDirectory:
+    """A folder that is removed when it is closed, or by the next process.
+
+    Attributes:
+        path: The folder.
+    """
+
+    def __init__(self, parent: str) -> None:
+        """Makes a folder, and removes those that killed processes have left.
+
+        Args:
+            parent: A folder, made when missing.
+
+        Raises:
+            OSError: It cannot be made.
+        """
+        Path(parent).mkdir(parents=True, exist_ok=True)
+        remove_abandoned(parent)
+        while True:
+            self._lock, lock_path = tempfile.mkstemp(_LOCK, PREFIX, parent)
+            if _is_locked(self._lock, lock_path):
+                break
+            # Somebody has taken it for abandoned before it was locked.
+            os.close(self._lock)
+        self._lock_path = lock_path
+        self.path = lock_path.removesuffix(_LOCK)
+        Path(self.path).mkdir()
+
+    def close(self) -> None:
+        """Removes the folder; more calls do nothing."""
+        if self._lock < 0:
+            return
+        shutil.rmtree(self.path, ignore_errors=True)
+        Path(self._lock_path).unlink(missing_ok=True)
+        os.close(self._lock)
+        self._lock = -1
+
+
+def remove_abandoned(parent: str) -> None:
+    """Removes the folders of processes that are no more."""
+    for lock_path in Path(parent).glob(f"{PREFIX}*{_LOCK}"):
+        # Another process may be removing it as well, or belong to somebody else.
+        with suppress(OSError):
+            lock = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                if _is_locked(lock, str(lock_path)):
+                    shutil.rmtree(str(lock_path).removesuffix(_LOCK), ignore_errors=True)
+                    lock_path.unlink()
+            finally:
+                os.close(lock)
+
+
+def _is_locked(lock: int, path: str) -> bool:
+    """Locks a file; False when another one has it, or the file is gone."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return os.fstat(lock).st_nlink > 0 and Path(path).exists()

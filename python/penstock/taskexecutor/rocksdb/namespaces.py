@@ -1,0 +1,78 @@
+"""Namespaces in the keys of rows: a state's number, the namespace's length, and its bytes."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from penstock.datastream.window import TimeWindow
+from penstock.serialization.key_form import form_of
+from penstock.serialization.pure.dynamic_codec import decode_dynamic, encode_dynamic
+from penstock.serialization.pure.keys import is_plain
+from penstock.serialization.pure.value_bytes import Reader
+
+#: What the bytes of a namespace begin with; there are none for None.
+_READABLE: Final = 0
+_TIME_WINDOW: Final = 1
+_FORM: Final = 2
+
+_HEAD: Final = struct.Struct(">HI")
+#: Numbers in the order of their bytes.
+_TIMES: Final = struct.Struct(">QQ")
+_SIGN: Final = 1 << 63
+
+#: Bytes of the key group in front of it, and of what precedes the namespace.
+GROUP_BYTES: Final = 2
+HEAD_BYTES: Final = GROUP_BYTES + _HEAD.size
+
+
+def state_tail(state: int) -> bytes:
+    """What the tails of all namespaces of a state begin with."""
+    return struct.pack(">H", state)
+
+
+def tail_of(state: int, namespace: Any) -> tuple[bytes, bytes]:
+    """What says state and namespace in the keys of rows, and what precedes their values."""
+    original = b""
+    if namespace is None:
+        written = b""
+    elif type(namespace) is TimeWindow:
+        written = bytes((_TIME_WINDOW,)) + _TIMES.pack(
+            namespace.start + _SIGN, namespace.end + _SIGN
+        )
+    else:
+        encoded = bytearray()
+        encode_dynamic(encoded, namespace)
+        if is_plain(namespace, 0):
+            written = bytes((_READABLE,)) + encoded
+        else:
+            written = bytes((_FORM,)) + form_of(namespace)
+            original = bytes(encoded)
+    return _HEAD.pack(state, len(written)) + written, original
+
+
+def tail_in(key: bytes) -> bytes:
+    """The tail in the key of a row."""
+    size = _HEAD.unpack_from(key, GROUP_BYTES)[1]
+    return key[GROUP_BYTES : HEAD_BYTES + size]
+
+
+def state_in(key: bytes) -> int:
+    """The number of the state in the key of a row."""
+    return int(_HEAD.unpack_from(key, GROUP_BYTES)[0])
+
+
+def has_original(tail: bytes) -> bool:
+    """Whether the values of rows begin with their namespace."""
+    return len(tail) > _HEAD.size and tail[_HEAD.size] == _FORM
+
+
+def namespace_of(tail: bytes, value: bytes) -> Any:
+    """The namespace of a row, of its tail and its value."""
+    written = tail[_HEAD.size :]
+    if not written:
+        return None
+    if written[0] == _TIME_WINDOW:
+        start, end = _TIMES.unpack_from(written, 1)
+        return TimeWindow(start - _SIGN, end - _SIGN)
+    return decode_dynamic(Reader(value if written[0] == _FORM else written[1:]))

@@ -1,0 +1,183 @@
+"""Makes a database of the files of checkpoints: linked where they are at hand, else fetched."""
+
+from __future__ import annotations
+
+import shutil
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.checkpoint_storage.file_systems import LocalFileSystem
+from penstock.checkpoint_storage.handles import CHECKED_BYTES, FileHandle
+from penstock.checkpoint_storage.streams import read_stream
+from penstock.errors import CorruptCheckpointError
+from penstock.taskexecutor.rocksdb.database import (
+    END,
+    Database,
+    ReadOnlyDatabase,
+    link_or_copy,
+)
+from penstock.taskexecutor.rocksdb.namespaces import GROUP_BYTES, state_in, state_tail
+from penstock.taskexecutor.rocksdb.rows import StateEntries, group_prefix, rows_of
+from penstock.taskexecutor.rocksdb.snapshot import states_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.checkpoint_storage.handles import StreamHandle
+    from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
+
+#: Rows that are copied at a time from one database to another.
+_BATCH_ROWS: Final = 16_384
+_STATE_END: Final = GROUP_BYTES + 2
+
+#: Kind and number of states, by name.
+States = dict[str, tuple[str, int]]
+
+
+def restore_files(
+    files: Sequence[DatabaseFiles],
+    target: str,
+    scratch: str,
+    key_groups: range,
+    open_database: Callable[[], Database],
+    threads: int,
+) -> tuple[Database, States]:
+    """A database with the rows of a range of key groups.
+
+    It begins with the files that have most of them; what they have beyond is removed, and the rows
+    of the others are copied.
+
+    Args:
+        files: Those of the checkpoints' subtasks that have some of the key groups.
+        target: The folder of the database, which is not there yet.
+        scratch: A folder for what is needed meanwhile.
+        key_groups: The key groups.
+        open_database: Opens the database in ``target``.
+        threads: How many files are fetched at a time.
+
+    Returns:
+        The database, and its states.
+
+    Raises:
+        CheckpointStorageError: A file cannot be read.
+        CorruptCheckpointError: It is not what was written.
+        StateBackendError: The files are no database.
+    """
+    base = max(files, key=lambda one: _overlap(one.key_groups, key_groups))
+    fetch_files(base, target, threads)
+    database = open_database()
+    states = states_in(base.meta)
+    if base.key_groups.start < key_groups.start:
+        database.remove_range(group_prefix(0), group_prefix(key_groups.start))
+    if base.key_groups.stop > key_groups.stop:
+        database.remove_range(group_prefix(key_groups.stop), END)
+    for number, other in enumerate(one for one in files if one is not base):
+        folder = f"{scratch}/part-{number}"
+        fetch_files(other, folder, threads)
+        part = ReadOnlyDatabase(folder)
+        wanted = [group for group in other.key_groups if group in key_groups]
+        _copy_rows(part, wanted, _renumbered(states, states_in(other.meta)), database)
+        part.close()
+        shutil.rmtree(folder)
+    return database, states
+
+
+def states_of_files(files: DatabaseFiles, folder: str, key_groups: range) -> KeyedStates:
+    """The keyed states in the files of a checkpoint, to be read while the folder is there.
+
+    Args:
+        files: The files.
+        folder: Where they are put; not there yet.
+        key_groups: The key groups that are read.
+
+    Raises: As `restore_files`.
+    """
+    fetch_files(files, folder, 1)
+    database = ReadOnlyDatabase(folder)
+    return {
+        name: (kind, StateEntries(database, number, key_groups))
+        for name, (kind, number) in states_in(files.meta).items()
+    }
+
+
+def fetch_files(files: DatabaseFiles, folder: str, threads: int) -> None:
+    """Makes a folder with the files of a checkpoint.
+
+    Raises:
+        CheckpointStorageError: A file cannot be read.
+        CorruptCheckpointError: It is not what was written.
+        OSError: It cannot be written here.
+    """
+    Path(folder).mkdir(parents=True)
+    with ThreadPoolExecutor(threads, "penstock-rocksdb-fetch") as pool:
+        fetched = [
+            pool.submit(partial(_fetch, files, handle, f"{folder}/{name}"))
+            for name, handle in files.files.items()
+        ]
+        for one in fetched:
+            one.result()
+
+
+def _fetch(files: DatabaseFiles, handle: StreamHandle, target: str) -> None:
+    file_system = files.storage.of(handle.path) if isinstance(handle, FileHandle) else None
+    if isinstance(handle, FileHandle) and isinstance(file_system, LocalFileSystem):
+        source = file_system.local_path(handle.path)
+        _check(handle, source)
+        if target.endswith(".sst"):
+            # Nobody changes it, and a folder that is removed has only its own link to it.
+            link_or_copy(source, target)
+        else:
+            shutil.copyfile(source, target)
+    else:
+        Path(target).write_bytes(read_stream(handle, files.storage, files.copies))
+
+
+def _check(handle: FileHandle, source: str) -> None:
+    size = 0
+    checksums = []
+    try:
+        with Path(source).open("rb") as file:
+            while block := file.read(CHECKED_BYTES):
+                size += len(block)
+                checksums.append(zlib.crc32(block))
+    except FileNotFoundError as error:
+        raise CorruptCheckpointError(f"{source}: the file of a checkpoint is gone") from error
+    if size != handle.size:
+        raise CorruptCheckpointError(f"{source} has {size} bytes, {handle.size} were written")
+    if tuple(checksums) != handle.checksums:
+        raise CorruptCheckpointError(f"{source}: its content is not what was written")
+
+
+def _overlap(one: range, other: range) -> int:
+    return max(0, min(one.stop, other.stop) - max(one.start, other.start))
+
+
+def _renumbered(states: States, others: States) -> dict[int, bytes]:
+    """What the numbers of other states become here; new states are added to ``states``."""
+    numbers = {}
+    for name, (kind, number) in others.items():
+        if name not in states:
+            free = 1 + max((taken for _, taken in states.values()), default=-1)
+            states[name] = kind, free
+        numbers[number] = state_tail(states[name][1])
+    return numbers
+
+
+def _copy_rows(
+    part: Database, key_groups: Sequence[int], numbers: Mapping[int, bytes], target: Database
+) -> None:
+    batch: list[tuple[bytes, bytes]] = []
+
+    def write() -> None:
+        target.write((), batch)
+        batch.clear()
+
+    for group in key_groups:
+        for key, value in rows_of(part, group_prefix(group)):
+            batch.append((key[:GROUP_BYTES] + numbers[state_in(key)] + key[_STATE_END:], value))
+            if len(batch) >= _BATCH_ROWS:
+                write()
+    write()

@@ -1,0 +1,162 @@
+"""The content of the RocksDB backend at one moment: linked files, and timers from memory."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import IllegalStateError
+from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
+from penstock.taskexecutor.rocksdb.rows import StateEntries
+from penstock.taskexecutor.state.snapshot import FILES_FORMAT, FILES_VERSION, DatabaseFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.taskexecutor.state.heap import TableSnapshot
+    from penstock.taskexecutor.state.snapshot import KeyedStates
+
+
+class RocksDBSnapshot:
+    """A folder with the database's files, and snapshots of the timers' tables.
+
+    Attributes:
+        base_id: None: the files tell by their names what has changed.
+    """
+
+    base_id: int | None = None
+
+    def __init__(
+        self,
+        folder: str | None,
+        states: Sequence[tuple[str, str, int]],
+        kept: Mapping[str, Callable[[Any], Any] | None],
+        timers: Mapping[str, tuple[str, TableSnapshot]],
+        key_groups: range,
+        failure: Exception | None,
+    ) -> None:
+        """Begins.
+
+        Args:
+            folder: Has the files; removed when they are not read any more.  None without state.
+            states: Name, kind and number of each state.
+            kept: By the name of a state, what gives what is kept of a value.
+            timers: Name, kind and snapshot of each table of timers.
+            key_groups: The key groups of the subtask.
+            failure: Why there are no files.
+        """
+        self._folder = folder
+        self._state_names = states
+        self._kept = kept
+        self._timers = timers
+        self._key_groups = key_groups
+        self._failure = failure
+        self._left = [table for _, table in timers.values()]
+        self._lock = threading.Lock()
+        self._is_read = False
+        self._is_closed = False
+        self._are_files_taken = False
+        self._database: ReadOnlyDatabase | None = None
+        self._taken_timers: KeyedStates | None = None
+
+    def advance(self, deadline_ns: int) -> bool:
+        """Serialises timers until a time of the monotonic clock; True when there is nothing left.
+
+        Raises:
+            Exception: Something cannot be serialised.
+        """
+        if self._failure is not None:
+            self.close()
+            raise self._failure
+        while self._left:
+            if not self._left[-1].advance(deadline_ns):
+                return False
+            self._left.pop()
+        return True
+
+    def close(self) -> None:
+        """Gives it up; files that are being read stay until ``release``."""
+        while self._left:
+            self._left.pop().close()
+        with self._lock:
+            self._is_closed = True
+            if not self._is_read:
+                self._remove()
+
+    def changed_groups(self) -> set[int]:
+        """None: see ``base_id``."""
+        return set()
+
+    def database_files(self) -> DatabaseFolder | None:
+        """The content as files of a database, once ``advance`` has given True.
+
+        Raises:
+            IllegalStateError: It was given up.
+        """
+        if self._folder is None:
+            return None
+        self._begin_reading()
+        self._are_files_taken = True
+        meta: dict[str, Any] = {
+            "format": FILES_FORMAT,
+            "version": FILES_VERSION,
+            "states": [*map(list, self._state_names)],
+            "timers": {
+                name: [kind, dict(groups)] for name, (kind, groups) in self._timer_states().items()
+            },
+        }
+        return DatabaseFolder(self._folder, meta, self._key_groups)
+
+    def states(self) -> tuple[KeyedStates, KeyedStates]:
+        """Keyed states and timers, once ``advance`` has given True, to be read until ``release``.
+
+        No keyed states if they were asked for as files.
+
+        Raises:
+            IllegalStateError: It was given up.
+            StateBackendError: The files cannot be opened.
+        """
+        keyed: KeyedStates = {}
+        if self._folder is not None and not self._are_files_taken:
+            self._begin_reading()
+            self._database = ReadOnlyDatabase(self._folder)
+            for name, kind, number in self._state_names:
+                keyed[name] = (
+                    kind,
+                    StateEntries(self._database, number, self._key_groups, self._kept[name]),
+                )
+        return keyed, self._timer_states()
+
+    def release(self) -> None:
+        """What it has given is not read any more."""
+        with self._lock:
+            self._is_read = False
+            self._is_closed = True
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+            self._remove()
+
+    def _begin_reading(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                raise IllegalStateError("the snapshot was given up")
+            self._is_read = True
+
+    def _timer_states(self) -> KeyedStates:
+        if self._taken_timers is None:
+            self._taken_timers = {}
+            for name, (kind, table) in self._timers.items():
+                groups = {group: table.entries.take(group) for group in table.entries.key_groups()}
+                self._taken_timers[name] = kind, groups
+        return self._taken_timers
+
+    def _remove(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def states_in(meta: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
+    """Kind and number of each state in the description of files, by name."""
+    return {str(name): (str(kind), int(number)) for name, kind, number in meta["states"]}

@@ -1,0 +1,390 @@
+"""The RocksDB state backend: settings, files, snapshots, and what it leaves behind.
+
+Goal: state goes from one backend to another through snapshots, at any range of key groups, and
+nothing stays on disk.  Method: backends without a task.
+"""
+
+import copy
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from penstock import network
+from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
+from penstock.checkpoint_storage.handles import OperatorSubtaskState
+from penstock.checkpoint_storage.streams import StateOutputStream
+from penstock.common.options import rocksdb
+from penstock.common.options.check import check_options
+from penstock.common.options.checkpointing import INCREMENTAL
+from penstock.common.options.state import BACKEND
+from penstock.common.typeinfo import Types
+from penstock.datastream import (
+    EmbeddedRocksDBStateBackend,
+    HashMapStateBackend,
+    PredefinedOptions,
+    StreamExecutionEnvironment,
+)
+from penstock.datastream.state import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ValueStateDescriptor,
+)
+from penstock.datastream.window import TimeWindow
+from penstock.errors import ConfigurationError, CorruptCheckpointError, InvalidProgramError
+from penstock.expressions.evaluation import Evaluation
+from penstock.graph.key_groups import key_group
+from penstock.serialization.pure.key_hash import key_hash
+from penstock.taskexecutor.checkpointing.snapshot_format import (
+    OperatorSnapshotReader,
+    OperatorSnapshotWriter,
+)
+from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
+from penstock.taskexecutor.rocksdb.local_directories import PREFIX, LocalDirectory
+from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
+from penstock.taskexecutor.state.keyed_state_backend import (
+    BackendSurroundings,
+    KeyGrouping,
+    create_keyed_state_backend,
+)
+from penstock.taskexecutor.state.operator_backend import OperatorStateBackend
+from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot, serialised
+
+MAX_PARALLELISM = 16
+FOREVER = (1 << 63) - 1
+VALUE = ValueStateDescriptor("value", Types.LONG())
+ELEMENTS = ListStateDescriptor("elements", Types.LONG())
+PAIRS = MapStateDescriptor("pairs", Types.STRING(), Types.LONG())
+KEYS = network.KeyReader(lambda key: key, -1, str, None)
+ALL = range(MAX_PARALLELISM)
+FILES = FileSystems({})
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Makes backends, which are disposed of; nothing is left then."""
+    made = []
+
+    def new(kind="rocksdb", key_groups=ALL, **options):
+        configuration = {
+            "state.backend.type": kind,
+            "penstock.rocksdb.cache.size": "64 kb",
+            "state.backend.rocksdb.localdir": str(tmp_path / "local"),
+            **{key.replace("_", "."): value for key, value in options.items()},
+        }
+        backend = create_keyed_state_backend(
+            BackendSurroundings(
+                configuration,
+                lambda: 0,
+                Evaluation(enabled=False),
+                lambda: KeyGrouping(None, MAX_PARALLELISM, key_groups),
+                lambda: KEYS,
+                lambda: str(tmp_path / "task"),
+                bytes(16),
+                0,
+            )
+        )
+        made.append(backend)
+        return backend
+
+    yield new
+    for backend in made:
+        backend.dispose()
+    assert not list(tmp_path.glob(f"local/{PREFIX}*"))
+
+
+def filled(backend, keys=range(300), factor=1):
+    """A backend with some state of every kind for each key that it owns."""
+    groups = (
+        backend._surroundings.grouping().key_groups if hasattr(backend, "_surroundings") else ALL
+    )
+    for number in keys:
+        if group_of(number) in groups:
+            backend.current_key = KEYS.identity(number)
+            backend.state(VALUE).update(number * factor)
+            pairs = backend.state(PAIRS)
+            pairs.put("a", number)
+            pairs.put("b", factor)
+            elements = backend.state(ELEMENTS)
+            elements.set_current_namespace(TimeWindow(number % 3, 10))
+            elements.add(number)
+            elements.add(factor)
+            backend.timer_table("0/event").map(number).put((number, "w"), 1)
+    return backend
+
+
+def group_of(number):
+    return key_group(key_hash(None)(number), MAX_PARALLELISM)
+
+
+def content(backend):
+    tables = [backend.table(*named) for named in (("value", "value"), ("pairs", "map"))]
+    tables += [backend.table("elements", "list"), backend.timer_table("0/event")]
+    return [copy.deepcopy({(n, k): v for n, k, v in table}) for table in tables]
+
+
+def snapshot_of(backend, checkpoint_id=1):
+    grouping = KeyGrouping(None, MAX_PARALLELISM, ALL)
+    return backend.open_snapshot(grouping, checkpoint_id)
+
+
+def canonical(backend):
+    states = OperatorStateBackend().open_snapshot()
+    return serialised(RunningSnapshot(OperatorSnapshot(1), snapshot_of(backend), states))
+
+
+def restored(backend, snapshots, key_groups=ALL):
+    for snapshot in snapshots:
+        backend.restore(snapshot.keyed, snapshot.timers, key_groups, KEYS, tuple(snapshot.files))
+    return backend
+
+
+class Storage:
+    """Writes incremental snapshots to a folder, as a task does."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir()
+        self.uploads = UploadedFiles(FILES, 2)
+
+    def stream(self, is_shared=False):
+        del is_shared
+        return StateOutputStream(LocalFileSystem(), str(self.folder), 0)
+
+    def written(self, backend, checkpoint_id=1):
+        """The handles of a snapshot, and the bytes that were referred to."""
+        snapshot = snapshot_of(backend, checkpoint_id)
+        assert snapshot.advance(FOREVER)
+        folder = snapshot.database_files()
+        keyed, referred = self.uploads.write(checkpoint_id, b"operator", folder, self.stream)
+        snapshot.release()
+        return OperatorSubtaskState(managed_keyed=keyed), referred
+
+
+def read(*states, key_groups=ALL):
+    handles = tuple(handle for state in states for handle in state.managed_keyed)
+    state = OperatorSubtaskState(managed_keyed=handles)
+    return OperatorSnapshotReader(key_groups, FILES).read(1, state)
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("rocksdb", "hashmap"), ("hashmap", "rocksdb"), ("rocksdb", "rocksdb"),
+])  # fmt: skip
+def test_a_canonical_snapshot_changes_the_backend(make, before, after):
+    original = filled(make(before))
+    assert content(restored(make(after), [canonical(original)])) == content(original)
+
+
+def test_the_canonical_bytes_are_those_of_the_heap(make, tmp_path):
+    """So that both may be read by the same program; entries may be in another order."""
+
+    def sizes(backend):
+        snapshot = canonical(backend)
+        return {
+            name: {group: len(data) for group, data in groups.items()}
+            for name, (_, groups) in snapshot.keyed.items()
+            if name != "elements"  # namespaces are written once for their entries
+        }
+
+    assert sizes(filled(make())) == sizes(filled(make("hashmap")))
+
+
+def test_a_snapshot_is_not_changed_by_what_comes_later(make):
+    backend = filled(make())
+    before = content(backend)
+    snapshot = snapshot_of(backend)
+    filled(backend, range(600), factor=7)
+    assert snapshot.advance(FOREVER)
+    keyed, timers = snapshot.states()
+    later = restored(make("hashmap"), [OperatorSnapshot(1, keyed, timers)])
+    snapshot.release()
+    assert content(later) == before
+
+
+def test_a_second_checkpoint_writes_what_is_new(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    backend = filled(make())
+    _, referred = storage.written(backend, 1)
+    assert referred == 0
+    storage.uploads.completed(1)
+    backend.current_key = KEYS.identity(1)
+    backend.state(VALUE).update(-1)
+    second, referred = storage.written(backend, 2)
+    handle = second.managed_keyed[0]
+    assert referred > handle.checkpointed_bytes > 0
+    assert {name.partition("/")[0] for name in handle.shared} == {"1", "2"}
+    # An aborted one is not referred to.
+    storage.uploads.aborted(2)
+    third, _ = storage.written(backend, 3)
+    assert {name.partition("/")[0] for name in third.managed_keyed[0].shared} == {"1", "3"}
+    again = restored(make(), [read(third)])
+    assert content(again) == content(backend)
+
+
+def test_files_are_restored_at_any_parallelism(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    halves = [filled(make(key_groups=part)) for part in (range(8), range(8, 16))]
+    states = []
+    for half, part in zip(halves, (range(8), range(8, 16)), strict=True):
+        snapshot = half.open_snapshot(KeyGrouping(None, MAX_PARALLELISM, part), 1)
+        assert snapshot.advance(FOREVER)
+        keyed, _ = storage.uploads.write(1, b"o", snapshot.database_files(), storage.stream)
+        snapshot.release()
+        states.append(OperatorSubtaskState(managed_keyed=keyed))
+    whole = [one | other for one, other in zip(*map(content, halves), strict=True)]
+    together = restored(make(), [read(*states)])
+    assert content(together) == whole
+    parts = []
+    for part in (range(5), range(5, 10), range(10, 16)):
+        backend = make(key_groups=part)
+        # States that are opened before they are restored may have other numbers.
+        backend.table("pairs", "map")
+        parts.append(content(restored(backend, [read(*states, key_groups=part)], part)))
+    for number, expected in enumerate(whole):
+        joined = {}
+        for part in parts:
+            assert not joined.keys() & part[number].keys()
+            joined |= part[number]
+        assert joined == expected
+
+
+def test_a_torn_file_of_a_checkpoint_is_named(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    state, _ = storage.written(filled(make()))
+    [file] = [handle.path for handle in state.managed_keyed[0].shared.values()]
+    Path(file).write_bytes(Path(file).read_bytes()[:-1])
+    with pytest.raises(CorruptCheckpointError, match=file):
+        restored(make(), [read(state)])
+
+
+def test_files_are_refused_by_another_backend(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    state, _ = storage.written(filled(make()))
+    with pytest.raises(InvalidProgramError, match="take a savepoint"):
+        restored(make("hashmap"), [read(state)])
+
+
+def test_what_cannot_be_written_leaves_nothing(make, tmp_path):
+    storage = Storage(tmp_path / "checkpoints")
+    snapshot = snapshot_of(filled(make()))
+    assert snapshot.advance(FOREVER)
+    streams = []
+
+    def failing(is_shared):
+        if len(streams) >= 2:
+            raise OSError("no space left")
+        streams.append(storage.stream(is_shared))
+        return streams[-1]
+
+    with pytest.raises(OSError, match="no space left"):
+        storage.uploads.write(1, b"o", snapshot.database_files(), failing)
+    snapshot.release()
+    assert list(storage.folder.iterdir()) == []
+
+
+def test_a_snapshot_that_is_given_up_leaves_nothing(make, tmp_path):
+    backend = filled(make())
+    snapshot = snapshot_of(backend)
+    assert list(tmp_path.glob(f"local/{PREFIX}*/snapshot-*"))
+    snapshot.close()
+    assert not list(tmp_path.glob(f"local/{PREFIX}*/snapshot-*"))
+
+
+def test_a_value_that_cannot_be_serialised_fails_the_snapshot_alone(make):
+    backend = make()
+    backend.current_key = KEYS.identity("a")
+    backend.table("any", "value").map(None).put("a", (number for number in range(3)))
+    snapshot = snapshot_of(backend)
+    with pytest.raises(Exception, match="generator"):
+        snapshot.advance(FOREVER)
+    backend.table("any", "value").map(None).put("a", 1)
+    assert snapshot_of(backend).advance(FOREVER)
+
+
+def test_a_killed_process_leaves_nothing_for_long(tmp_path):
+    """Its folder is removed when the next one is made; those of the living stay."""
+    program = (
+        "import os, signal; "
+        "from penstock.taskexecutor.rocksdb.local_directories import LocalDirectory; "
+        f"LocalDirectory({str(tmp_path)!r}); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=False)
+    [abandoned] = [path for path in tmp_path.iterdir() if path.is_dir()]
+    living = LocalDirectory(str(tmp_path))
+    another = LocalDirectory(str(tmp_path))
+    assert not abandoned.exists()
+    assert Path(living.path).is_dir()
+    assert len(os.listdir(tmp_path)) == 4
+    living.close()
+    another.close()
+    assert os.listdir(tmp_path) == []
+
+
+def test_options_that_are_set_count_more_than_predefined_ones():
+    configuration = {
+        "state.backend.rocksdb.predefined-options": "spinning-disk-optimized-high-mem",
+        "state.backend.rocksdb.block.blocksize": "8 kb",
+        "state.backend.rocksdb.compression.per.level": "NO_COMPRESSION;LZ4_COMPRESSION",
+    }
+    settings = RocksDBSettings.of(configuration)
+    assert settings.level_bytes == 1 << 30
+    assert settings.block_bytes == 8 << 10
+    assert settings.compressions == ("NO_COMPRESSION", "LZ4_COMPRESSION")
+    settings.options(None)
+
+
+def test_the_databases_of_a_slot_share_their_memory():
+    one = memory_of_slot({}, b"job", 0)
+    assert memory_of_slot({}, b"job", 0) is one
+    assert memory_of_slot({}, b"job", 1) is not one
+    assert memory_of_slot({"state.backend.rocksdb.memory.managed": "false"}, b"job", 0) is None
+    assert one.limit_bytes == 128 << 20
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("timer-service.factory", "ROCKSDB", "timers are kept in memory"),
+        ("compaction.style", "FIFO", "forgets state"),
+        ("compression.per.level", "SHRINK", "must be a list of NO_COMPRESSION"),
+        ("options-factory", "com.Factory", "no Java classes"),
+    ],
+)
+def test_what_cannot_be_had_is_refused(key, value, message):
+    with pytest.raises(ConfigurationError, match=message):
+        check_options({f"state.backend.rocksdb.{key}": value})
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'penstock\[rocksdb\]'"):
+        check_options({"state.backend.type": "rocksdb"})
+
+
+def test_the_writer_takes_handles_that_are_written(make, tmp_path):
+    """Of an incremental checkpoint only the rest is written as a stream."""
+    storage = Storage(tmp_path / "checkpoints")
+    state, _ = storage.written(filled(make()))
+    writer = OperatorSnapshotWriter(storage.stream)
+    assert writer.write(OperatorSnapshot(1), state.managed_keyed) == state
+
+
+def test_what_an_environment_is_told_is_what_its_options_say():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    backend = EmbeddedRocksDBStateBackend(True)
+    backend.set_db_storage_paths("/one", "/two")
+    backend.set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
+    backend.set_number_of_transfer_threads(2)
+    env.set_state_backend(backend)
+    settings = env.get_configuration()
+    assert [option.read(settings) for option in (BACKEND, INCREMENTAL)] == ["rocksdb", True]
+    assert rocksdb.LOCAL_FOLDERS.read(settings) == ("/one", "/two")
+    assert rocksdb.TRANSFER_THREADS.read(settings) == 2
+    assert RocksDBSettings.of(settings.to_dict()).threads == 4
+    env.set_state_backend(HashMapStateBackend())
+    assert BACKEND.read(settings) == "hashmap"
+    # What a description leaves open stays as it was set.
+    env.set_state_backend(EmbeddedRocksDBStateBackend())
+    assert INCREMENTAL.read(settings) is True
