@@ -27,11 +27,14 @@ $(STAMP): $(BIN)/python $(SOURCES) | prerequisites
 run: $(STAMP)  ## build, install, and count the words of the standard library on Spark local[2]
 	$(BIN)/python examples/main_job.py
 
-test: $(STAMP) test-rust  ## all tests: Rust, then Python
+test: $(STAMP) test-rust build/kafka/jars  ## all tests: Rust, then Python
 	$(PYTEST)
 
-test-python: $(STAMP)  ## the Python tests alone
+test-python: $(STAMP) build/kafka/jars  ## the Python tests alone
 	$(PYTEST)
+
+build/kafka/jars:
+	sh ci/kafka.sh
 
 test-rust: | prerequisites  ## the Rust tests alone, and the models within bounds
 	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network

@@ -1,0 +1,67 @@
+"""Kafka as source and sink; needs the extra ``penstock[kafka]``."""
+
+from typing import TYPE_CHECKING
+
+from penstock.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from penstock.datastream.connectors.kafka.deserialization import (
+        KafkaRecordDeserializationSchema,
+    )
+    from penstock.datastream.connectors.kafka.former import (
+        FlinkKafkaConsumer,
+        FlinkKafkaProducer,
+        Semantic,
+    )
+    from penstock.datastream.connectors.kafka.offsets import (
+        KafkaOffsetResetStrategy,
+        KafkaOffsetsInitializer,
+    )
+    from penstock.datastream.connectors.kafka.partitions import KafkaTopicPartition
+    from penstock.datastream.connectors.kafka.serialization import (
+        KafkaProducerRecord,
+        KafkaRecordSerializationSchema,
+        KafkaRecordSerializationSchemaBuilder,
+        KafkaTopicSelector,
+    )
+    from penstock.datastream.connectors.kafka.sink import KafkaSink, KafkaSinkBuilder
+    from penstock.datastream.connectors.kafka.source import KafkaSource, KafkaSourceBuilder
+
+__all__ = [
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "KafkaOffsetResetStrategy",
+    "KafkaOffsetsInitializer",
+    "KafkaProducerRecord",
+    "KafkaRecordDeserializationSchema",
+    "KafkaRecordSerializationSchema",
+    "KafkaRecordSerializationSchemaBuilder",
+    "KafkaSink",
+    "KafkaSinkBuilder",
+    "KafkaSource",
+    "KafkaSourceBuilder",
+    "KafkaTopicPartition",
+    "KafkaTopicSelector",
+    "Semantic",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "FlinkKafkaConsumer": "former",
+        "FlinkKafkaProducer": "former",
+        "KafkaOffsetResetStrategy": "offsets",
+        "KafkaOffsetsInitializer": "offsets",
+        "KafkaProducerRecord": "serialization",
+        "KafkaRecordDeserializationSchema": "deserialization",
+        "KafkaRecordSerializationSchema": "serialization",
+        "KafkaRecordSerializationSchemaBuilder": "serialization",
+        "KafkaSink": "sink",
+        "KafkaSinkBuilder": "sink",
+        "KafkaSource": "source",
+        "KafkaSourceBuilder": "source",
+        "KafkaTopicPartition": "partitions",
+        "KafkaTopicSelector": "serialization",
+        "Semantic": "former",
+    },
+)

@@ -1,0 +1,139 @@
+"""The client library, and its settings from those that programs for Java's client use.
+
+The library is confluent-kafka, which wraps librdkafka.  Most of its settings have the names that
+Java's client gives them; the others are translated, or refused with what to write instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import ConfigurationError, DependencyError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+logger = logging.getLogger(__name__)
+
+_RENAMED: Final = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "sasl.mechanism": "sasl.mechanisms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "ssl.key.password": "ssl.key.password",
+}
+
+#: What says how Java's client makes objects and batches of its own, which nobody sees here.
+_WITHOUT_MEANING: Final = frozenset(
+    {
+        "key.deserializer",
+        "key.serializer",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "register.consumer.metrics",
+        "register.producer.metrics",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+
+_REFUSED: Final = {
+    "ssl.truststore.location": "name a file of PEM certificates with ssl.ca.location",
+    "ssl.truststore.password": "name a file of PEM certificates with ssl.ca.location",
+    "ssl.truststore.type": "name a file of PEM certificates with ssl.ca.location",
+    "ssl.keystore.type": "name PEM files with ssl.certificate.location and ssl.key.location",
+    "interceptor.classes": "there are no Java classes",
+    "partitioner.class": "use set_partitioner() of KafkaRecordSerializationSchema.builder()",
+    "partition.assignment.strategy": "the source assigns partitions itself",
+}
+
+_JAAS_ENTRY: Final = re.compile(r"(username|password)\s*=\s*(\"([^\"]*)\"|'([^']*)')")
+
+
+def kafka_library(used_by: str) -> Any:
+    """The module ``confluent_kafka``.
+
+    Raises:
+        DependencyError: It is not installed.
+    """
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise DependencyError(
+            f"{used_by} needs the package confluent-kafka: pip install 'penstock[kafka]' ({error})"
+        ) from error
+    return confluent_kafka
+
+
+def client_settings(properties: Mapping[str, str], used_by: str) -> dict[str, str]:
+    """The library's settings for properties as Java's client has them.
+
+    Raises:
+        ConfigurationError: A property has no counterpart.
+    """
+    settings: dict[str, str] = {}
+    for key, value in properties.items():
+        if key in _WITHOUT_MEANING:
+            logger.info("%s: the property %s has no meaning here", used_by, key)
+        elif key in _REFUSED:
+            raise ConfigurationError(f"{used_by}: {key} cannot be used here: {_REFUSED[key]}")
+        elif key == "sasl.jaas.config":
+            settings.update(_credentials(value, used_by))
+        elif key == "buffer.memory":
+            settings["queue.buffering.max.kbytes"] = str(max(1, int(value) // 1024))
+        else:
+            settings[_RENAMED.get(key, key)] = value
+    return settings
+
+
+def check_settings(settings: Mapping[str, Any], client: Any, used_by: str) -> None:
+    """Lets the library look at settings without connecting to anything.
+
+    Args:
+        settings: The library's settings.
+        client: The class of client that they are for.
+        used_by: What names the user in an error.
+
+    Raises:
+        ConfigurationError: A setting does not exist, or its value is not possible.
+    """
+    library = kafka_library(used_by)
+    try:
+        made = client({**settings, "log_level": "0", "bootstrap.servers": ""})
+    except (library.KafkaException, ValueError, TypeError) as error:
+        reason = error.args[0].str() if isinstance(error, library.KafkaException) else str(error)
+        raise ConfigurationError(f"{used_by}: {reason}") from None
+    if isinstance(made, library.Consumer):
+        made.close()
+
+
+def whole_number(properties: Mapping[str, str], key: str, default: int) -> int:
+    """The value of a property that is a whole number.
+
+    Raises:
+        InvalidProgramError: It is something else.
+    """
+    text = properties.get(key)
+    try:
+        return default if text is None else int(text)
+    except ValueError:
+        raise InvalidProgramError(f"the property {key} is a whole number, got {text!r}") from None
+
+
+def _credentials(jaas: str, used_by: str) -> dict[str, str]:
+    """User and password of a login module's configuration in Java's notation."""
+    found = {key: double or single for key, _, double, single in _JAAS_ENTRY.findall(jaas)}
+    if not jaas.split()[:1] or not jaas.split()[0].endswith(
+        ("PlainLoginModule", "ScramLoginModule")
+    ):
+        raise ConfigurationError(
+            f"{used_by}: sasl.jaas.config is understood for PlainLoginModule and ScramLoginModule; "
+            "for others set librdkafka's sasl.* properties"
+        )
+    if len(found) != 2:
+        raise ConfigurationError(f"{used_by}: sasl.jaas.config lacks username or password")
+    return {"sasl.username": found["username"], "sasl.password": found["password"]}

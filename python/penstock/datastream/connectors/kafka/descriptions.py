@@ -1,0 +1,75 @@
+"""What a source or sink of Kafka was built with, for its parts in driver and workers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from penstock.datastream.connectors.base import DeliveryGuarantee
+from penstock.datastream.connectors.kafka.offsets import KafkaOffsetsInitializer
+from penstock.datastream.connectors.kafka.subscribers import Subscriber, TopicList
+from penstock.datastream.connectors.split_source import Boundedness
+
+#: How long the enumerator waits for brokers unless the properties say otherwise, as Java's client.
+API_TIMEOUT_MS: Final = 60_000
+
+#: How long to wait for brokers where a transaction begins or ends unless the properties say
+#: otherwise, as Java's client.
+MAX_BLOCK_MS: Final = 60_000
+
+
+class SourceDescription:
+    """How a KafkaSource reads.
+
+    Attributes:
+        subscriber: Which partitions.
+        starting: Where to start in each partition.
+        stopping: Where to stop, or None.
+        boundedness: Whether the job counts it as bounded.
+        deserializer: Makes elements of records.
+        settings: The settings of the client library.
+        group_id: The consumer group, or None.
+        discovery_interval_ms: How often to look for new partitions; None for once.
+        commits_offsets: Whether the group's offsets are committed with each checkpoint.
+        skips_undecodable: Whether records that cannot be deserialized are left out.
+        api_timeout_s: How long the enumerator waits for brokers.
+    """
+
+    def __init__(self) -> None:
+        """Describes a source of nothing."""
+        self.subscriber: Subscriber = TopicList(())
+        self.starting = KafkaOffsetsInitializer.earliest()
+        self.stopping: KafkaOffsetsInitializer | None = None
+        self.boundedness = Boundedness.CONTINUOUS_UNBOUNDED
+        self.deserializer: Any = None
+        self.settings: dict[str, Any] = {}
+        self.group_id: str | None = None
+        self.client_id_prefix = ""
+        self.discovery_interval_ms: int | None = None
+        self.commits_offsets = False
+        self.skips_undecodable = False
+        self.api_timeout_s = API_TIMEOUT_MS / 1000
+
+    def client_id(self, part: str) -> str:
+        """The name of one of the source's clients, for the brokers' logs."""
+        prefix = self.client_id_prefix or self.group_id or "penstock"
+        return f"{prefix}-{part}"
+
+
+class SinkDescription:
+    """How a KafkaSink writes.
+
+    Attributes:
+        guarantee: What is promised when the job fails and goes on.
+        record_serializer: Makes records of elements.
+        settings: The settings of the client library.
+        transactional_id_prefix: What the names of transactions begin with.
+        max_block_s: How long to wait for brokers where a transaction begins or ends.
+    """
+
+    def __init__(self) -> None:
+        """Describes a sink without promise."""
+        self.guarantee = DeliveryGuarantee.NONE
+        self.record_serializer: Any = None
+        self.settings: dict[str, Any] = {}
+        self.transactional_id_prefix = ""
+        self.max_block_s = MAX_BLOCK_MS / 1000

@@ -1,0 +1,106 @@
+"""Records of Kafka as elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import DeserializationSchema, SimpleStringSchema
+from penstock.common.typeinfo import Types
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.typeinfo import TypeInformation
+
+__all__ = ["KafkaRecordDeserializationSchema"]
+
+
+class KafkaRecordDeserializationSchema(DeserializationSchema):
+    """Makes elements of whole records: value, key, headers, topic, partition, offset, time."""
+
+    def __init__(self, j_deserialization_schema: None = None) -> None:
+        """Makes a schema; subclasses say how.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_deserialization_schema is not None:
+            requires_jvm("KafkaRecordDeserializationSchema(j_deserialization_schema)", "use of()")
+        super().__init__()
+
+    def deserialize_record(self, record: Any) -> Any:
+        """The element of a record.
+
+        Args:
+            record: A ``confluent_kafka.Message``: its methods ``value``, ``key``, ``headers``,
+                ``topic``, ``partition``, ``offset`` and ``timestamp`` tell what it holds.
+        """
+        raise NotImplementedError(f"{type(self).__name__}.deserialize_record")
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the elements, None when it is not declared."""
+        return None
+
+    @staticmethod
+    def value_only(
+        deserialization_schema: DeserializationSchema,
+    ) -> KafkaRecordDeserializationSchema:
+        """Elements of the values; a record without value (a tombstone) gives none."""
+        if isinstance(deserialization_schema, KafkaRecordDeserializationSchema):
+            return deserialization_schema
+        if not isinstance(deserialization_schema, DeserializationSchema):
+            raise InvalidProgramError(
+                f"expected a DeserializationSchema, got {deserialization_schema!r}"
+            )
+        return ValueOnly(deserialization_schema)
+
+    @staticmethod
+    def of(
+        function: Callable[[Any], Any], type_info: TypeInformation | None = None
+    ) -> KafkaRecordDeserializationSchema:
+        """Elements that a function makes of records, see `deserialize_record`.
+
+        Args:
+            function: Takes a record; what it returns is the element.
+            type_info: The type of the elements.
+        """
+        if not callable(function):
+            raise InvalidProgramError(f"expected a function of a record, got {function!r}")
+        return _OfFunction(function, type_info)
+
+
+class ValueOnly(KafkaRecordDeserializationSchema):
+    """Elements of the values alone."""
+
+    def __init__(self, schema: DeserializationSchema) -> None:
+        """Leaves the values to another schema."""
+        super().__init__()
+        self.schema = schema
+
+    def deserialize_record(self, record: Any) -> Any:
+        """The element of the record's value."""
+        return self.schema.deserialize(record.value())
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """Text for SimpleStringSchema; else what the schema says, if it does."""
+        if isinstance(self.schema, SimpleStringSchema):
+            return Types.STRING()
+        produced = getattr(self.schema, "get_produced_type", None)
+        return None if produced is None else produced()
+
+
+class _OfFunction(KafkaRecordDeserializationSchema):
+    def __init__(self, function: Callable[[Any], Any], type_info: TypeInformation | None) -> None:
+        super().__init__()
+        self._type_info = type_info
+        self._function = function
+
+    def deserialize_record(self, record: Any) -> Any:
+        """What the function makes of it."""
+        return self._function(record)
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """The declared type."""
+        return self._type_info

@@ -1,0 +1,345 @@
+"""Reads partitions in the task's thread.
+
+While records are there the task takes them from the library's queue, a batch at a time and
+without waiting.  When there are none, a thread of the reader waits for the next ones, so that the
+task can do other things meanwhile.  The two never use the consumer at the same time: a second
+call, even one that only adds a partition, would wait for ever for the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.datastream.connectors.kafka.client import kafka_library
+from penstock.datastream.connectors.kafka.deserialization import ValueOnly
+from penstock.datastream.connectors.kafka.offsets import EARLIEST
+from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit
+from penstock.datastream.connectors.split_source import (
+    InputStatus,
+    ReaderOutput,
+    SourceOutput,
+    SourceReader,
+    SourceReaderContext,
+)
+from penstock.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.datastream.connectors.kafka.descriptions import SourceDescription
+
+logger = logging.getLogger(__name__)
+
+#: Records that are taken from the library at once.
+_BATCH: Final = 1000
+
+#: Records that are emitted by one call, between which the task looks at nothing else.
+_STEP: Final = 50
+
+#: How long the waiting thread takes to see that the task wants the consumer, in seconds.
+_WAIT_S: Final = 0.02
+
+#: How often to count what the brokers have beyond what was read, in seconds.
+_COUNT_EVERY_S: Final = 1.0
+
+
+class _Partition:
+    """A partition that is read: its next offset, and where its elements go."""
+
+    def __init__(self, split: KafkaPartitionSplit) -> None:
+        self.split = split
+        self.next_offset = split.starting_offset
+        self.output: SourceOutput | None = None
+
+
+class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
+    """Reads the partitions of one subtask."""
+
+    def __init__(self, source: SourceDescription, context: SourceReaderContext) -> None:
+        """Makes a reader without partitions."""
+        self._source = source
+        self._context = context
+        self._library: Any = kafka_library("KafkaSource")
+        self._consumer: Any = None
+        self._partitions: dict[tuple[str, int], _Partition] = {}
+        self._without_output: list[_Partition] = []
+        self._batch: list[Any] = []
+        self._batch_position = 0
+        self._no_more_splits = False
+        self._waiting: Future[list[Any]] | None = None
+        self._waiter: ThreadPoolExecutor | None = None
+        self._wait_ends = False
+        self._pending_records = 0
+        self._next_count_s = 0.0
+        self._finished: dict[tuple[str, int], int] = {}
+        self._uncommitted: dict[int, dict[tuple[str, int], int]] = {}
+        group = context.metric_group()
+        self._commits_succeeded = group.counter("commitsSucceeded")
+        self._commits_failed = group.counter("commitsFailed")
+        self._errors = group.counter("numRecordsInErrors")
+        group.gauge("pendingRecords", lambda: self._pending_records)
+
+    def start(self) -> None:
+        """Nothing: the first partition makes the connection."""
+
+    def add_splits(self, splits: list[KafkaPartitionSplit]) -> None:
+        """Starts to read partitions."""
+        added = []
+        for split in splits:
+            partition = _Partition(split)
+            if split.is_empty:
+                logger.info("%s is empty: nothing to read", split.split_id())
+                continue
+            self._partitions[split.topic, split.partition] = partition
+            self._without_output.append(partition)
+            added.append(
+                self._library.TopicPartition(split.topic, split.partition, split.starting_offset)
+            )
+        if added:
+            self._free_consumer().incremental_assign(added)
+
+    def notify_no_more_splits(self) -> None:
+        """No partition will come."""
+        self._no_more_splits = True
+
+    def poll_next(self, output: ReaderOutput) -> InputStatus:
+        """Emits some records."""
+        if self._without_output:
+            for partition in self._without_output:
+                partition.output = output.create_output_for_split(partition.split.split_id())
+            self._without_output.clear()
+        if self._batch_position == len(self._batch) and not self._fetch():
+            if self._no_more_splits and not self._partitions:
+                return InputStatus.END_OF_INPUT
+            return InputStatus.NOTHING_AVAILABLE
+        begin = self._batch_position
+        self._batch_position = min(begin + _STEP, len(self._batch))
+        self._emit(self._batch[begin : self._batch_position], output)
+        return InputStatus.MORE_AVAILABLE
+
+    def is_available(self) -> Future[Any] | None:
+        """Done when records have come."""
+        if self._waiting is None and self._partitions:
+            if self._waiter is None:
+                self._waiter = ThreadPoolExecutor(1, thread_name_prefix="kafka-wait")
+            self._waiting = self._waiter.submit(self._wait)
+        return self._waiting
+
+    def pause_or_resume_splits(
+        self, splits_to_pause: list[str], splits_to_resume: list[str]
+    ) -> None:
+        """Stops and goes on reading partitions."""
+        consumer = self._free_consumer()
+        for names, act in (
+            (set(splits_to_pause), consumer.pause),
+            (set(splits_to_resume), consumer.resume),
+        ):
+            found = [p for p in self._partitions.values() if p.split.split_id() in names]
+            if found:
+                act([self._library.TopicPartition(p.split.topic, p.split.partition) for p in found])
+
+    def snapshot_state(self, checkpoint_id: int) -> list[KafkaPartitionSplit]:
+        """The partitions with their next offsets."""
+        if self._source.commits_offsets:
+            self._uncommitted[checkpoint_id] = {**self._finished, **self._positions()}
+        return [
+            KafkaPartitionSplit(
+                partition.split.topic,
+                partition.split.partition,
+                partition.next_offset,
+                partition.split.stopping_offset,
+            )
+            for partition in self._partitions.values()
+        ]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """Commits the offsets of the checkpoint in the consumer group's name."""
+        offsets = self._uncommitted.pop(checkpoint_id, None)
+        for earlier in [number for number in self._uncommitted if number < checkpoint_id]:
+            del self._uncommitted[earlier]
+        if offsets:
+            partition = self._library.TopicPartition
+            self._free_consumer().commit(
+                offsets=[partition(*key, offset) for key, offset in offsets.items()],
+                asynchronous=True,
+            )
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Forgets its offsets."""
+        self._uncommitted.pop(checkpoint_id, None)
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._wait_ends = True
+        if self._waiter is not None:
+            self._waiter.shutdown()
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()
+
+    def _free_consumer(self) -> Any:
+        """The consumer, when no other thread uses it."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._wait_ends = True
+            found = waiting.result()
+            self._wait_ends = False
+            self._batch = self._batch[self._batch_position :] + found
+            self._batch_position = 0
+        return self._connected()
+
+    def _connected(self) -> Any:
+        if self._consumer is None:
+            source = self._source
+            subtask = self._context.get_index_of_subtask()
+            settings = {
+                **source.settings,
+                "client.id": source.client_id(str(subtask)),
+                "enable.partition.eof": source.stopping is not None,
+                "on_commit": self._on_commit,
+            }
+            self._consumer = self._library.Consumer(settings, logger=logger)
+        return self._consumer
+
+    def _fetch(self) -> bool:
+        """Takes the next batch without waiting; whether there was one."""
+        self._batch, self._batch_position = [], 0
+        if self._waiting is not None:
+            if self._waiting.done():
+                self._batch = self._waiting.result()
+                self._waiting = None
+        elif self._partitions:
+            self._batch = self._consumer.consume(_BATCH, 0)
+            self._count_pending()
+        return bool(self._batch)
+
+    def _wait(self) -> list[Any]:
+        """Waits for a record, in the reader's own thread."""
+        while not self._wait_ends:
+            found: list[Any] = self._consumer.consume(1, _WAIT_S)
+            if found:
+                return found
+        return []
+
+    def _emit(self, messages: Iterable[Any], output: ReaderOutput) -> None:
+        partitions = self._partitions
+        deserialize, value_only = self._deserializer()
+        for message in messages:
+            error = message.error()
+            partition = partitions.get((message.topic(), message.partition()))
+            if partition is None:
+                continue  # it was read to its end before
+            if error is not None:
+                self._on_error(error, partition, message, output)
+                continue
+            offset = message.offset()
+            stop = partition.split.stopping_offset
+            if stop is not None and offset >= stop:
+                self._finish(partition, output)
+                continue
+            value = message.value() if value_only else message
+            if value is not None:
+                try:
+                    element = deserialize(value)
+                except Exception as failure:
+                    self._undecodable(message, failure)
+                    element = None
+                if element is not None:
+                    kind, timestamp = message.timestamp()
+                    assert partition.output is not None
+                    partition.output.collect(element, timestamp if kind else None)
+            partition.next_offset = offset + 1
+            if stop is not None and offset + 1 >= stop:
+                self._finish(partition, output)
+
+    def _deserializer(self) -> tuple[Callable[[Any], Any], bool]:
+        """What makes elements, and whether of values rather than of records."""
+        deserializer = self._source.deserializer
+        if type(deserializer) is ValueOnly:
+            return deserializer.schema.deserialize, True
+        return deserializer.deserialize_record, False
+
+    def _undecodable(self, message: Any, failure: Exception) -> None:
+        where = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
+        if not self._source.skips_undecodable:
+            failure.add_note(
+                f"The record of {where} cannot be deserialized; "
+                "set_skip_undecodable_records(True) leaves such records out."
+            )
+            raise failure
+        self._errors.inc()
+        logger.warning(
+            "left out the record of %s, which cannot be deserialized: %r", where, failure
+        )
+
+    def _on_error(
+        self, error: Any, partition: _Partition, message: Any, output: ReaderOutput
+    ) -> None:
+        code, codes = error.code(), self._library.KafkaError
+        name = partition.split.split_id()
+        if code == codes._PARTITION_EOF:
+            stop = partition.split.stopping_offset
+            if stop is not None and message.offset() >= stop:
+                # What is left below are marks of transactions, or was compacted away.
+                partition.next_offset = max(partition.next_offset, message.offset())
+                self._finish(partition, output)
+        elif error.fatal() or code in (
+            codes._AUTO_OFFSET_RESET,
+            codes.OFFSET_OUT_OF_RANGE,
+            codes.TOPIC_AUTHORIZATION_FAILED,
+            codes.GROUP_AUTHORIZATION_FAILED,
+            codes.UNKNOWN_TOPIC_OR_PART,
+            codes._UNKNOWN_PARTITION,
+            codes._UNKNOWN_TOPIC,
+        ):
+            raise SourceError(
+                f"cannot read {name} from offset {partition.next_offset}: {error.str()}"
+            )
+        else:
+            logger.warning("reading %s meets with %s, and goes on", name, error.str())
+
+    def _finish(self, partition: _Partition, output: ReaderOutput) -> None:
+        """Reads a partition no further."""
+        split = partition.split
+        del self._partitions[split.topic, split.partition]
+        self._finished[split.topic, split.partition] = partition.next_offset
+        self._free_consumer().incremental_unassign(
+            [self._library.TopicPartition(split.topic, split.partition)]
+        )
+        output.release_output_for_split(split.split_id())
+
+    def _positions(self) -> dict[tuple[str, int], int]:
+        """The next offsets of the partitions of which something was read."""
+        return {
+            key: partition.next_offset
+            for key, partition in self._partitions.items()
+            if partition.next_offset != EARLIEST
+        }
+
+    def _on_commit(self, error: Any, partitions: Any) -> None:
+        if error is None:
+            self._commits_succeeded.inc()
+        else:
+            self._commits_failed.inc()
+            logger.warning(
+                "cannot commit offsets of %s, the next checkpoint tries again: %s",
+                [f"{p.topic}-{p.partition}" for p in partitions],
+                error.str(),
+            )
+
+    def _count_pending(self) -> None:
+        """Counts now and then how many records the brokers have beyond those that were read."""
+        now_s = time.monotonic()
+        if now_s < self._next_count_s:
+            return
+        self._next_count_s = now_s + _COUNT_EVERY_S
+        pending = 0
+        for (topic, number), partition in self._partitions.items():
+            named = self._library.TopicPartition(topic, number)
+            _, high = self._consumer.get_watermark_offsets(named, cached=True)
+            if high > 0 and partition.next_offset >= 0:
+                pending += max(0, high - partition.next_offset)
+        self._pending_records = pending

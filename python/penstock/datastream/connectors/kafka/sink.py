@@ -1,0 +1,203 @@
+"""KafkaSink: topics as a sink, exactly once by transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.datastream.connectors.base import (
+    DeliveryGuarantee,
+    StreamTransformer,
+    SupportsPreprocessing,
+)
+from penstock.datastream.connectors.committer import (
+    Committer,
+    CommitterInitContext,
+    SupportsCommitter,
+)
+from penstock.datastream.connectors.kafka.client import (
+    check_settings,
+    client_settings,
+    kafka_library,
+    whole_number,
+)
+from penstock.datastream.connectors.kafka.committer import KafkaCommitter
+from penstock.datastream.connectors.kafka.descriptions import MAX_BLOCK_MS, SinkDescription
+from penstock.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema
+from penstock.datastream.connectors.kafka.transactions import admin_settings
+from penstock.datastream.connectors.kafka.writer import KafkaWriter, TransactionalKafkaWriter
+from penstock.datastream.connectors.writer_sink import (
+    PythonSink,
+    SinkWriter,
+    StatefulSinkWriter,
+    SupportsWriterState,
+    WriterInitContext,
+)
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["KafkaSink", "KafkaSinkBuilder"]
+
+#: How long a transaction may stay open unless the properties say otherwise: the most that brokers
+#: allow by default.  Flink asks for an hour, which such brokers refuse.
+_TRANSACTION_TIMEOUT_MS: Final = 900_000
+
+_MAX_PREFIX_LENGTH: Final = 64_000
+
+
+class KafkaSink(PythonSink[Any], SupportsPreprocessing, SinkDescription):
+    """Writes records; made by `builder`."""
+
+    def __init__(
+        self, j_kafka_sink: None = None, transformer: StreamTransformer | None = None
+    ) -> None:
+        """Makes a sink; use `builder`.
+
+        Raises:
+            JvmOnlyError: A Java sink was passed.
+        """
+        super().__init__()
+        if j_kafka_sink is not None:
+            requires_jvm("KafkaSink(j_kafka_sink)", "use KafkaSink.builder()")
+        self._transformer = transformer
+        SinkDescription.__init__(self)
+
+    @staticmethod
+    def builder() -> KafkaSinkBuilder:
+        """Starts to describe a sink."""
+        return KafkaSinkBuilder()
+
+    def get_transformer(self) -> StreamTransformer | None:
+        """What changes the stream before, or None."""
+        return self._transformer
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Writes without transactions."""
+        return KafkaWriter(self, context)
+
+
+class TransactionalKafkaSink(KafkaSink, SupportsCommitter[Any], SupportsWriterState[Any, str]):
+    """A KafkaSink that writes in transactions, which are committed with checkpoints."""
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Writes in transactions."""
+        return TransactionalKafkaWriter(self, context)
+
+    def restore_writer(
+        self, context: WriterInitContext, recovered_state: Sequence[str]
+    ) -> StatefulSinkWriter[Any, str]:
+        """Writes in transactions, behind those of the checkpoint."""
+        return TransactionalKafkaWriter(self, context, frozenset(recovered_state))
+
+    def create_committer(self, context: CommitterInitContext) -> Committer[Any]:
+        """Commits the transactions."""
+        del context
+        return KafkaCommitter(self)
+
+
+@checks_arguments
+class KafkaSinkBuilder:
+    """Describes a KafkaSink."""
+
+    def __init__(self) -> None:
+        """Starts with nothing but defaults: no guarantee."""
+        self._guarantee = DeliveryGuarantee.NONE
+        self._prefix: str | None = None
+        self._serializer: KafkaRecordSerializationSchema | None = None
+        self._properties: dict[str, str] = {}
+
+    def build(self) -> KafkaSink:
+        """The sink.
+
+        Raises:
+            InvalidProgramError: Something is missing.
+            ConfigurationError: A property does not exist or has an impossible value.
+            DependencyError: The client library is not installed.
+        """
+        if not self._properties.get("bootstrap.servers"):
+            raise InvalidProgramError("a KafkaSink needs set_bootstrap_servers")
+        if self._serializer is None:
+            raise InvalidProgramError("a KafkaSink needs set_record_serializer")
+        exactly_once = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
+        if exactly_once and self._prefix is None:
+            raise InvalidProgramError(
+                "a KafkaSink with DeliveryGuarantee.EXACTLY_ONCE needs set_transactional_id_prefix "
+                "with a text that no other job uses"
+            )
+        sink = TransactionalKafkaSink() if exactly_once else KafkaSink()
+        sink.guarantee = self._guarantee
+        sink.record_serializer = self._serializer
+        sink.transactional_id_prefix = self._prefix or ""
+        max_block_ms = whole_number(self._properties, "max.block.ms", MAX_BLOCK_MS)
+        sink.max_block_s = max_block_ms / 1000
+        sink.settings = self._settings()
+        if exactly_once:
+            admin_settings(sink.settings)
+        return sink
+
+    def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
+        """The brokers to ask first, as ``host:port`` separated by commas."""
+        return self.set_property("bootstrap.servers", bootstrap_servers)
+
+    def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:
+        """What is promised when the job fails and goes on."""
+        given: Any = delivery_guarantee
+        if not isinstance(given, DeliveryGuarantee):
+            raise InvalidProgramError(f"expected a DeliveryGuarantee, got {given!r}")
+        self._guarantee = delivery_guarantee
+        return self
+
+    def set_transactional_id_prefix(self, transactional_id_prefix: str) -> KafkaSinkBuilder:
+        """What the names of transactions begin with: a text that no other job uses."""
+        if not 0 < len(transactional_id_prefix.encode()) <= _MAX_PREFIX_LENGTH:
+            raise InvalidProgramError(
+                f"a prefix of transactions has 1 to {_MAX_PREFIX_LENGTH} bytes"
+            )
+        self._prefix = transactional_id_prefix
+        return self
+
+    def set_record_serializer(
+        self, record_serializer: KafkaRecordSerializationSchema
+    ) -> KafkaSinkBuilder:
+        """Makes records of elements."""
+        given: Any = record_serializer
+        if not isinstance(given, KafkaRecordSerializationSchema):
+            raise InvalidProgramError(
+                f"set_record_serializer takes a KafkaRecordSerializationSchema, got {given!r}"
+            )
+        self._serializer = record_serializer
+        return self
+
+    def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
+        """A property of the client library."""
+        self._properties[key] = value
+        return self
+
+    def set_properties(self, props: Mapping[str, str]) -> KafkaSinkBuilder:
+        """Several properties (beyond PyFlink)."""
+        for key, value in props.items():
+            self.set_property(key, value)
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        for key in ("transactional.id", "enable.idempotence"):
+            if key in self._properties and self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+                raise InvalidProgramError(
+                    f"{key} is set by the sink itself: see set_transactional_id_prefix"
+                )
+        given = {key: text for key, text in self._properties.items() if key != "max.block.ms"}
+        settings: dict[str, Any] = {
+            # As Java's client places keys; librdkafka's own default hashes differently.
+            "partitioner": "murmur2_random",
+            **client_settings(given, "KafkaSink"),
+            "delivery.report.only.error": True,
+        }
+        checked = settings
+        if self._guarantee is DeliveryGuarantee.EXACTLY_ONCE:
+            settings.setdefault("transaction.timeout.ms", str(_TRANSACTION_TIMEOUT_MS))
+            checked = {**settings, "transactional.id": "check"}
+        check_settings(checked, kafka_library("KafkaSink").Producer, "KafkaSink")
+        return settings

@@ -1,0 +1,180 @@
+"""A Kafka broker of one node, for tests: a real one, in a process of its own."""
+
+import base64
+import os
+import socket
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+JARS = Path(__file__).parents[3] / "build" / "kafka" / "jars"
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+num.partitions=1
+"""
+
+
+class Broker:
+    """A broker on ports that the kernel chose; stop it in any case."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.process = None
+        self._format()
+
+    @property
+    def servers(self):
+        return f"127.0.0.1:{self.port}"
+
+    def start(self):
+        """Starts it, and waits until it answers."""
+        with (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*self._java(), "kafka.Kafka", str(self.folder / "server.properties")],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+
+        deadline = time.monotonic() + 60
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        while True:
+            try:
+                admin.list_topics(timeout=1)
+                return self
+            except KafkaException:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise AssertionError((self.folder / "log").read_text()[-3000:]) from None
+
+    def stop(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def _java(self):
+        home = os.environ.get("JAVA_HOME")
+        java = f"{home}/bin/java" if home else "java"
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        return [java, "-Xmx256m", level, "-cp", f"{JARS}/*"]
+
+    def _format(self):
+        with socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", 0))
+            self.port, controller = one.getsockname()[1], other.getsockname()[1]
+        properties = self.folder / "server.properties"
+        properties.write_text(
+            _PROPERTIES.format(port=self.port, controller=controller, folder=self.folder)
+        )
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        subprocess.run(
+            [
+                *self._java(),
+                "kafka.tools.StorageTool",
+                "format",
+                "-t",
+                cluster,
+                "-c",
+                str(properties),
+            ],
+            check=True,
+            capture_output=True,
+        )
+
+
+class Topics:
+    """What tests do with topics, as any other client would."""
+
+    def __init__(self, servers):
+        from confluent_kafka.admin import AdminClient
+
+        self.servers = servers
+        self.admin = AdminClient({"bootstrap.servers": servers})
+
+    def create(self, partitions=1, name=None):
+        from confluent_kafka.admin import NewTopic
+
+        name = name or f"topic-{uuid.uuid4().hex[:8]}"
+        self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+        return name
+
+    def grow(self, name, partitions):
+        from confluent_kafka.admin import NewPartitions
+
+        self.admin.create_partitions([NewPartitions(name, partitions)])[name].result()
+
+    def write(self, name, records, transactional_id=None, commit=True):
+        """Writes records: values, or dictionaries of what `Producer.produce` takes."""
+        from confluent_kafka import Producer
+
+        settings = {"bootstrap.servers": self.servers}
+        if transactional_id is not None:
+            settings["transactional.id"] = transactional_id
+        producer = Producer(settings)
+        if transactional_id is not None:
+            producer.init_transactions()
+            producer.begin_transaction()
+        for record in records:
+            if not isinstance(record, dict):
+                record = {"value": record}
+            producer.produce(name, **record)
+        producer.flush()
+        if transactional_id is not None:
+            producer.commit_transaction() if commit else producer.abort_transaction()
+
+    def read(self, name, isolation="read_committed"):
+        """All records that are there, by partition and offset."""
+        from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "reader",
+                "isolation.level": isolation,
+                "enable.partition.eof": True,
+                "enable.auto.commit": False,
+            }
+        )
+        count = len(self.admin.list_topics(name).topics[name].partitions)
+        consumer.assign([TopicPartition(name, number, 0) for number in range(count)])
+        found, ended = [], set()
+        while len(ended) < count:
+            message = consumer.poll(30)
+            assert message is not None, "the broker does not answer"
+            if message.error() is None:
+                found.append(message)
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                ended.add(message.partition())
+        consumer.close()
+        return found
+
+    def values(self, name, isolation="read_committed"):
+        return sorted(message.value() for message in self.read(name, isolation))
+
+    def committed(self, name, group):
+        from confluent_kafka import Consumer, TopicPartition
+
+        count = len(self.admin.list_topics(name).topics[name].partitions)
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
+        found = consumer.committed([TopicPartition(name, number) for number in range(count)])
+        consumer.close()
+        return [partition.offset for partition in found]

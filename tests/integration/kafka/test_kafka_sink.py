@@ -1,0 +1,263 @@
+"""KafkaSink against a real broker: what arrives, and what does not when processes die."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from integration.kafka.transactional_writer import Context, sink
+from penstock.common import Configuration, SimpleStringSchema, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors import DeliveryGuarantee
+from penstock.datastream.connectors.kafka import (
+    KafkaOffsetsInitializer,
+    KafkaProducerRecord,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicSelector,
+)
+from penstock.datastream.connectors.kafka.committer import KafkaCommitter
+from penstock.datastream.connectors.kafka.transactions import KafkaCommittable
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.errors import SinkError
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def environment(target="in-process", parallelism=2, attempts=20):
+    configuration = Configuration().set_string("execution.target", target)
+    configuration.set_string("restart-strategy.type", "fixed-delay")
+    configuration.set_string("restart-strategy.fixed-delay.attempts", str(attempts))
+    configuration.set_string("restart-strategy.fixed-delay.delay", "10 ms")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+def values_to(topic):
+    return (
+        KafkaRecordSerializationSchema.builder()
+        .set_topic(topic)
+        .set_value_serialization_schema(SimpleStringSchema())
+    )
+
+
+def sink_of(broker, serializer, guarantee=DeliveryGuarantee.AT_LEAST_ONCE, prefix=None):
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.servers)
+    builder.set_delivery_guarantee(guarantee).set_record_serializer(serializer)
+    return (builder if prefix is None else builder.set_transactional_id_prefix(prefix)).build()
+
+
+@pytest.mark.parametrize("guarantee", list(DeliveryGuarantee))
+@pytest.mark.parametrize("checkpoints", [False, True])
+def test_every_guarantee_brings_every_record(broker, topics, guarantee, checkpoints):
+    topic = topics.create(partitions=2)
+    env = environment()
+    if checkpoints:
+        env.enable_checkpointing(500)
+    source = NumberSequenceSource(1, 500)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    texts = numbers.map(str, output_type=Types.STRING())
+    texts.sink_to(sink_of(broker, values_to(topic).build(), guarantee, topic))
+    env.execute()
+    assert topics.values(topic) == sorted(str(n).encode() for n in range(1, 501))
+
+
+class ByLength(KafkaTopicSelector):
+    def __init__(self, topics):
+        self.topics = topics
+
+    def apply(self, data):
+        return self.topics[len(data)]
+
+
+def test_keys_headers_and_topics(broker, topics):
+    one, two = topics.create(partitions=4), topics.create()
+    builder = KafkaRecordSerializationSchema.builder()
+    builder.set_topic_selector(ByLength({1: two, 2: one, 3: one, 6: one}))
+    builder.set_key_serialization_schema(SimpleStringSchema())
+    builder.set_value_serialization_schema(SimpleStringSchema())
+    builder.set_header_provider(lambda text: [("length", str(len(text)).encode())])
+    env = environment()
+    stream = env.from_collection(["21", "abc", "foobar", "x"], type_info=Types.STRING())
+    stream.sink_to(sink_of(broker, builder.build()))
+    env.execute()
+    found = {message.value(): message for message in topics.read(one)}
+    assert [m.key() for m in topics.read(two)] == [b"x"]
+    assert topics.read(two)[0].headers() == [("length", b"1")]
+    # Where Java's client puts these keys, whose murmur2 its own tests state:
+    # -973932308, 479470107 and -790332482, without their signs, of 4 partitions.
+    placed = {value: message.partition() for value, message in found.items()}
+    assert placed == {b"21": 0, b"abc": 3, b"foobar": 2}
+
+
+def test_whole_records_and_timestamps(broker, topics):
+    topic = topics.create(partitions=3)
+
+    def record(number):
+        if number == 2:
+            return None
+        at = 77 if number == 3 else None
+        return KafkaProducerRecord(topic, b"%d" % number, partition=2, timestamp=at)
+
+    env = environment()
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Times())
+    stream = env.from_collection([1, 2, 3], type_info=Types.INT())
+    stream = stream.assign_timestamps_and_watermarks(strategy)
+    stream.sink_to(sink_of(broker, KafkaRecordSerializationSchema.of(record)))
+    env.execute()
+    found = [(m.value(), m.partition(), m.timestamp()[1]) for m in topics.read(topic)]
+    assert sorted(found) == [(b"1", 2, 1000), (b"3", 2, 77)]
+
+
+class Times(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value * 1000
+
+
+class FailsOnce:
+    """Raises at one of its elements, unless a file says that it did before."""
+
+    def __init__(self, path, at):
+        self.path, self.at = path, at
+
+    def __call__(self, text):
+        if text == self.at and not self.path.exists():
+            self.path.touch()
+            raise RuntimeError("as the test wants it")
+        return text
+
+
+@pytest.mark.parametrize("runtime", ["native", "pure"])
+def test_exactly_once_from_kafka_to_kafka(broker, topics, tmp_path, monkeypatch, runtime):
+    """The job fails behind several checkpoints: no record is lost, none is there twice."""
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    source_topic, topic = topics.create(partitions=3), topics.create(partitions=2)
+    topics.write(source_topic, [str(n) for n in range(20_000)])
+    env = environment(target="local")
+    env.enable_checkpointing(200)
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(broker.servers)
+        .set_topics(source_topic)
+        .set_bounded(KafkaOffsetsInitializer.latest())
+        .set_value_only_deserializer(SimpleStringSchema())
+        .build()
+    )
+    fails = FailsOnce(tmp_path / "failed", "12345")
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "kafka")
+    exactly_once = DeliveryGuarantee.EXACTLY_ONCE
+    stream.map(lambda text: fails(text), output_type=Types.STRING()).sink_to(
+        sink_of(broker, values_to(topic).build(), exactly_once, topic)
+    )
+    env.execute()
+    assert fails.path.exists()
+    assert topics.values(topic) == sorted(str(n).encode() for n in range(20_000))
+
+
+def killed_writer(broker, topic, prefix, prepares, *values):
+    """The committables of a writer that was then killed by kill -9."""
+    program = Path(__file__).with_name("transactional_writer.py")
+    process = subprocess.Popen(
+        [sys.executable, program, broker.servers, topic, prefix, prepares, *values],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    with process:
+        prepared = json.loads(process.stdout.readline())
+        process.kill()
+    return [KafkaCommittable(**fields) for fields in prepared]
+
+
+class Request:
+    def __init__(self, committable):
+        self.committable = committable
+        self.failures = []
+
+    def get_committable(self):
+        return self.committable
+
+    def signal_failed_with_known_reason(self, error):
+        self.failures.append(error)
+
+
+def test_commit_after_kill_between_pre_commit_and_commit(broker, topics):
+    """What a checkpoint holds is committed by somebody else, and once more changes nothing."""
+    topic = topics.create()
+    (committable,) = killed_writer(broker, topic, topic, "yes", "one", "two")
+    assert topics.values(topic) == []
+    assert topics.values(topic, "read_uncommitted") == [b"one", b"two"]
+    committer = KafkaCommitter(sink(broker.servers, topic, topic))
+    for _ in range(2):
+        request = Request(committable)
+        committer.commit([request])
+        assert request.failures == []
+    assert topics.values(topic) == [b"one", b"two"]
+    committer.close()
+
+
+def test_what_no_checkpoint_holds_is_aborted(broker, topics):
+    """A writer aborts what came behind its checkpoint, and leaves what belongs to it alone."""
+    topic = topics.create()
+    (kept,) = killed_writer(broker, topic, topic, "yes", "kept")
+    kafka_sink = sink(broker.servers, topic, topic)
+    # The checkpoint 1 holds what was written before it.
+    restored = kafka_sink.restore_writer(Context(restored=1), [topic])
+    restored.write("of the second attempt", Context())
+    restored.flush(False)
+    (aborted,) = restored.prepare_commit()
+    restored.close()
+    again = kafka_sink.restore_writer(Context(restored=1), [topic])
+    committer = KafkaCommitter(kafka_sink)
+    of_kept, of_aborted = Request(kept), Request(aborted)
+    committer.commit([of_kept, of_aborted])
+    assert of_kept.failures == []
+    assert f"cannot commit the transaction {topic}-0-2" in str(of_aborted.failures[0])
+    assert topics.values(topic) == [b"kept"]
+    again.close()
+    committer.close()
+
+
+def test_fewer_writers_abort_what_more_had_open(broker, topics):
+    """Subtasks that are gone leave transactions, which would hold readers back."""
+    topic = topics.create()
+    kafka_sink = sink(broker.servers, topic, topic)
+    former = kafka_sink.create_writer(Context(subtask=3, parallelism=4))
+    former.write("lost with its subtask", Context())
+    former.flush(False)
+    former.close()
+    for subtask in range(2):
+        kafka_sink.create_writer(Context(subtask=subtask, parallelism=2)).close()
+    topics.write(topic, ["next"])
+    assert topics.values(topic) == [b"next"]
+
+
+def test_topic_that_is_not_there(broker):
+    env = environment(attempts=0)
+    stream = env.from_collection(["a"], type_info=Types.STRING())
+    serializer = values_to("nowhere").build()
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.servers)
+    builder.set_record_serializer(serializer).set_property("delivery.timeout.ms", "1000")
+    stream.sink_to(builder.build())
+    with pytest.raises(SinkError, match="cannot write to nowhere: "):
+        env.execute()
+
+
+def test_the_example_of_the_documents(broker, topics, monkeypatch):
+    """It runs as it stands, but for the broker's address and an end."""
+    page = (Path(__file__).parents[3] / "docs" / "kafka.md").read_text()
+    (example,) = re.findall(r"```py\n(.*?)```", page, re.S)
+    topics.create(name="orders")
+    topics.create(name="totals")
+    topics.write("orders", ["a", "b"])
+    bounded = ".set_bounded(KafkaOffsetsInitializer.latest())\n    .set_group_id("
+    example = example.replace("broker:9092", broker.servers).replace(".set_group_id(", bounded, 1)
+    monkeypatch.setenv("PENSTOCK_EXECUTION_TARGET", "local")
+    exec(compile(example, "example", "exec"), {"__name__": "__main__"})
+    assert topics.values("totals") == [b"A", b"B"]

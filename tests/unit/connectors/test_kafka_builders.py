@@ -1,0 +1,207 @@
+"""What Kafka's builders accept and refuse, without a broker."""
+
+import pytest
+from penstock.common import SimpleStringSchema, Types
+from penstock.datastream.connectors import DeliveryGuarantee
+from penstock.datastream.connectors.kafka import (
+    FlinkKafkaConsumer,
+    KafkaOffsetsInitializer,
+    KafkaProducerRecord,
+    KafkaRecordDeserializationSchema,
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    KafkaSource,
+    KafkaTopicPartition,
+)
+from penstock.datastream.connectors.kafka.partitions import KafkaPartitionSplit, owner_of
+from penstock.datastream.connectors.kafka.transactions import (
+    admin_settings,
+    parsed_transactional_id,
+    transactional_id,
+)
+from penstock.errors import ConfigurationError, InvalidProgramError, JvmOnlyError
+
+
+def source():
+    builder = KafkaSource.builder().set_bootstrap_servers("nowhere:1").set_topics("t")
+    return builder.set_value_only_deserializer(SimpleStringSchema())
+
+
+def serializer():
+    builder = KafkaRecordSerializationSchema.builder().set_topic("t")
+    return builder.set_value_serialization_schema(SimpleStringSchema())
+
+
+def sink():
+    return (
+        KafkaSink.builder()
+        .set_bootstrap_servers("nowhere:1")
+        .set_record_serializer(serializer().build())
+    )
+
+
+def test_the_topic_decides_with_which_subtask_its_partitions_start():
+    """Flink's rule: 31 times Java's hash of the topic, without sign, then round the subtasks."""
+    # Java: "orders".hashCode() == -1008770331
+    start = ((-1008770331 * 31) & 0x7FFFFFFF) % 4
+    assert [owner_of("orders", number, 4) for number in range(6)] == [
+        (start + number) % 4 for number in range(6)
+    ]
+
+
+def test_splits_that_hold_nothing():
+    assert KafkaPartitionSplit("t", 0, 5, 5).is_empty
+    assert not KafkaPartitionSplit("t", 0, 4, 5).is_empty
+    assert not KafkaPartitionSplit("t", 0, -2, 1).is_empty
+    assert not KafkaPartitionSplit("t", 0, 5).is_empty
+
+
+def test_defaults_of_a_source():
+    built = source().build()
+    assert not built.is_bounded()
+    assert built.get_produced_type() == Types.STRING()
+    assert built.discovery_interval_ms == 300_000
+    assert not built.commits_offsets, "without a group there is nobody to commit for"
+    assert built.settings["isolation.level"] == "read_uncommitted"
+    bounded = source().set_group_id("g").set_bounded(KafkaOffsetsInitializer.latest()).build()
+    assert bounded.is_bounded()
+    assert bounded.discovery_interval_ms is None
+    assert bounded.commits_offsets
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda b: b.set_topics("other"), "is called, and once"),
+        (lambda b: b.set_topic_pattern("("), "takes a regular expression"),
+        (lambda b: b.set_partitions({"t-0"}), "KafkaTopicPartitions"),
+        (lambda b: b.set_topics(), "names of topics"),
+        (lambda b: b.set_starting_offsets("earliest"), "expected a KafkaOffsetsInitializer"),
+        (lambda b: b.set_value_only_deserializer(str), "expected a DeserializationSchema"),
+        (lambda b: b.set_deserializer(str), "KafkaRecordDeserializationSchema.of"),
+        (lambda b: b.set_bootstrap_servers(1), "set_bootstrap_servers"),
+        (
+            lambda b: b.set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build(),
+            "needs set_group_id",
+        ),
+        (
+            lambda b: b.set_property("partition.discovery.interval.ms", "often").build(),
+            "is a whole number, got 'often'",
+        ),
+        (
+            lambda b: (
+                b.set_group_id("g").set_property("commit.offsets.on.checkpoint", "yes").build()
+            ),
+            "is true or false, got 'yes'",
+        ),
+    ],
+)
+def test_what_a_source_refuses(spoil, message):
+    with pytest.raises((InvalidProgramError, TypeError), match=message):
+        spoil(source())
+
+
+@pytest.mark.parametrize("left_out", ["servers", "topics", "deserializer"])
+def test_what_a_source_needs(left_out):
+    builder = KafkaSource.builder()
+    if left_out != "servers":
+        builder.set_bootstrap_servers("nowhere:1")
+    if left_out != "topics":
+        builder.set_topics("t")
+    if left_out != "deserializer":
+        builder.set_value_only_deserializer(SimpleStringSchema())
+    with pytest.raises(InvalidProgramError, match="a KafkaSource needs"):
+        builder.build()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("fetch.mim.bytes", "1", "fetch.mim.bytes"),
+        ("fetch.min.bytes", "many", "fetch.min.bytes"),
+        ("ssl.truststore.location", "/a.jks", "ssl.ca.location"),
+        ("interceptor.classes", "x.Y", "no Java classes"),
+        ("sasl.jaas.config", "x.y.Kerberos required;", "PlainLoginModule"),
+        ("sasl.jaas.config", "a.PlainLoginModule required username='u';", "lacks"),
+    ],
+)
+def test_properties_that_cannot_be_had(key, value, message):
+    with pytest.raises(ConfigurationError, match=message):
+        source().set_property(key, value).build()
+    if not key.startswith("fetch"):
+        with pytest.raises(ConfigurationError, match=message):
+            sink().set_property(key, value).build()
+
+
+def test_properties_of_javas_client():
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    jaas = f'{module} required username="u" password="p w";'
+    properties = {
+        "fetch.max.wait.ms": "7",
+        "key.deserializer": "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+        "sasl.mechanism": "PLAIN",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.jaas.config": jaas,
+    }
+    settings = source().set_properties(properties).build().settings
+    assert settings["fetch.wait.max.ms"] == "7"
+    assert (settings["sasl.username"], settings["sasl.password"]) == ("u", "p w")
+    assert "key.deserializer" not in settings
+    admin = admin_settings(settings)
+    assert admin["sasl_plain_password"] == "p w"
+    assert admin["security_protocol"] == "SASL_PLAINTEXT"
+
+
+def test_what_a_sink_needs():
+    exactly_once = DeliveryGuarantee.EXACTLY_ONCE
+    with pytest.raises(InvalidProgramError, match="set_transactional_id_prefix"):
+        sink().set_delivery_guarantee(exactly_once).build()
+    with pytest.raises(InvalidProgramError, match="set_record_serializer"):
+        KafkaSink.builder().set_bootstrap_servers("nowhere:1").build()
+    with pytest.raises(InvalidProgramError, match="set_bootstrap_servers"):
+        KafkaSink.builder().set_record_serializer(serializer().build()).build()
+    with pytest.raises(InvalidProgramError, match="DeliveryGuarantee"):
+        sink().set_delivery_guarantee("EXACTLY_ONCE")
+    transactional = sink().set_delivery_guarantee(exactly_once).set_transactional_id_prefix("p")
+    assert transactional.build().settings["transaction.timeout.ms"] == "900000"
+    with pytest.raises(InvalidProgramError, match=r"transactional\.id is set by the sink"):
+        transactional.set_property("transactional.id", "mine").build()
+    with pytest.raises(ConfigurationError, match=r"sasl\.kerberos\.principal is not supported"):
+        admin_settings({"bootstrap.servers": "a:1", "sasl.kerberos.principal": "x"})
+
+
+def test_names_of_transactions():
+    assert transactional_id("p-1", 2, 30) == "p-1-2-30"
+    assert parsed_transactional_id("p-1", "p-1-2-30") == (2, 30)
+    for other in ("p-1-2", "p-11-2-30", "x-p-1-2-30", "p-1-2-30-4"):
+        assert parsed_transactional_id("p-1", other) is None
+
+
+def test_what_a_record_serializer_needs():
+    builder = KafkaRecordSerializationSchema.builder()
+    with pytest.raises(InvalidProgramError, match="set_topic or set_topic_selector"):
+        builder.build()
+    with pytest.raises(InvalidProgramError, match="set_value_serialization_schema"):
+        builder.set_topic("t").build()
+    with pytest.raises(InvalidProgramError, match="and once"):
+        builder.set_topic_selector(lambda _: "t")
+    record = serializer().set_key_serialization_schema(SimpleStringSchema()).build()
+    assert record.serialize_record("v") == KafkaProducerRecord("t", b"v", b"v")
+
+
+def test_offsets_must_be_offsets():
+    with pytest.raises(InvalidProgramError, match="0 or more, got -1"):
+        KafkaOffsetsInitializer.offsets({KafkaTopicPartition("t", 0): -1})
+    with pytest.raises(InvalidProgramError, match="takes KafkaTopicPartitions"):
+        KafkaOffsetsInitializer.offsets({"t": 1})
+    with pytest.raises(InvalidProgramError, match="ms since 1970"):
+        KafkaOffsetsInitializer.timestamp(-5)
+
+
+def test_what_only_java_has():
+    with pytest.raises(JvmOnlyError, match="use KafkaSource"):
+        FlinkKafkaConsumer("t", SimpleStringSchema(), {})
+    with pytest.raises(JvmOnlyError):
+        KafkaSource(object())
+    with pytest.raises(InvalidProgramError, match="expected a function"):
+        KafkaRecordDeserializationSchema.of(1)
