@@ -1,5 +1,7 @@
 from typing import Self, final
 
+from typing_extensions import disjoint_base
+
 from penstock._native.codec_node import CodecNode
 from penstock.serialization.type_schema import TypeSchema
 
@@ -33,6 +35,6 @@ class DoubleNode(CodecNode): ...
 @final
 class BytesNode(CodecNode): ...
 
-@final
+@disjoint_base
 class ConvertedNode(CodecNode):
     def __new__(cls, schema: TypeSchema, wire: CodecNode) -> Self: ...
