@@ -106,6 +106,8 @@ def chain_task(*descriptors, names):
         restored=None,
         report_checkpoint=None,
         task_name="task",
+        job_id=b"",
+        temp_directory=None,
         subtask=0,
         parallelism=1,
         max_parallelism=128,

@@ -24,6 +24,8 @@ from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 def environment(**options):
     defaults = {
         "task_name": "task",
+        "job_id": b"",
+        "temp_directory": None,
         "subtask": 0,
         "parallelism": 1,
         "max_parallelism": 128,
