@@ -23,7 +23,11 @@ from support.rest_client import Client, running_job
 def run_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     monkeypatch.delenv("PENSTOCK_REST_TOKEN", raising=False)
-    return tmp_path / "run"
+    # Commands that run a program tell it its configuration through the environment.
+    before = dict(os.environ)
+    yield tmp_path / "run"
+    os.environ.clear()
+    os.environ.update(before)
 
 
 def penstock(*arguments: str, code: int = 0) -> str:

@@ -55,9 +55,17 @@ class Connection:
         self._writer = threading.Thread(target=self._write, name=f"{name} writer", daemon=True)
 
     def start(self) -> None:
-        """Starts both threads; messages may arrive before this returns."""
-        self._writer.start()
-        self._reader.start()
+        """Starts both threads; messages may arrive before this returns.
+
+        A connection that was closed before is over at once.
+        """
+        with self._lock:
+            if not self._closing:
+                self._writer.start()
+                self._reader.start()
+                return
+        self._socket.close()
+        self._on_closed(self._reason)
 
     @property
     def waiting(self) -> int:
@@ -102,7 +110,10 @@ class Connection:
         self.close(reason)
 
     def join(self, timeout_s: float) -> bool:
-        """Waits for both threads to end; returns whether they did."""
+        """Waits for both threads to end, if they were started; returns whether they did."""
+        with self._lock:
+            if self._writer.ident is None:
+                return True
         for thread in (self._reader, self._writer):
             if thread is not threading.current_thread():
                 thread.join(timeout_s)

@@ -1,10 +1,10 @@
-"""One broker for all tests with Kafka."""
+"""A broker for each file of tests: others assert that no process is left."""
 
 import pytest
 from integration.kafka.broker import JARS, Broker, Topics
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(tmp_path_factory):
     if not JARS.exists():
         pytest.skip("the broker's jars are not there: sh ci/kafka.sh")
