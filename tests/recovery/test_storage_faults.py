@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ class Job:
     def end(self, results):
         self.progress.stop(results.get_job_client(), self.savepoints)
         assert chaos.check([tuple(row) for row in results], is_exact=True, workers=2) > 0
-        assert not list(self.checkpoints.rglob("*")), "files of checkpoints were left"
+        # The job's results are there before its driver has removed the last of its files.
+        deadline = time.monotonic() + 30
+        while list(self.checkpoints.rglob("*")):
+            assert time.monotonic() < deadline, "files of checkpoints were left"
+            threading.Event().wait(0.01)
 
 
 def await_log(caplog, *texts):

@@ -88,9 +88,9 @@ def test_the_seeds_reach_every_end():
         savepoints += sum(x.properties.is_savepoint for x in checkpoints)
     assert ends >= {JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED}
     assert restarts > 100
-    assert restored > 3
+    assert restored > 10
     assert complete > 100
-    assert savepoints > 10
+    assert savepoints > 3
     assert aborts >= {"EXPIRED", "JOB_FAILOVER_REGION", "IO_EXCEPTION", "COORDINATOR_SHUTDOWN"}
 
 
