@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -68,11 +67,9 @@ class Job:
     def end(self, results):
         self.progress.stop(results.get_job_client(), self.savepoints)
         assert chaos.check([tuple(row) for row in results], is_exact=True, workers=2) > 0
-        # The job's results are there before its driver has removed the last of its files.
-        deadline = time.monotonic() + 30
-        while list(self.checkpoints.rglob("*")):
-            assert time.monotonic() < deadline, "files of checkpoints were left"
-            threading.Event().wait(0.01)
+        # The empty folder of a checkpoint that began as the job failed may stay.
+        left = [path for path in self.checkpoints.rglob("*") if path.is_file()]
+        assert not left, "files of checkpoints were left"
 
 
 def await_log(caplog, *texts):
