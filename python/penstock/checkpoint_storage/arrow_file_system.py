@@ -96,13 +96,13 @@ class ArrowFileSystem:
         with contextlib.suppress(FileNotFoundError), _naming(path):
             self._fs.delete_dir(_key(path))
 
-    def delete_if_empty(self, path: str) -> None:
-        """Deletes a directory that has nothing in it."""
+    def names(self, path: str) -> list[str]:
+        """The names of objects and directories right below a path."""
         from pyarrow.fs import FileSelector
 
-        with contextlib.suppress(FileNotFoundError), _naming(path):
-            if not self._fs.get_file_info(FileSelector(_key(path))):
-                self._fs.delete_dir(_key(path))
+        with _naming(path):
+            found = self._fs.get_file_info(FileSelector(_key(path), allow_not_found=True))
+        return [info.base_name for info in found]
 
 
 class _NamedStream:

@@ -56,8 +56,8 @@ class FileSystem(Protocol):
     def delete_directory(self, path: str) -> None:
         """Deletes a directory with all that is in it, if it is there."""
 
-    def delete_if_empty(self, path: str) -> None:
-        """Deletes a directory that has nothing in it; any other stays."""
+    def names(self, path: str) -> list[str]:
+        """The names in a directory; none when it is not there."""
 
 
 class LocalFileSystem:
@@ -111,10 +111,12 @@ class LocalFileSystem:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(_local(path))
 
-    def delete_if_empty(self, path: str) -> None:
-        """Deletes a directory that has nothing in it."""
-        with contextlib.suppress(OSError):
-            Path(_local(path)).rmdir()
+    def names(self, path: str) -> list[str]:
+        """The names in a directory."""
+        try:
+            return [entry.name for entry in Path(_local(path)).iterdir()]
+        except FileNotFoundError:
+            return []
 
 
 class FileSystems:

@@ -109,7 +109,7 @@ class CheckpointStorage:
             discard_location(pointer, self.files)
 
     def close(self) -> None:
-        """The job has ended: what is empty is deleted.
+        """The job has ended: what belongs to no checkpoint is deleted.
 
         Raises:
             OSError: It cannot be deleted.
@@ -155,9 +155,20 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return location
 
     def close(self) -> None:
-        """Deletes the directory of the job, unless a checkpoint is retained in it."""
-        self._fs.delete_if_empty(shared_directory(self._directory, self._job_id))
-        self._fs.delete_if_empty(self.job_directory)
+        """Deletes the job's directory, or what only began beside a checkpoint that is retained.
+
+        Workers that were killed have left files in it that nobody heard of.
+        """
+        names = self._fs.names(self.job_directory)
+        checkpoints = [f"{self.job_directory}/{name}" for name in names if name.startswith("chk-")]
+        begun = [
+            location
+            for location in checkpoints
+            if not self._fs.exists(f"{location}/{METADATA_FILE}")
+        ]
+        nothing_retained = len(begun) == len(checkpoints)
+        for location in [self.job_directory] if nothing_retained else begun:
+            self._fs.delete_directory(location)
 
     def __str__(self) -> str:
         return self.job_directory

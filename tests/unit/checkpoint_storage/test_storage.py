@@ -149,6 +149,23 @@ def test_a_checkpoint_comes_and_goes(tmp_path, url):
     assert not os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("is_retained", [True, False])
+def test_what_killed_workers_left_goes_with_the_job(tmp_path, url, is_retained):
+    """Files of a checkpoint that only began, and shared ones that nobody was told of."""
+    storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB, FILES)
+    job_directory = tmp_path / JOB.hex()
+    (job_directory / "shared").mkdir(parents=True)
+    (job_directory / "shared" / "rows").write_bytes(b"perhaps of the retained one")
+    if is_retained:
+        storage.publish(storage.create_checkpoint(3), CheckpointMetadata(3, 5, {}))
+    storage.create_checkpoint(4)
+    (job_directory / "chk-4" / "state").write_bytes(b"of a task")
+    storage.close()
+    left = sorted(os.listdir(job_directory)) if job_directory.exists() else []
+    assert left == (["chk-3", "shared"] if is_retained else [])
+
+
 def test_what_an_earlier_run_left_is_no_part_of_a_checkpoint(tmp_path):
     storage = FileSystemCheckpointStorage(str(tmp_path), JOB, FILES)
     location = storage.create_checkpoint(3)
