@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import IllegalStateError
 from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
 from penstock.taskexecutor.rocksdb.rows import StateEntries
+from penstock.taskexecutor.state.keyed_backend import taken
+from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.snapshot import FILES_FORMAT, FILES_VERSION, DatabaseFolder
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class RocksDBSnapshot:
         self._timers = timers
         self._key_groups = key_groups
         self._failure = failure
-        self._left = [table for _, table in timers.values()]
+        self._left = SlicedParts(table for _, table in timers.values())
         self._lock = threading.Lock()
         self._is_read = False
         self._is_closed = False
@@ -69,16 +71,11 @@ class RocksDBSnapshot:
         if self._failure is not None:
             self.close()
             raise self._failure
-        while self._left:
-            if not self._left[-1].advance(deadline_ns):
-                return False
-            self._left.pop()
-        return True
+        return self._left.advance(deadline_ns)
 
     def close(self) -> None:
         """Gives it up; files that are being read stay until ``release``."""
-        while self._left:
-            self._left.pop().close()
+        self._left.close()
         with self._lock:
             self._is_closed = True
             if not self._is_read:
@@ -146,10 +143,7 @@ class RocksDBSnapshot:
 
     def _timer_states(self) -> KeyedStates:
         if self._taken_timers is None:
-            self._taken_timers = {}
-            for name, (kind, table) in self._timers.items():
-                groups = {group: table.entries.take(group) for group in table.entries.key_groups()}
-                self._taken_timers[name] = kind, groups
+            self._taken_timers = taken(self._timers)
         return self._taken_timers
 
     def _remove(self) -> None:

@@ -28,6 +28,7 @@ from penstock.taskexecutor.state.heap import (
     ValueCheck,
     value_check,
 )
+from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.time_to_live import IncrementalCleanup, TimeToLive
 from penstock.taskexecutor.state.ttl_states import (
     TtlAggregatingState,
@@ -342,7 +343,9 @@ class HeapKeyedSnapshot:
 
         self._states = opened(tables)
         self._timers = opened(timers)
-        self._left = [table for _, table in (*self._states.values(), *self._timers.values())]
+        self._left = SlicedParts(
+            table for _, table in (*self._states.values(), *self._timers.values())
+        )
 
     def advance(self, deadline_ns: int) -> bool:
         """Serialises until a time of the monotonic clock; True when there is nothing left.
@@ -350,16 +353,11 @@ class HeapKeyedSnapshot:
         Raises:
             Exception: An entry cannot be serialised.
         """
-        while self._left:
-            if not self._left[-1].advance(deadline_ns):
-                return False
-            self._left.pop()
-        return True
+        return self._left.advance(deadline_ns)
 
     def close(self) -> None:
         """Gives it up."""
-        while self._left:
-            self._left.pop().close()
+        self._left.close()
 
     def changed_groups(self) -> set[int]:
         """The key groups that are not as in the base, once ``advance`` has given True."""
@@ -375,11 +373,12 @@ class HeapKeyedSnapshot:
 
     def states(self) -> tuple[KeyedStates, KeyedStates]:
         """Keyed states and timers, once ``advance`` has given True; once, by any thread."""
-
-        def taken(of: dict[str, tuple[str, TableSnapshot]]) -> KeyedStates:
-            return {
-                name: (kind, {g: table.entries.take(g) for g in table.entries.key_groups()})
-                for name, (kind, table) in of.items()
-            }
-
         return taken(self._states), taken(self._timers)
+
+
+def taken(tables: Mapping[str, tuple[str, TableSnapshot]]) -> KeyedStates:
+    """What snapshots of tables have serialised; once."""
+    return {
+        name: (kind, {group: table.entries.take(group) for group in table.entries.key_groups()})
+        for name, (kind, table) in tables.items()
+    }

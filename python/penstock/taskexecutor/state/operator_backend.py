@@ -15,6 +15,7 @@ from penstock.taskexecutor.state.operator_contents import (
     ContentSnapshot,
     ListContent,
 )
+from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.snapshot import EncodedValues
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ class OperatorStatesSnapshot:
     ) -> None:
         """Begins, with a snapshot of each state."""
         self._states = lists, union_lists, broadcast
-        self._left = [content for states in self._states for content in states.values()]
+        self._left = SlicedParts(content for states in self._states for content in states.values())
 
     def advance(self, deadline_ns: int) -> bool:
         """Serialises until a time of the monotonic clock; True when there is nothing left.
@@ -193,16 +194,11 @@ class OperatorStatesSnapshot:
         Raises:
             Exception: A value cannot be serialised.
         """
-        while self._left:
-            if not self._left[-1].advance(deadline_ns):
-                return False
-            self._left.pop()
-        return True
+        return self._left.advance(deadline_ns)
 
     def close(self) -> None:
         """Gives it up."""
-        while self._left:
-            self._left.pop().close()
+        self._left.close()
 
     def states(self) -> OperatorStates:
         """All states, once ``advance`` has given True."""
