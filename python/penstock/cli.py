@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "completion": "penstock.command_line.program_commands:completion",
     "config": "penstock.command_line.machine_commands:config",
     "doctor": "penstock.command_line.machine_commands:doctor",
+    "history-server": "penstock.command_line.history_server:history_server",
     "info": "penstock.command_line.program_commands:info",
     "logs": "penstock.command_line.log_commands:logs",
     "rescale": "penstock.command_line.job_commands:rescale",
@@ -69,7 +70,12 @@ def main() -> None:
     """Stateful stream processing with PyFlink's API, on Spark executors."""
 
 
-def _parse_option(text: str) -> tuple[str, str]:
+def parse_option(text: str) -> tuple[str, str]:
+    """Key and value of a ``-D`` option.
+
+    Raises:
+        BadParameter: It is not of the form ``key=value``.
+    """
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
         raise click.BadParameter(f"'{text}' is not of the form key=value", param_hint="-D")
@@ -136,7 +142,7 @@ def run(
     """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM."""
     if not module and not Path(program).is_file():
         raise click.BadParameter(f"there is no file {program!r}", param_hint="PROGRAM")
-    given = dict(_parse_option(option) for option in options)
+    given = dict(parse_option(option) for option in options)
     if target is not None and given.setdefault(TARGET.key, target) != target:
         raise click.UsageError(f"--target {target} and -D {TARGET.key}={given[TARGET.key]}")
     try:

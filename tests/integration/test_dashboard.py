@@ -9,6 +9,7 @@ import pytest
 from penstock.common import Types
 from penstock.datastream import MapFunction
 from penstock.errors import JobCancelledError
+from penstock.rest.history import HistoryServer
 from support.rest_client import Client, UntilMarked, environment
 
 PATIENCE_MS = 60_000
@@ -309,9 +310,10 @@ def test_who_has_no_token_is_told_what_to_do(browser, watched):
 
 
 def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
-    """Checkpoint, savepoint, cancellation; then the page says that this was the end."""
+    """Savepoint, cancellation; then the page says that this was the end, and history has it."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
-    env = environment(**{"web.refresh-interval": "200 ms"})
+    archive = str(tmp_path / "archive")
+    env = environment(**{"web.refresh-interval": "200 ms", "jobmanager.archive.fs.dir": archive})
     env.add_source(UntilMarked(tmp_path / "stop"), "Numbers", Types.LONG()).map(
         lambda n: n, Types.LONG()
     ).filter(lambda n: n < 0).print()
@@ -341,3 +343,16 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
         job.get_job_execution_result().result()
     page.problems = [text for text in page.problems if "ERR_CONNECTION" not in text]
     page.close()
+
+    server = HistoryServer({"historyserver.archive.fs.dir": archive, "historyserver.web.port": "0"})
+    server.start()
+    client.url, _, client.token = server.link.partition("/?token=")
+    page = Page(browser, client).open("/")
+    page.page.get_by_role("link", name="handled").first.click()
+    page.sees("canceled", ".job-head .badge")
+    page.sees("Numbers", "table")
+    assert page.page.get_by_role("link", name="Task managers").count() == 0
+    page.go("/jobs/" + str(job.get_job_id()) + "/checkpoints")
+    page.sees("savepoint", "main table")
+    page.close()
+    server.close()

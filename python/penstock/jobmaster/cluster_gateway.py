@@ -81,6 +81,7 @@ class ClusterGateway:
         self._masters: dict[bytes, JobMaster] = {}
         self._handles: dict[bytes, JobHandle] = {}
         self._ended: dict[bytes, JobSnapshot] = {}
+        self._ended_masters: dict[bytes, JobMaster] = {}
         self._savepoints: dict[bytes, list[SavepointRequest]] = {}
         self._lock = threading.Lock()
         self._latest: Future[ClusterSnapshot] | None = None
@@ -95,7 +96,7 @@ class ClusterGateway:
     def job_ended(self, master: JobMaster) -> None:
         """A job has ended; what it was at last stays to be seen."""
         self._ended[master.job_id] = master.snapshot()
-        del self._masters[master.job_id]
+        self._ended_masters[master.job_id] = self._masters.pop(master.job_id)
         self._outdate()
         for request in self._savepoints.pop(master.job_id, ()):
             request.job_ended(master.handle.status().value)
@@ -144,11 +145,12 @@ class ClusterGateway:
     ) -> Future[dict[str, Any]]:
         """The accumulators of a job, of one of its vertices or subtasks, merged by name.
 
-        The future fails with a `JobNotRunningError` when the job has ended.
+        Those of a job that has ended are the last ones.
         """
 
         def get() -> dict[str, Any]:
-            return self._master(job_id).accumulators(vertex_id, subtask)
+            master = self._ended_masters.get(job_id) or self._master(job_id)
+            return master.accumulators(vertex_id, subtask)
 
         return self._main_thread.submit(get)
 

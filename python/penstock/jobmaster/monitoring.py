@@ -1,4 +1,4 @@
-"""Monitoring: what of a cluster is open to the world beside its job: REST and metric reporters.
+"""Monitoring: what of a cluster is open to the world beside its job: REST, reporters, archives.
 
 Nothing of it runs, and no worker sends metrics, unless the configuration asks for it.
 """
@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import threading
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from penstock.checkpoint_storage.file_systems import FileSystems
+from penstock.common.options import history
 from penstock.common.options import metrics as metric_options
 from penstock.common.options import rest as rest_options
 from penstock.errors import ConfigurationError
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SNAPSHOT_TIMEOUT_S: Final = 10.0
+ARCHIVE_TIMEOUT_S: Final = 30.0
 SCRAPED_INTERVAL_MS: Final = 10_000
 """How often workers send for a reporter that is asked instead of reporting at an interval."""
 
@@ -71,8 +75,12 @@ class Monitoring:
         self._reporters = metric_options.reporters_of(
             configuration, metric_options.REPORTERS.read(configuration)
         )
+        self._archive_folder = history.ARCHIVE_FOLDER.read(configuration)
+        if self._archive_folder is not None:
+            # What cannot be reached is told now rather than at the end of the job.
+            self._archive_files = FileSystems(configuration).of(self._archive_folder)
         intervals = [r.values.get("interval", SCRAPED_INTERVAL_MS) for r in self._reporters]
-        if self._has_rest:
+        if self._has_rest or self._archive_folder is not None:
             intervals.append(metric_options.FETCHER_INTERVAL.read(configuration))
         self._formats = ScopeFormats(configuration)
         self.metrics_interval_ms = min(filter(None, intervals), default=0)
@@ -99,10 +107,40 @@ class Monitoring:
             self._parts[-1].start()
 
     def stop(self) -> None:
-        """Ends all of it; what reports does so a last time."""
+        """Ends all of it; what reports does so a last time, and ended jobs are archived."""
+        self._archive()
         with contextlib.ExitStack() as steps:
             for part in self._parts:
                 steps.callback(part.close)
+
+    def _archive(self) -> None:
+        """Writes the archives of the jobs that have ended; without them the cluster ends, too."""
+        folder = self._archive_folder
+        if folder is None:
+            return
+        writing = threading.Thread(
+            target=self._write_archives, args=(folder,), name="job archive", daemon=True
+        )
+        writing.start()
+        writing.join(ARCHIVE_TIMEOUT_S)
+        if writing.is_alive():
+            logger.warning("no archive was written to %s within %g s", folder, ARCHIVE_TIMEOUT_S)
+
+    def _write_archives(self, folder: str) -> None:
+        from penstock.metrics.derived import driver_metrics
+        from penstock.rest.job_archive import archive_job
+
+        try:
+            cluster = self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S)
+            driver = driver_metrics(cluster, self._process)
+            for job in cluster.jobs:
+                if job.status.is_globally_terminal:
+                    path = archive_job(
+                        self._gateway, cluster, job, driver, self._archive_files, folder
+                    )
+                    logger.info("job %s is archived in %s", job.name, path)
+        except Exception as error:
+            logger.warning("a job could not be archived in %s: %s", folder, error)
 
     def gather(self) -> Iterable[tuple[Scope, MetricValues]]:
         """All metrics as they are now.

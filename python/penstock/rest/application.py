@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import inspect
-import ipaddress
 import json
-import logging
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -21,6 +16,14 @@ from penstock.metrics.derived import driver_metrics
 from penstock.metrics.export import scoped_metrics
 from penstock.metrics.reporters.prometheus import CONTENT_TYPE, prometheus_text
 from penstock.metrics.scope_formats import ScopeFormats
+from penstock.rest.access import EVENTS
+from penstock.rest.answers import (
+    EXCEPTION_HANDLERS,
+    HEADERS,
+    error_answer,
+    json_answer,
+    page_routes,
+)
 from penstock.rest.call import Call, RestError, Text
 from penstock.rest.flame_graphs import FlameGraphs
 from penstock.rest.live import LiveFeed, TooManyWatchersError
@@ -31,22 +34,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp
 
     from penstock.jobmaster.cluster_gateway import ClusterGateway
     from penstock.jobmaster.snapshots import ClusterSnapshot
+    from penstock.rest.access import Access
     from penstock.rest.operations import Operations
-
-logger = logging.getLogger(__name__)
 
 SNAPSHOT_TIMEOUT_S: Final = 10.0
 BODY_TIMEOUT_S: Final = 10.0
-ANSWER_TIMEOUT_S: Final = 30.0
-_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'",
-}
 
 
 class RestApplication:
@@ -58,10 +54,9 @@ class RestApplication:
         operations: Operations,
         driver_process: Mapping[str, Any],
         *,
-        token: str | None,
+        access: Access,
         read_only: bool,
         max_content_bytes: int,
-        hosts: frozenset[str],
     ) -> None:
         """Prepares.
 
@@ -69,10 +64,9 @@ class RestApplication:
             gateway: The cluster.
             operations: Remembers what was triggered.
             driver_process: Gauges of the driver's process.
-            token: What a client must show; None when everybody may ask.
+            access: Who may ask.
             read_only: Whether what changes a job is refused.
             max_content_bytes: The longest body.
-            hosts: Names under which a server without a token may be addressed, besides numbers.
         """
         self._gateway = gateway
         self._operations = operations
@@ -80,10 +74,9 @@ class RestApplication:
         self._flame_graphs = FlameGraphs(gateway.configuration)
         self.live = LiveFeed(self._call)
         self._formats = ScopeFormats(gateway.configuration)
-        self._token = None if token is None else token.encode()
+        self._access = access
         self._read_only = read_only
         self._max_content_bytes = max_content_bytes
-        self._hosts = hosts
 
     def asgi(self) -> ASGIApp:
         """The application as a server runs it."""
@@ -92,52 +85,12 @@ class RestApplication:
             for prefix in ("/v1", "")
             for endpoint in ENDPOINTS
         ]
-        routes += [Route(path, _serving(path), methods=["GET"]) for path in _PAGE]
-        routes += [Route(path, self._events, methods=["GET"]) for path in _EVENTS]
+        routes += page_routes()
+        routes += [Route(path, self._events, methods=["GET"]) for path in EVENTS]
         routes.append(Route("/openapi.json", self._openapi, methods=["GET"]))
         routes.append(Route("/metrics", self._prometheus, methods=["GET"]))
-        inner = Starlette(
-            routes=routes, exception_handlers={HTTPException: _http_error, Exception: _defect}
-        )
-
-        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] != "http":
-                await inner(scope, receive, send)
-                return
-            refusal = self._refusal(scope)
-            if refusal is not None:
-                await _error(*refusal)(scope, receive, send)
-                return
-            # A client that reads its answer slowly is cut off: the server closes the connection.
-            if scope["path"] in _EVENTS:
-
-                async def send_in_time(message: Message) -> None:
-                    await asyncio.wait_for(send(message), ANSWER_TIMEOUT_S)
-
-                await inner(scope, receive, send_in_time)
-            else:
-                await asyncio.wait_for(inner(scope, receive, send), ANSWER_TIMEOUT_S)
-
-        return guarded
-
-    # ---- who may ask -------------------------------------------------------------------------
-
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        """Why a request is not answered, before anything else of it is looked at."""
-        headers = dict(scope["headers"])
-        if self._token is not None:
-            if scope["path"] in _PAGE and scope["method"] == "GET":
-                return None  # the page has no secrets; it asks for them with the token
-            if not hmac.compare_digest(_shown_token(headers, scope["query_string"]), self._token):
-                return 401, "a token is needed: in the header 'Authorization: Bearer <token>'"
-            return None
-        # Without a token a web page that someone looks at must not be able to ask: its own name
-        # may have been made to mean this address.
-        host = headers.get(b"host", b"").decode("latin-1").lower()
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        if name.strip("[]") not in self._hosts and not _is_address(name.strip("[]")):
-            return 403, f"this server is not known as {name[:100]!r}"
-        return None
+        inner = Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS)
+        return self._access.guarding(inner)
 
     # ---- answers -----------------------------------------------------------------------------
 
@@ -150,14 +103,14 @@ class RestApplication:
                 if inspect.isawaitable(found):
                     found = await found
             except RestError as error:
-                return _error(error.status, str(error))
+                return error_answer(error.status, str(error))
             except TimeoutError:
-                return _error(503, "the driver is busy; try again")
+                return error_answer(503, "the driver is busy; try again")
             except ValueError as error:  # of the query's parser
-                return _error(400, str(error))
+                return error_answer(400, str(error))
             if isinstance(found, Text):
-                return PlainTextResponse(found.text, headers={**_HEADERS, **found.headers})
-            return _json(endpoint.status, found)
+                return PlainTextResponse(found.text, headers={**HEADERS, **found.headers})
+            return json_answer(endpoint.status, found)
 
         return answer
 
@@ -181,8 +134,8 @@ class RestApplication:
         try:
             events = self.live.watch(request.query_params.get("job", "")[:64])
         except TooManyWatchersError:
-            return _error(503, "too many clients are being told what is new")
-        return StreamingResponse(events, headers=_HEADERS, media_type="text/event-stream")
+            return error_answer(503, "too many clients are being told what is new")
+        return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
 
     async def _picture(self) -> tuple[ClusterSnapshot, Any]:
         future = asyncio.wrap_future(self._gateway.snapshot())
@@ -230,86 +183,17 @@ class RestApplication:
         return b"".join(parts)
 
     async def _openapi(self, request: Request) -> Response:  # noqa: ARG002
-        return _json(200, openapi_document())
+        return json_answer(200, openapi_document())
 
     async def _prometheus(self, request: Request) -> Response:  # noqa: ARG002
         try:
             cluster, _ = await self._picture()
         except TimeoutError:
-            return _error(503, "the driver is busy; try again")
+            return error_answer(503, "the driver is busy; try again")
         text = prometheus_text(
             scoped_metrics(cluster, self._gateway.metrics, self._process, self._formats)
         )
-        return PlainTextResponse(text, headers={**_HEADERS, "Content-Type": CONTENT_TYPE})
+        return PlainTextResponse(text, headers={**HEADERS, "Content-Type": CONTENT_TYPE})
 
 
 _ALIASES: Final = frozenset({"targetDirectory", "target-directory"})
-
-
-_EVENTS: Final = ("/v1/events", "/events")
-_FOLDER: Final = Path(__file__).with_name("page")
-_TYPES: Final = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-_PAGE: Final = {
-    "/" if path.name == "index.html" else f"/page/{path.name}": (path.name, _TYPES[path.suffix])
-    for path in sorted(_FOLDER.iterdir())
-    if path.suffix in _TYPES
-}
-
-
-def _serving(path: str) -> Callable[[Request], Awaitable[Response]]:
-    name, media_type = _PAGE[path]
-    body = (_FOLDER / name).read_bytes()
-    own = "'self'"
-    policy = f"default-src 'none'; script-src {own}; style-src {own}; connect-src {own}; "
-    policy += "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    headers = {**_HEADERS, "Content-Security-Policy": policy, "Referrer-Policy": "no-referrer"}
-
-    async def serve(request: Request) -> Response:  # noqa: ARG001
-        return Response(body, headers=headers, media_type=media_type)
-
-    return serve
-
-
-def _shown_token(headers: Mapping[bytes, bytes], query: bytes) -> bytes:
-    """The token that a client shows, in the header or, as a link has it, in the query."""
-    kind, _, shown = headers.get(b"authorization", b"").partition(b" ")
-    if kind.lower() == b"bearer":
-        return shown.strip()
-    for part in query.split(b"&")[:100]:
-        name, _, value = part.partition(b"=")
-        if name == b"token":
-            return value
-    return b""
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _json(status: int, value: Any) -> Response:
-    # Whatever a user named or said is text: halves of characters go as escapes.
-    body = json.dumps(value, separators=(",", ":"), allow_nan=False, default=str)
-    return Response(body, status, headers=_HEADERS, media_type="application/json")
-
-
-def _error(status: int, message: str) -> Response:
-    response = _json(status, {"errors": [message]})
-    if status == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    return response
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    status = getattr(error, "status_code", 500)
-    if status == 404:
-        return _error(404, f"Unable to load requested file {request.url.path[:200]}.")
-    return _error(status, str(getattr(error, "detail", error)))
-
-
-async def _defect(request: Request, error: Exception) -> Response:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return _error(500, f"Internal server error: {type(error).__name__}: {error}")

@@ -49,17 +49,26 @@ def overview(call: Call) -> Json:
 def config(call: Call) -> Json:
     """``/config``: what the interface is and can do."""
     configuration = call.gateway.configuration
+    return interface(
+        rest.REFRESH_INTERVAL.read(configuration),
+        can_cancel=not rest.READ_ONLY.read(configuration),
+        is_history=False,
+    )
+
+
+def interface(interval_ms: int, *, can_cancel: bool, is_history: bool) -> dict[str, Any]:
+    """What an interface is and can do, of a cluster or of a history server."""
     return {
-        "refresh-interval": rest.REFRESH_INTERVAL.read(configuration),
+        "refresh-interval": interval_ms,
         "timezone-name": time.tzname[time.localtime().tm_isdst > 0],
         "timezone-offset": time.localtime().tm_gmtoff * 1000,
         "flink-version": FLINK_VERSION,
         "flink-revision": f"penstock {__version__}",
         "features": {
             "web-submit": False,
-            "web-cancel": not rest.READ_ONLY.read(configuration),
+            "web-cancel": can_cancel,
             "web-rescale": False,
-            "web-history": False,
+            "web-history": is_history,
         },
     }
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.job_client import SavepointWish
 from penstock.common.options import checkpointing
 from penstock.errors import WrongArgumentError
-from penstock.jobmaster.cluster_gateway import JobNotRunningError
 from penstock.rest.call import RestError
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Operations:
         vertex_id: bytes | None = None,
         subtask: int | None = None,
     ) -> dict[str, Any]:
-        """The accumulators of a job or a part of it; none of one that has ended.
+        """The accumulators of a job or a part of it.
 
         Raises:
             RestError: They cannot be merged.
@@ -72,8 +71,6 @@ class Operations:
         future = gateway.accumulators(job.id, vertex_id, subtask)
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT_S)
-        except JobNotRunningError:
-            return {}
         except TimeoutError:
             raise
         except Exception as error:

@@ -47,6 +47,17 @@ class Endpoint:
         """Whether it changes a job."""
         return self.method != "GET"
 
+    @property
+    def is_archived(self) -> bool:
+        """Whether its answer is kept of a job that has ended."""
+        last = self.path.rpartition("/")[2]
+        return not self.changes and self.path.startswith(_JOB) and last not in _OF_RUNNING_JOBS
+
+
+_OF_RUNNING_JOBS: Final = frozenset(
+    {"metrics", "jm-operator-metrics", "flamegraph", "records", "{triggerid}"}
+)
+"""Ends of the paths whose answers depend on a query, or which tasks give."""
 
 _JOB: Final = "/jobs/{jobid}"
 _VERTEX: Final = f"{_JOB}/vertices/{{vertexid}}"

@@ -1,55 +1,37 @@
-"""RestServer: the port and the thread of the REST interface.
+"""RestServer: the REST interface of a cluster at a port.
 
 It has an event loop of its own; a handler touches nothing of the job but immutable pictures.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
-import secrets
-import socket
-import threading
 import time
-from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, Final
 
-import uvicorn
-
 from penstock.common.options import rest
-from penstock.errors import ConfigurationError
 from penstock.rest.application import RestApplication
+from penstock.rest.http_server import HttpServer
 from penstock.rest.operations import Operations
 from penstock.rest.run_files import RunFile
-from penstock.rest.tls import own_certificates, tls_options
+from penstock.rest.tls import own_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from starlette.types import ASGIApp
+
     from penstock.jobmaster.cluster_gateway import ClusterGateway
+    from penstock.rest.access import Access
 
 logger = logging.getLogger(__name__)
 
-MAX_CONNECTIONS: Final = 256
-MAX_HEADER_BYTES: Final = 16 * 1024
-REQUEST_TIMEOUT_S: Final = 10.0
-"""How long a client may take to say what it wants."""
-
 LINGER_S: Final = 5.0
 """How long the end of a cluster waits for those who triggered something to hear what came of it."""
-START_TIMEOUT_S: Final = 30.0
-CLOSE_TIMEOUT_S: Final = 10.0
-_WATCH_S: Final = 1.0
 
 
 class RestServer:
-    """Serves one cluster.
-
-    Attributes:
-        url: Where it listens.
-        token: What clients must show; None when everybody may ask.
-    """
+    """Serves one cluster."""
 
     def __init__(self, gateway: ClusterGateway, driver_process: Mapping[str, Any]) -> None:
         """Opens the port.
@@ -62,140 +44,42 @@ class RestServer:
             ConfigurationError: No port can be had, or the token is empty.
         """
         options = gateway.configuration
-        host = rest.BIND_ADDRESS.read(options)
-        tls = tls_options(options)
-        self.token = _token(options)
-        self._socket = _listen(host, rest.PORT.read(options) or (0,))
-        address, port = self._socket.getsockname()[:2]
-        shown = address
-        if address in ("0.0.0.0", "::"):
-            shown = socket.gethostname()
-        scheme = "https" if tls else "http"
-        self.url = f"{scheme}://[{shown}]:{port}" if ":" in shown else f"{scheme}://{shown}:{port}"
         self._operations = Operations()
-        try:
+
+        def new_application(access: Access) -> ASGIApp:
             self._application = RestApplication(
                 gateway,
                 self._operations,
                 driver_process,
-                token=self.token,
+                access=access,
                 read_only=rest.READ_ONLY.read(options),
                 max_content_bytes=rest.MAX_CONTENT.read(options),
-                hosts=frozenset({"localhost", host.lower(), socket.gethostname().lower(), shown}),
             )
-            application = self._application.asgi()
-        except BaseException:
-            self._socket.close()
-            raise
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                application,
-                http="h11",
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                log_level="error",  # it warns of each request that makes no sense
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                limit_concurrency=MAX_CONNECTIONS,
-                timeout_keep_alive=5,
-                timeout_graceful_shutdown=1,
-                h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-                **tls,
-            )
+            return self._application.asgi()
+
+        self._http = HttpServer(
+            options,
+            rest.BIND_ADDRESS.read(options),
+            rest.PORT.read(options),
+            rest.PORT.key,
+            new_application,
         )
-        self._run_file = RunFile(self.url, self.token, own_certificates(options))
-        self._ended = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._run, name="rest", daemon=True)
+        self._run_file = RunFile(self._http.url, self._http.token, own_certificates(options))
 
     def start(self) -> None:
         """Begins to serve, and says where."""
-        self._thread.start()
-        deadline_s = time.monotonic() + START_TIMEOUT_S
-        while not self._server.started and time.monotonic() < deadline_s:
-            if self._ended.wait(0.01):
-                break
+        self._http.start()
         try:
             self._run_file.write()
         except OSError as error:
             logger.warning("the command line will not find this cluster by itself: %s", error)
-        link = f"{self.url}/" if self.token is None else f"{self.url}/?token={self.token}"
-        logger.warning("REST interface: %s", link)
+        logger.warning("REST interface: %s", self._http.link)
 
     def close(self) -> None:
         """Ends the thread and closes the port; clients hear what came of what they triggered."""
         deadline_s = time.monotonic() + LINGER_S
         while self._operations.untold and time.monotonic() < deadline_s:
-            if self._ended.wait(0.05):
+            if self._http.ended.wait(0.05):
                 break
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            told = asyncio.run_coroutine_threadsafe(self._application.live.close(), loop)
-            with contextlib.suppress(TimeoutError, CancelledError):
-                told.result(CLOSE_TIMEOUT_S)
-        self._server.should_exit = True
-        if self._thread.ident is not None:
-            self._thread.join(CLOSE_TIMEOUT_S)
+        self._http.close(self._application.live.close)
         self._run_file.remove()
-        self._socket.close()
-
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except Exception:
-            logger.exception("the REST interface failed; the job goes on")
-        finally:
-            self._ended.set()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        watch = asyncio.create_task(self._watch())
-        try:
-            await self._server.serve(sockets=[self._socket])
-        finally:
-            watch.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watch
-
-    async def _watch(self) -> None:
-        """Cuts off who does not say what it wants: uvicorn itself waits for as long as it takes."""
-        since: dict[Any, float] = {}
-        while True:
-            await asyncio.sleep(_WATCH_S)
-            now_s = time.monotonic()
-            connections: list[Any] = list(self._server.server_state.connections)
-            since = {one: at_s for one, at_s in since.items() if one in connections}
-            for connection in connections:
-                cycle = connection.cycle
-                if cycle is not None and not cycle.response_complete:
-                    since.pop(connection, None)  # it is being answered, which has its own limit
-                elif now_s - since.setdefault(connection, now_s) > REQUEST_TIMEOUT_S:
-                    connection.transport.abort()
-
-
-def _token(options: Mapping[str, str]) -> str | None:
-    if rest.AUTHENTICATION.read(options) == "none":
-        return None
-    given = rest.TOKEN.read(options)
-    if given is None:
-        return secrets.token_hex(24)
-    if not given.isascii() or not given.isprintable() or len(given) < 16 or " " in given:
-        raise ConfigurationError(
-            f"{rest.TOKEN.key} must have at least 16 characters of ASCII without spaces"
-        )
-    return given
-
-
-def _listen(host: str, ports: tuple[int, ...]) -> socket.socket:
-    failure: OSError | None = None
-    for port in ports:
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            return socket.create_server((host, port), family=family, backlog=64)
-        except OSError as error:
-            failure = error
-    raise ConfigurationError(
-        f"{rest.PORT.key}: none of {len(ports)} ports of {host} is free: {failure}"
-    )

@@ -10,6 +10,7 @@ from penstock.common.options import (
     checkpointing,
     cluster,
     file_systems,
+    history,
     metrics,
     network,
     pipeline,
@@ -38,6 +39,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Network", network),
     ("Security", security),
     ("REST interface", rest),
+    ("History", history),
     ("Metrics", metrics),
     ("User code", user_code),
 )

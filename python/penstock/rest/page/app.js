@@ -154,6 +154,7 @@ async function further(route, needs) {
 
 function render() {
   const { route, broken, live } = state;
+  const past = state.config?.features["web-history"];
   const link = (page, title) => h("a", { href: `#/${page}`,
     "aria-current": (route.page === (page || "overview")) ? "page" : null }, title);
   const content = route.page === "jobs" ? jobs.jobPage(state)
@@ -162,13 +163,14 @@ function render() {
   const next = h("div", { id: "app" },
     h("header", { class: "top" },
       h("a", { class: "brand", href: "#/" }, "penstock"),
-      h("nav", { "aria-label": "Pages" }, link("", "Overview"), link("workers", "Task managers"),
-        link("cluster", "Driver")),
+      h("nav", { "aria-label": "Pages" }, link("", "Overview"),
+        !past && link("workers", "Task managers"), !past && link("cluster", "Driver")),
       live?.jobs.length > 0 && h("nav", { class: "jobs", "aria-label": "Jobs" },
         live.jobs.slice(0, 6).map((job) => h("a", { href: `#/jobs/${job.jid}`,
           "aria-current": route.job === job.jid ? "page" : null }, job.name))),
       h("span", { class: `pulse ${broken ? "bad" : live ? "good" : ""}`, role: "status" },
-        broken?.ended ? "ended" : broken ? "no connection" : live ? "live" : "connecting"),
+        broken?.ended ? "ended" : broken ? "no connection"
+          : live ? (past ? "history" : "live") : "connecting"),
       h("button", { type: "button", class: "theme", "data-action": "theme",
         "aria-label": "Dark or light", title: "Dark or light" }, "◐")),
     problem(broken, state.data.problem),

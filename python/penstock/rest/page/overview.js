@@ -4,21 +4,22 @@ import { badge, count, duration, h, table, time } from "./dom.js";
 
 const ENDED = new Set(["FINISHED", "CANCELED", "FAILED", "SUSPENDED"]);
 
-export function overview({ live }) {
+export function overview({ live, config }) {
   if (!live) return h("p", { class: "empty" }, "Waiting for the cluster …");
   const { cluster, jobs } = live;
+  const past = config?.features["web-history"];
   const ended = jobs.filter((job) => ENDED.has(job.state));
   return h("div", {},
     h("h1", {}, "Overview"),
     h("div", { class: "tiles" },
-      tile("Task managers", cluster.taskmanagers, "#/workers"),
-      tile("Slots free", `${cluster["slots-available"]} of ${cluster["slots-total"]}`),
-      tile("Running jobs", cluster["jobs-running"]),
+      !past && [tile("Task managers", cluster.taskmanagers, "#/workers"),
+        tile("Slots free", `${cluster["slots-available"]} of ${cluster["slots-total"]}`),
+        tile("Running jobs", cluster["jobs-running"])],
       tile("Finished", cluster["jobs-finished"]),
       tile("Cancelled", cluster["jobs-cancelled"]),
       tile("Failed", cluster["jobs-failed"])),
-    h("h2", {}, "Running jobs"),
-    jobTable(jobs.filter((job) => !ENDED.has(job.state)), "Running jobs", "No job runs."),
+    !past && [h("h2", {}, "Running jobs"),
+      jobTable(jobs.filter((job) => !ENDED.has(job.state)), "Running jobs", "No job runs.")],
     h("h2", {}, "Completed jobs"),
     jobTable(ended, "Completed jobs", "No job has ended yet."));
 }

@@ -5,6 +5,7 @@ import { accumulators } from "./job.js";
 
 const PARTS = [["subtasks", "Subtasks"], ["flame", "Flame graph"], ["metrics", "Metrics"],
   ["accumulators", "Accumulators"]];
+const TOLD_BY_TASKS = new Set(["flame", "metrics"]);
 
 export function vertexPanel(state, job, plan) {
   const [id, part = "subtasks"] = state.route.rest;
@@ -13,12 +14,17 @@ export function vertexPanel(state, job, plan) {
   const at = `#/jobs/${job.jid}/graph/${id}`;
   return h("aside", { class: "panel side", "data-key": id, "aria-label": `Vertex ${vertex.name}` },
     head(vertex.name, `#/jobs/${job.jid}/graph`),
-    h("nav", { class: "tabs small", "aria-label": "Parts of the vertex" }, PARTS.map(([name, title]) =>
+    h("nav", { class: "tabs small", "aria-label": "Parts of the vertex" }, parts(state).map(([name, title]) =>
       h("a", { href: `${at}/${name}`, "aria-current": part === name ? "page" : null }, title))),
     part === "flame" ? flame(state, id)
       : part === "metrics" ? metrics(state)
         : part === "accumulators" ? accumulators(state.data.accumulators?.["user-accumulators"])
           : subtasks(state));
+}
+
+// Tasks alone tell where they are and what they measure; an archive has neither.
+function parts({ config }) {
+  return PARTS.filter(([name]) => !config?.features["web-history"] || !TOLD_BY_TASKS.has(name));
 }
 
 function head(title, back) {

@@ -1,0 +1,49 @@
+"""``penstock history-server``: shows jobs whose clusters are gone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+
+import click
+
+from penstock.common.configuration import Configuration
+from penstock.common.options.check import check_options
+from penstock.datastream.process_configuration import process_configuration
+from penstock.errors import ConfigurationError
+
+
+@click.command("history-server")
+@click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
+@click.option("--json", "as_json", is_flag=True, help="Print the link as JSON.")
+def history_server(options: tuple[str, ...], as_json: bool) -> None:
+    """Serve the archives that jobs leave in jobmanager.archive.fs.dir; Ctrl-C ends it."""
+    from penstock.cli import parse_option
+
+    given = dict(parse_option(option) for option in options)
+    try:
+        found = {**process_configuration().to_dict(), **given}
+        check_options(Configuration.from_dict(found).to_dict())
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        from penstock.rest.history import HistoryServer
+    except ImportError as error:
+        raise click.ClickException(
+            f"{error.name} is not installed: pip install 'penstock[rest]'"
+        ) from error
+    try:
+        server = HistoryServer(found)
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    server.start()
+    try:
+        click.echo(json.dumps({"url": server.link}) if as_json else f"History: {server.link}")
+        with contextlib.suppress(KeyboardInterrupt):
+            ended.wait()
+    finally:
+        server.close()

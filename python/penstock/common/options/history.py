@@ -1,0 +1,52 @@
+"""Options of the archive of finished jobs, and of the server that shows it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from penstock.common.options.option import Option
+from penstock.common.options.value_types import (
+    DurationType,
+    PortRangeType,
+    TextType,
+)
+
+ARCHIVE_FOLDER: Final[Option[str | None]] = Option(
+    "jobmanager.archive.fs.dir",
+    TextType(),
+    None,
+    "where the figures of a job are written when it has ended, a file for each job; a path or URL",
+    default_text="nowhere",
+)
+SERVED_FOLDERS: Final[Option[str | None]] = Option(
+    "historyserver.archive.fs.dir",
+    TextType(),
+    None,
+    "the directories of archives that `penstock history-server` shows, separated by commas",
+    default_text="that of `jobmanager.archive.fs.dir`",
+)
+REFRESH_INTERVAL: Final = Option(
+    "historyserver.archive.fs.refresh-interval",
+    DurationType(1),
+    10_000,
+    "how often the history server looks for new archives",
+)
+ADDRESS: Final = Option(
+    "historyserver.web.address",
+    TextType(),
+    "127.0.0.1",
+    "the address on which the history server listens",
+)
+PORT: Final[Option[tuple[int, ...] | None]] = Option(
+    "historyserver.web.port",
+    PortRangeType(),
+    (8082,),
+    "where the history server listens; 0 for any free port",
+    default_text="8082",
+)
+PAGE_REFRESH_INTERVAL: Final = Option(
+    "historyserver.web.refresh-interval",
+    DurationType(100),
+    10_000,
+    "how often the page of the history server is told what is new",
+)

@@ -1,0 +1,94 @@
+"""Access: who may ask a server of this room anything, decided before a request is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.rest.answers import PAGE, error_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+ANSWER_TIMEOUT_S: Final = 30.0
+EVENTS: Final = ("/v1/events", "/events")
+"""Paths whose answers go on for as long as the client listens."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Who may ask.
+
+    Attributes:
+        token: What a client must show; None when everybody may ask.
+        hosts: Names under which a server without a token may be addressed, besides numbers.
+    """
+
+    token: str | None
+    hosts: frozenset[str]
+
+    def guarding(self, inner: ASGIApp) -> ASGIApp:
+        """The application, for those who may ask and who read their answers in time."""
+
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await inner(scope, receive, send)
+                return
+            refusal = self._refusal(scope)
+            if refusal is not None:
+                await error_answer(*refusal)(scope, receive, send)
+                return
+            # A client that reads its answer slowly is cut off: the server closes the connection.
+            if scope["path"] in EVENTS:
+
+                async def send_in_time(message: Message) -> None:
+                    await asyncio.wait_for(send(message), ANSWER_TIMEOUT_S)
+
+                await inner(scope, receive, send_in_time)
+            else:
+                await asyncio.wait_for(inner(scope, receive, send), ANSWER_TIMEOUT_S)
+
+        return guarded
+
+    def _refusal(self, scope: Mapping[str, Any]) -> tuple[int, str] | None:
+        """Why a request is not answered, before anything else of it is looked at."""
+        headers = dict(scope["headers"])
+        if self.token is not None:
+            if scope["path"] in PAGE and scope["method"] == "GET":
+                return None  # the page has no secrets; it asks for them with the token
+            shown = _shown_token(headers, scope["query_string"])
+            if not hmac.compare_digest(shown, self.token.encode()):
+                return 401, "a token is needed: in the header 'Authorization: Bearer <token>'"
+            return None
+        # Without a token a web page that someone looks at must not be able to ask: its own name
+        # may have been made to mean this address.
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name.strip("[]") not in self.hosts and not _is_address(name.strip("[]")):
+            return 403, f"this server is not known as {name[:100]!r}"
+        return None
+
+
+def _shown_token(headers: Mapping[bytes, bytes], query: bytes) -> bytes:
+    """The token that a client shows, in the header or, as a link has it, in the query."""
+    kind, _, shown = headers.get(b"authorization", b"").partition(b" ")
+    if kind.lower() == b"bearer":
+        return shown.strip()
+    for part in query.split(b"&")[:100]:
+        name, _, value = part.partition(b"=")
+        if name == b"token":
+            return value
+    return b""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,266 @@
+"""The history server: shows the archives of jobs whose clusters are gone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.applications import Starlette
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from penstock.checkpoint_storage.file_systems import FileSystems
+from penstock.common.options import history
+from penstock.errors import ConfigurationError
+from penstock.rest.access import EVENTS
+from penstock.rest.answers import (
+    EXCEPTION_HANDLERS,
+    HEADERS,
+    error_answer,
+    json_answer,
+    page_routes,
+)
+from penstock.rest.cluster_views import interface
+from penstock.rest.http_server import HttpServer
+from penstock.rest.job_archive import OVERVIEW, PICTURE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from penstock.rest.access import Access
+
+logger = logging.getLogger(__name__)
+
+MAX_OPEN_ARCHIVES: Final = 16
+MAX_ARCHIVE_BYTES: Final = 256 * 1024 * 1024
+MAX_WATCHERS: Final = 200
+_JOB_ID: Final = re.compile(r"[0-9a-f]{32}")
+_STATES: Final = {"FINISHED": "finished", "CANCELED": "cancelled", "FAILED": "failed"}
+
+
+class Archives:
+    """The archives in some directories; only the last ones that were asked for are kept open."""
+
+    def __init__(self, folders: Sequence[str], files: FileSystems) -> None:
+        """Looks at nothing yet.
+
+        Args:
+            folders: Paths or URLs.
+            files: Reaches them.
+        """
+        self._folders = tuple(folders)
+        self._files = files
+        self._overviews: dict[str, Any] = {}
+        self._broken: set[str] = set()
+        self._open: OrderedDict[str, dict[str, str]] = OrderedDict()
+
+    @property
+    def overviews(self) -> list[Any]:
+        """What ``/jobs/overview`` says of each job, the latest first."""
+        return sorted(self._overviews.values(), key=lambda job: -job["start-time"])
+
+    def refresh(self) -> None:
+        """Looks for new archives, and forgets those that were deleted."""
+        found = {
+            name: folder
+            for folder in self._folders
+            for name in self._files.of(folder).names(folder)
+            if _JOB_ID.fullmatch(name)
+        }
+        for job_id in self._overviews.keys() - found.keys():
+            del self._overviews[job_id]
+            self._open.pop(job_id, None)
+        for job_id in found.keys() - self._overviews.keys() - self._broken:
+            entries = self._read(job_id)
+            if entries is not None:
+                self._overviews[job_id] = json.loads(entries[OVERVIEW])["jobs"][0]
+
+    def job(self, job_id: str) -> Mapping[str, str] | None:
+        """The JSON of a job by path; None when there is no such archive."""
+        if job_id not in self._overviews:
+            return None
+        entries = self._open.get(job_id) or self._read(job_id)
+        if entries is not None:
+            self._open[job_id] = entries
+            self._open.move_to_end(job_id)
+            if len(self._open) > MAX_OPEN_ARCHIVES:
+                self._open.popitem(last=False)
+        return entries
+
+    def _read(self, job_id: str) -> dict[str, str] | None:
+        for folder in self._folders:
+            path = f"{folder.rstrip('/')}/{job_id}"
+            try:
+                data = self._files.of(folder).read_at(path, 0, MAX_ARCHIVE_BYTES + 1)
+                if len(data) > MAX_ARCHIVE_BYTES:
+                    raise ValueError(f"it has more than {MAX_ARCHIVE_BYTES} bytes")
+                entries = {one["path"]: str(one["json"]) for one in json.loads(data)["archive"]}
+                json.loads(entries[OVERVIEW])["jobs"][0]["start-time"]
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+                self._broken.add(job_id)
+                logger.warning("%s is no archive of a job: %r", path, error)
+                continue
+            return entries
+        return None
+
+
+class HistoryServer:
+    """Serves archives with the paths and the page of the REST interface.
+
+    Attributes:
+        link: What to open in a browser.
+    """
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Opens the port.
+
+        Args:
+            options: The configuration.
+
+        Raises:
+            ConfigurationError: There is no directory of archives, or no port can be had.
+        """
+        folders = history.SERVED_FOLDERS.read(options) or history.ARCHIVE_FOLDER.read(options)
+        if not folders:
+            raise ConfigurationError(
+                f"{history.SERVED_FOLDERS.key} is not set: it says where the archives are that "
+                f"jobs with {history.ARCHIVE_FOLDER.key} have written"
+            )
+        chosen = [folder.strip() for folder in folders.split(",") if folder.strip()]
+        self._options = options
+        self._archives = Archives(chosen, FileSystems(options))
+        self._every_s = history.REFRESH_INTERVAL.read(options) / 1000
+        self._page_every_s = history.PAGE_REFRESH_INTERVAL.read(options) / 1000
+        self._looked_s = -self._every_s
+        self._lock = asyncio.Lock()
+        self._watchers = 0
+        self._closing = asyncio.Event()
+        self._http = HttpServer(
+            options,
+            history.ADDRESS.read(options),
+            history.PORT.read(options),
+            history.PORT.key,
+            self._application,
+        )
+        self.link = self._http.link
+
+    def start(self) -> None:
+        """Begins to serve."""
+        self._http.start()
+
+    def close(self) -> None:
+        """Ends the thread and closes the port."""
+
+        async def tell() -> None:
+            self._closing.set()
+
+        self._http.close(tell)
+
+    def _application(self, access: Access) -> ASGIApp:
+        routes = page_routes()
+        routes += [Route(path, self._events, methods=["GET"]) for path in EVENTS]
+        for prefix in ("/v1", ""):
+            routes += [
+                Route(f"{prefix}/config", self._config, methods=["GET"]),
+                Route(f"{prefix}/overview", self._overview, methods=["GET"]),
+                Route(f"{prefix}/jobs", self._jobs, methods=["GET"]),
+                Route(f"{prefix}/jobs/overview", self._jobs_overview, methods=["GET"]),
+                Route(f"{prefix}/taskmanagers", self._workers, methods=["GET"]),
+                Route(f"{prefix}/jobs/{{jobid}}", self._of_job, methods=["GET"]),
+                Route(f"{prefix}/jobs/{{jobid}}/{{rest:path}}", self._of_job, methods=["GET"]),
+            ]
+        return access.guarding(Starlette(routes=routes, exception_handlers=EXCEPTION_HANDLERS))
+
+    # ---- answers -----------------------------------------------------------------------------
+
+    async def _found(self) -> Archives:
+        """The archives as they were a refresh interval ago at most."""
+        async with self._lock:
+            if time.monotonic() - self._looked_s >= self._every_s:
+                await asyncio.to_thread(self._archives.refresh)
+                self._looked_s = time.monotonic()
+        return self._archives
+
+    async def _config(self, request: Request) -> Response:  # noqa: ARG002
+        interval_ms = round(self._page_every_s * 1000)
+        return json_answer(200, interface(interval_ms, can_cancel=False, is_history=True))
+
+    async def _overview(self, request: Request) -> Response:  # noqa: ARG002
+        return json_answer(200, _figures((await self._found()).overviews))
+
+    async def _jobs(self, request: Request) -> Response:  # noqa: ARG002
+        jobs = (await self._found()).overviews
+        found = [{"id": job["jid"], "status": job["state"]} for job in jobs]
+        return json_answer(200, {"jobs": found})
+
+    async def _jobs_overview(self, request: Request) -> Response:  # noqa: ARG002
+        return json_answer(200, {"jobs": (await self._found()).overviews})
+
+    async def _workers(self, request: Request) -> Response:  # noqa: ARG002
+        return json_answer(200, {"taskmanagers": []})
+
+    async def _of_job(self, request: Request) -> Response:
+        job_id = request.path_params["jobid"]
+        archives = await self._found()
+        async with self._lock:
+            entries = await asyncio.to_thread(archives.job, job_id)
+        if entries is None:
+            return error_answer(404, f"Job {job_id[:64]} not found")
+        path = request.url.path.removeprefix("/v1")
+        found = entries.get(path)
+        if found is None:
+            return error_answer(
+                404, f"{path[:200]} is not in the archive of the job, which has ended"
+            )
+        return Response(found, 200, headers=HEADERS, media_type="application/json")
+
+    async def _events(self, request: Request) -> Response:
+        if self._watchers >= MAX_WATCHERS:
+            return error_answer(503, "too many clients are being told what is new")
+        events = self._pictures(request.query_params.get("job", "")[:64])
+        return StreamingResponse(events, headers=HEADERS, media_type="text/event-stream")
+
+    async def _pictures(self, job_id: str) -> AsyncIterator[str]:
+        self._watchers += 1
+        try:
+            while not self._closing.is_set():
+                archives = await self._found()
+                async with self._lock:
+                    entries = await asyncio.to_thread(archives.job, job_id)
+                jobs = archives.overviews
+                picture: dict[str, Any] = {
+                    "now": time.time_ns() // 1_000_000,
+                    "cluster": _figures(jobs),
+                    "jobs": jobs,
+                }
+                if entries is not None and PICTURE in entries:
+                    last = json.loads(entries[PICTURE])
+                    picture |= {"job": last["job"], "now": last["now"]}
+                yield f"data: {json.dumps(picture, separators=(',', ':'))}\n\n"
+                try:
+                    await asyncio.wait_for(self._closing.wait(), self._page_every_s)
+                except TimeoutError:
+                    continue
+        finally:
+            self._watchers -= 1
+
+
+def _figures(jobs: Sequence[Any]) -> dict[str, Any]:
+    states = [_STATES.get(job["state"]) for job in jobs]
+    return {
+        "taskmanagers": 0,
+        "slots-total": 0,
+        "slots-available": 0,
+        "jobs-running": 0,
+        **{f"jobs-{name}": states.count(name) for name in _STATES.values()},
+    }
