@@ -124,6 +124,13 @@ class StateBackendError(PenstockError, OSError):
     """Keyed state cannot be kept where it should be; names the place, and what failed."""
 
 
+class FormatError(PenstockError, ValueError):
+    """Bytes are no element of the declared type, or the other way; names the field and the bytes.
+
+    From a file or a topic, a note or the message names the place.
+    """
+
+
 class SourceError(PenstockError, OSError):
     """A source cannot be read; names what was to be read, and where."""
 

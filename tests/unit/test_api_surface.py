@@ -17,7 +17,11 @@ from penstock.errors import JvmOnlyError
 
 SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").read_text())
 #: Connectors that are there, and thus compared as the core is.
-BUILT = re.compile(r"datastream\.connectors\.kafka\.Kafka\w+")
+BUILT = re.compile(
+    r"datastream\.connectors\.kafka\.Kafka\w+"
+    r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
+    r"|datastream\.formats\.avro\.AvroSchema"
+)
 CORE = {
     name: c
     for name, c in SURFACE["classes"].items()

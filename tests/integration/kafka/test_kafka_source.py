@@ -20,6 +20,8 @@ from penstock.datastream.connectors.kafka import (
     KafkaSource,
     KafkaTopicPartition,
 )
+from penstock.datastream.formats.dead_letters import dead_letter_tag
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.window import Time, TumblingEventTimeWindows
 from penstock.errors import JobExecutionError, SourceError
 
@@ -182,6 +184,27 @@ def test_records_that_cannot_be_deserialized(broker, topics):
     assert f"The record of {topic}-0 at offset 1 cannot" in "".join(raised.value.__notes__)
     source = bounded(broker, topic).set_skip_undecodable_records(True).build()
     assert elements(source) == ["good", "also good"]
+
+
+def test_records_that_cannot_be_deserialized_are_dead_letters(broker, topics, runtime):
+    topic = topics.create()
+    topics.write(topic, [b'{"a":1}', b'{"a":"x"}', b'{"a":2}'])
+    declared = Types.ROW_NAMED(["a"], [Types.INT()])
+    schema = JsonRowDeserializationSchema.builder().type_info(declared).build()
+    tag = dead_letter_tag("bad")
+    source = bounded(broker, topic).set_value_only_deserializer(schema).set_dead_letters(tag)
+    rows = environment().from_source(source.build(), WatermarkStrategy.no_watermarks(), "kafka")
+    both = rows.map(str, Types.STRING()).union(
+        rows.get_side_output(tag).map(
+            lambda row: f"{row.origin} {row.position} {row.data} {row.error[:34]}", Types.STRING()
+        )
+    )
+    with both.execute_and_collect() as found:
+        assert sorted(found) == [
+            "Row(a=1)",
+            "Row(a=2)",
+            f"{topic}-0 1 b'{{\"a\":\"x\"}}' FormatError: the field 'a': 'x' is",
+        ]
 
 
 class TimeInText(TimestampAssigner):

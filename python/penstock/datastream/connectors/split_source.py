@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.common.configuration import Configuration
+    from penstock.datastream.output_tag import OutputTag
 
 __all__ = [
     "Boundedness",
@@ -187,6 +188,10 @@ class SourceOutput(ABC):
     @abstractmethod
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element, with its timestamp in ms if it has one."""
+
+    @abstractmethod
+    def collect_side(self, output_tag: OutputTag, value: Any) -> None:
+        """Emits an element, without timestamp, to a side output; dropped where nobody reads it."""
 
     @abstractmethod
     def emit_watermark(self, timestamp: int) -> None:

@@ -1,6 +1,27 @@
-"""Avro: PyFlink's classes wrap a Java library and are refused here."""
+"""Avro: records as rows, and rows as records."""
 
+from __future__ import annotations
+
+import io
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.datastream.formats.avro_library import avro_library
+from penstock.datastream.formats.avro_types import AvroTypes
+from penstock.datastream.formats.compiled_schema import CompiledSchema
+from penstock.datastream.formats.misfit import Misfit, shown_bytes
 from penstock.datastream.refused import refused_class
+from penstock.errors import FormatError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.typeinfo import TypeInformation
 
 __all__ = [
     "AvroBulkWriters",
@@ -15,7 +36,178 @@ _INSTEAD = "decode in a map function with the fastavro package"
 
 AvroBulkWriters = refused_class("AvroBulkWriters", _INSTEAD)
 AvroInputFormat = refused_class("AvroInputFormat", _INSTEAD)
-AvroRowDeserializationSchema = refused_class("AvroRowDeserializationSchema", _INSTEAD)
-AvroRowSerializationSchema = refused_class("AvroRowSerializationSchema", _INSTEAD)
-AvroSchema = refused_class("AvroSchema", _INSTEAD)
 GenericRecordAvroTypeInfo = refused_class("GenericRecordAvroTypeInfo", _INSTEAD)
+
+
+@checks_arguments
+class AvroSchema(CompiledSchema):
+    """An Avro schema; it needs the extra ``penstock[avro]``."""
+
+    def __init__(self, json_schema: str) -> None:
+        """Parses a schema; see `parse_string`."""
+        self._json = json_schema
+        self._types  # noqa: B018 (what is wrong with it is said now)
+
+    @staticmethod
+    def parse_string(json_schema: str) -> AvroSchema:
+        """Parses the JSON of a schema.
+
+        Raises:
+            InvalidProgramError: It is none.
+            DependencyError: fastavro is not installed.
+        """
+        return AvroSchema(json_schema)
+
+    @staticmethod
+    def parse_file(file_path: str) -> AvroSchema:
+        """Parses a file that holds the JSON of a schema.
+
+        Raises:
+            InvalidProgramError: The file cannot be read, or its content is no schema.
+            DependencyError: fastavro is not installed.
+        """
+        try:
+            text = Path(file_path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidProgramError(f"AvroSchema.parse_file: {file_path}: {error}") from None
+        return AvroSchema(text)
+
+    @property
+    def parsed(self) -> Any:
+        """The schema as fastavro has it."""
+        return self._types.parsed
+
+    @property
+    def type_info(self) -> TypeInformation:
+        """The type that the schema stands for."""
+        return self._types.type_info
+
+    @property
+    def types(self) -> AvroTypes:
+        """How its values become values of the type, and back."""
+        return self._types
+
+    def __str__(self) -> str:
+        return self._json
+
+    @cached_property
+    def _types(self) -> AvroTypes:
+        library = avro_library("AvroSchema")
+        try:
+            return AvroTypes(library.parse_schema(json.loads(self._json)))
+        except (
+            LookupError,
+            TypeError,
+            ValueError,
+            library.schema.SchemaParseException,
+            library.schema.UnknownType,
+        ) as error:
+            raise InvalidProgramError(f"not an Avro schema: {error!r}") from None
+
+
+class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+    """Reads a record of Avro's binary form, without a header, as a row."""
+
+    def __init__(
+        self, record_class: str | None = None, avro_schema_string: str | None = None
+    ) -> None:
+        """Reads records of a schema.
+
+        Raises:
+            JvmOnlyError: A class of Java was named.
+            InvalidProgramError: The schema is none.
+            DependencyError: fastavro is not installed.
+        """
+        super().__init__()
+        self._schema = _schema_of("AvroRowDeserializationSchema", record_class, avro_schema_string)
+
+    def get_produced_type(self) -> TypeInformation:
+        """The type of the schema."""
+        return self._schema.type_info
+
+    def deserialize(self, message: bytes) -> Any:
+        """The row of a record.
+
+        Raises:
+            FormatError: The message is no record of the schema.
+        """
+        if message is None:
+            return None
+        stream = io.BytesIO(message)
+        try:
+            value = self._read(stream, self._schema.parsed)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+        else:
+            left = len(message) - stream.tell()
+            if not left:
+                return self._convert(value)
+            reason = f"{left} bytes are left behind the record"
+        raise FormatError(f"{reason}; the Avro is {shown_bytes(message)}")
+
+    @cached_property
+    def _read(self) -> Callable[..., Any]:
+        reader: Callable[..., Any] = avro_library(type(self).__name__).schemaless_reader
+        return reader
+
+    @cached_property
+    def _convert(self) -> Callable[[Any], Any]:
+        return self._schema.types.reader()
+
+
+class AvroRowSerializationSchema(CompiledSchema, SerializationSchema):
+    """Writes a row in Avro's binary form, without a header; dictionaries and tuples are rows."""
+
+    def __init__(
+        self, record_class: str | None = None, avro_schema_string: str | None = None
+    ) -> None:
+        """Writes records of a schema.
+
+        Raises:
+            JvmOnlyError: A class of Java was named.
+            InvalidProgramError: The schema is none.
+            DependencyError: fastavro is not installed.
+        """
+        super().__init__()
+        self._schema = _schema_of("AvroRowSerializationSchema", record_class, avro_schema_string)
+
+    def serialize(self, element: Any) -> bytes:
+        """The record of a row.
+
+        Raises:
+            FormatError: A field does not fit.
+        """
+        stream = io.BytesIO()
+        try:
+            self._write(stream, self._schema.parsed, self._schema.types.writable(element))
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from None
+        except Exception as error:
+            raise FormatError(
+                f"{self._explained(element) or error}; the row is {element!r:.200}"
+            ) from error
+        return stream.getvalue()
+
+    def _explained(self, element: Any) -> str:
+        """Which field does not fit, as fastavro's slow validation says."""
+        library = avro_library(type(self).__name__)
+        try:
+            library.validation.validate(self._schema.types.writable(element), self._schema.parsed)
+        except library.validation.ValidationError as error:
+            return "; ".join(map(str, error.errors))
+        return ""
+
+    @cached_property
+    def _write(self) -> Callable[..., None]:
+        writer: Callable[..., None] = avro_library(type(self).__name__).schemaless_writer
+        return writer
+
+
+def _schema_of(
+    used_by: str, record_class: str | None, avro_schema_string: str | None
+) -> AvroSchema:
+    if record_class is not None:
+        requires_jvm(f"{used_by}(record_class)", "pass avro_schema_string")
+    if avro_schema_string is None:
+        raise InvalidProgramError("record_class or avro_schema_string should be specified.")
+    return AvroSchema(avro_schema_string)

@@ -1,6 +1,23 @@
-"""CSV: PyFlink's classes wrap a Java library and are refused here."""
+"""CSV: lines as rows, and rows as lines."""
 
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import RowTypeInfo, as_type_information
+from penstock.common.jvm import requires_jvm
+from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.datastream.formats.compiled_schema import CompiledSchema
+from penstock.datastream.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter
+from penstock.datastream.formats.misfit import Misfit, shown_bytes
 from penstock.datastream.refused import refused_class
+from penstock.errors import FormatError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.common.types import Row
 
 __all__ = [
     "CsvBulkWriters",
@@ -11,11 +28,245 @@ __all__ = [
     "CsvSchemaBuilder",
 ]
 
-_INSTEAD = "decode lines in a map function with the csv module"
+_INSTEAD = "read lines with StreamFormat.text_line_format, and see CsvRowDeserializationSchema"
 
 CsvBulkWriters = refused_class("CsvBulkWriters", _INSTEAD)
 CsvReaderFormat = refused_class("CsvReaderFormat", _INSTEAD)
-CsvRowDeserializationSchema = refused_class("CsvRowDeserializationSchema", _INSTEAD)
-CsvRowSerializationSchema = refused_class("CsvRowSerializationSchema", _INSTEAD)
 CsvSchema = refused_class("CsvSchema", _INSTEAD)
 CsvSchemaBuilder = refused_class("CsvSchemaBuilder", _INSTEAD)
+
+
+class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
+    """Reads a line of CSV, in UTF-8, as a row; described by its `Builder`.
+
+    As in Flink, blanks around what is no text do not count, every text but ``true`` is False, and
+    an empty field is a misfit where it is no text, unless ``set_null_literal("")`` says otherwise.
+    """
+
+    def __init__(self, j_deserialization_schema: None = None) -> None:
+        """Makes a schema; use `Builder`.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_deserialization_schema is not None:
+            requires_jvm("CsvRowDeserializationSchema(…)", "use its Builder(type_info)")
+        super().__init__()
+        self._type_info = RowTypeInfo([])
+        self._dialect = CsvDialect()
+        self._ignores_errors = False
+
+    def get_produced_type(self) -> TypeInformation:
+        """The declared row."""
+        return self._type_info
+
+    def deserialize(self, message: bytes) -> Row | None:
+        """The row of a line; None of a comment, and of what is malformed if that is ignored.
+
+        Raises:
+            FormatError: The message is not one line of that many fields, or a field does not fit.
+        """
+        if message is None:
+            return None
+        try:
+            lines = self._dialect.split(message.decode())
+            if len(lines) == 1:
+                return self._reader.row(lines[0])
+            if not lines and self._dialect.allows_comments and message.lstrip().startswith(b"#"):
+                return None
+            reason: Exception = Misfit("it is empty" if not lines else "it has several lines")
+        except (Misfit, UnicodeDecodeError) as error:
+            reason = error
+        if self._ignores_errors:
+            return None
+        raise FormatError(f"{reason}; the CSV is {shown_bytes(message)}") from None
+
+    @cached_property
+    def _reader(self) -> CsvRowReader:
+        return CsvRowReader(self._type_info, self._dialect, misfits_are_none=self._ignores_errors)
+
+    @checks_arguments
+    class Builder:
+        """Describes a schema."""
+
+        def __init__(self, type_info: TypeInformation) -> None:
+            """Starts with Flink's defaults.
+
+            Raises:
+                InvalidProgramError: The type is no row.
+            """
+            self._type_info = _row_type(type_info)
+            self._dialect = CsvDialect()
+            self._ignores_errors = False
+
+        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+            """Between two fields; ``,`` by default."""
+            self._dialect.separator = _character("set_field_delimiter", delimiter)
+            return self
+
+        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+            """Whether a line that begins with ``#`` is no element."""
+            self._dialect.allows_comments = allow_comments
+            return self
+
+        def set_array_element_delimiter(
+            self, delimiter: str
+        ) -> CsvRowDeserializationSchema.Builder:
+            """Between the elements of arrays and nested rows; ``;`` by default."""
+            self._dialect.array_separator = _text("set_array_element_delimiter", delimiter)
+            return self
+
+        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
+            """Around texts with delimiters in them; a double quote by default."""
+            self._dialect.quote = _character("set_quote_character", c)
+            return self
+
+        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
+            """Before characters that are meant as they are; none by default."""
+            self._dialect.escape = _character("set_escape_character", c)
+            return self
+
+        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+            """What stands for None; nothing by default."""
+            self._dialect.null = null_literal
+            return self
+
+        def set_ignore_parse_errors(
+            self, ignore_parse_errors: bool
+        ) -> CsvRowDeserializationSchema.Builder:
+            """Makes None of a field that does not fit, and no element of what is no line."""
+            self._ignores_errors = ignore_parse_errors
+            return self
+
+        def build(self) -> CsvRowDeserializationSchema:
+            """The schema.
+
+            Raises:
+                InvalidProgramError: CSV has no form of the type.
+            """
+            schema = CsvRowDeserializationSchema()
+            schema._type_info = self._type_info
+            schema._dialect = self._dialect
+            schema._ignores_errors = self._ignores_errors
+            assert schema._reader is not None
+            return schema
+
+
+class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
+    """Writes a row as a line of CSV in UTF-8; described by its `Builder`."""
+
+    def __init__(self, j_csv_row_serialization_schema: None = None) -> None:
+        """Makes a schema; use `Builder`.
+
+        Raises:
+            JvmOnlyError: A Java schema was passed.
+        """
+        if j_csv_row_serialization_schema is not None:
+            requires_jvm("CsvRowSerializationSchema(…)", "use its Builder(type_info)")
+        super().__init__()
+        self._type_info = RowTypeInfo([])
+        self._dialect = CsvDialect()
+
+    def serialize(self, element: Any) -> bytes:
+        """The line of a row, with its end.
+
+        Raises:
+            FormatError: A field does not fit.
+        """
+        try:
+            return self._writer.line(element).encode()
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+
+    @cached_property
+    def _writer(self) -> CsvRowWriter:
+        return CsvRowWriter(self._type_info, self._dialect)
+
+    @checks_arguments
+    class Builder:
+        """Describes a schema."""
+
+        def __init__(self, type_info: TypeInformation) -> None:
+            """Starts with Flink's defaults.
+
+            Raises:
+                InvalidProgramError: The type is no row.
+            """
+            self._type_info = _row_type(type_info)
+            self._dialect = CsvDialect()
+
+        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Between two fields; ``,`` by default."""
+            self._dialect.separator = _character("set_field_delimiter", c)
+            return self
+
+        def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+            """Behind each line; a line feed by default.
+
+            Raises:
+                InvalidProgramError: It is none of a line feed, CR, CR LF and nothing.
+            """
+            if delimiter not in ("\n", "\r", "\r\n", ""):
+                raise InvalidProgramError(
+                    f"set_line_delimiter takes a line feed, CR, CR LF or '', got {delimiter!r}"
+                )
+            self._dialect.line_end = delimiter
+            return self
+
+        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+            """Between the elements of arrays and nested rows; ``;`` by default."""
+            self._dialect.array_separator = _text("set_array_element_delimiter", delimiter)
+            return self
+
+        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+            """Writes texts as they are, even with delimiters in them."""
+            self._dialect.quote = None
+            return self
+
+        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Around texts with delimiters in them; a double quote by default."""
+            self._dialect.quote = _character("set_quote_character", c)
+            return self
+
+        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
+            """Before itself within texts; quotes are doubled in any case."""
+            self._dialect.escape = _character("set_escape_character", c)
+            return self
+
+        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+            """What stands for None; nothing at all by default."""
+            self._dialect.null = s
+            return self
+
+        def build(self) -> CsvRowSerializationSchema:
+            """The schema.
+
+            Raises:
+                InvalidProgramError: CSV has no form of the type.
+            """
+            schema = CsvRowSerializationSchema()
+            schema._type_info = self._type_info
+            schema._dialect = self._dialect
+            assert schema._writer is not None
+            return schema
+
+
+def _row_type(given: Any) -> RowTypeInfo:
+    if given is None:
+        raise InvalidProgramError("Type information must not be None")
+    declared = as_type_information(given, "Builder")
+    if not isinstance(declared, RowTypeInfo):
+        raise InvalidProgramError(f"CSV has lines of rows, not of {declared!r}")
+    return declared
+
+
+def _character(method: str, given: str) -> str:
+    if len(given) != 1:
+        raise InvalidProgramError(f"{method} takes one character, got {given!r}")
+    return given
+
+
+def _text(method: str, given: str) -> str:
+    if not given:
+        raise InvalidProgramError(f"{method} takes a text that is not empty")
+    return given

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from decimal import Decimal
 from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.number_text import double_text
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.common.types import Row
 
@@ -53,7 +52,7 @@ def flink_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float_text(value)
+        return double_text(value)
     if isinstance(value, Row):
         return f"{value.get_row_kind()}[{', '.join(map(flink_text, value))}]"
     if isinstance(value, tuple):
@@ -64,17 +63,3 @@ def flink_text(value: Any) -> str:
         pairs = (f"{flink_text(k)}={flink_text(v)}" for k, v in value.items())
         return f"{{{', '.join(pairs)}}}"
     return python_text(value)
-
-
-def _float_text(value: float) -> str:
-    """The shortest digits of a number; from 10**7 and below 10**-3 with an exponent."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value)
-    number = Decimal(repr(value)).normalize()
-    sign, digits, _ = number.as_tuple()
-    fraction = "".join(map(str, digits[1:])) or "0"
-    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{number.adjusted()}"

@@ -16,6 +16,7 @@ from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, Wa
 from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
+    from penstock.datastream.output_tag import OutputTag
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 _MAIN: Final = None
@@ -113,6 +114,10 @@ class _Output(SourceOutput):
             if reader.idle_timeout_s is not None:
                 self._last_event_s = time.monotonic()
 
+    def collect_side(self, output_tag: OutputTag, value: Any) -> None:
+        """Emits an element to a side output."""
+        self._reader.collect_side(output_tag, value)
+
     def emit_watermark(self, timestamp: int) -> None:
         """Emits a watermark."""
         self._part.emit_watermark(timestamp)
@@ -179,6 +184,10 @@ class ReaderOutputs(ReaderOutput):
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element that belongs to no split."""
         self._main().collect(record, timestamp)
+
+    def collect_side(self, output_tag: OutputTag, value: Any) -> None:
+        """Emits an element to a side output."""
+        self.output.collect_side(output_tag.tag_id, value, MIN_TIMESTAMP)
 
     def emit_watermark(self, timestamp: int) -> None:
         """Emits a watermark of the reader as a whole."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.datastream.connectors.base import DeliveryGuarantee
 from penstock.datastream.connectors.kafka.offsets import KafkaOffsetsInitializer
 from penstock.datastream.connectors.kafka.subscribers import Subscriber, TopicList
 from penstock.datastream.connectors.split_source import Boundedness
+
+if TYPE_CHECKING:
+    from penstock.datastream.output_tag import OutputTag
 
 #: How long the enumerator waits for brokers unless the properties say otherwise, as Java's client.
 API_TIMEOUT_MS: Final = 60_000
@@ -31,6 +34,7 @@ class SourceDescription:
         discovery_interval_ms: How often to look for new partitions; None for once.
         commits_offsets: Whether the group's offsets are committed with each checkpoint.
         skips_undecodable: Whether records that cannot be deserialized are left out.
+        dead_letters: The side output that such records go to, or None.
         api_timeout_s: How long the enumerator waits for brokers.
     """
 
@@ -47,6 +51,7 @@ class SourceDescription:
         self.discovery_interval_ms: int | None = None
         self.commits_offsets = False
         self.skips_undecodable = False
+        self.dead_letters: OutputTag | None = None
         self.api_timeout_s = API_TIMEOUT_MS / 1000
 
     def client_id(self, part: str) -> str:

@@ -24,6 +24,7 @@ from penstock.datastream.connectors.split_source import (
     SourceReader,
     SourceReaderContext,
 )
+from penstock.datastream.formats.dead_letters import dead_letter
 from penstock.errors import SourceError
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
                 try:
                     element = deserialize(value)
                 except Exception as failure:
-                    self._undecodable(message, failure)
+                    self._undecodable(message, failure, output)
                     element = None
                 if element is not None:
                     kind, timestamp = message.timestamp()
@@ -262,15 +263,22 @@ class KafkaSourceReader(SourceReader[KafkaPartitionSplit]):
             return deserializer.schema.deserialize, True
         return deserializer.deserialize_record, False
 
-    def _undecodable(self, message: Any, failure: Exception) -> None:
-        where = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
-        if not self._source.skips_undecodable:
+    def _undecodable(self, message: Any, failure: Exception, output: ReaderOutput) -> None:
+        partition, offset = f"{message.topic()}-{message.partition()}", message.offset()
+        where = f"{partition} at offset {offset}"
+        tag = self._source.dead_letters
+        if tag is None and not self._source.skips_undecodable:
             failure.add_note(
                 f"The record of {where} cannot be deserialized; "
-                "set_skip_undecodable_records(True) leaves such records out."
+                "set_skip_undecodable_records(True) leaves such records out, "
+                "set_dead_letters(tag) sends them to a side output."
             )
             raise failure
         self._errors.inc()
+        if tag is not None:
+            data = message.value() or b""
+            output.collect_side(tag, dead_letter(partition, offset, failure, data))
+            return
         logger.warning(
             "left out the record of %s, which cannot be deserialized: %r", where, failure
         )

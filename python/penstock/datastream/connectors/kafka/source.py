@@ -40,6 +40,7 @@ from penstock.datastream.connectors.split_source import (
     SplitEnumerator,
     SplitEnumeratorContext,
 )
+from penstock.datastream.formats.dead_letters import required_tag
 from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from penstock.common.serialization import DeserializationSchema
     from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
 
 __all__ = ["KafkaSource", "KafkaSourceBuilder"]
 
@@ -129,6 +131,7 @@ class KafkaSourceBuilder:
         self._deserializer: KafkaRecordDeserializationSchema | None = None
         self._properties: dict[str, str] = {}
         self._skips_undecodable = False
+        self._dead_letters: OutputTag | None = None
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSourceBuilder:
         """The brokers to ask first, as ``host:port`` separated by commas."""
@@ -215,6 +218,18 @@ class KafkaSourceBuilder:
         self._skips_undecodable = skip
         return self
 
+    def set_dead_letters(self, output_tag: OutputTag) -> KafkaSourceBuilder:
+        """Sends what cannot be deserialized to a side output (beyond PyFlink).
+
+        There it is a row of ``dead_letters.DEAD_LETTER_TYPE`` with topic and partition, offset,
+        error and value.
+
+        Raises:
+            InvalidProgramError: It is no OutputTag.
+        """
+        self._dead_letters = required_tag("set_dead_letters", output_tag)
+        return self
+
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         """What the names of the source's clients begin with."""
         return self.set_property("client.id.prefix", prefix)
@@ -260,7 +275,12 @@ class KafkaSourceBuilder:
         source.deserializer = self._deserializer
         source.group_id = group_id
         source.client_id_prefix = properties.get("client.id.prefix", "")
+        if self._skips_undecodable and self._dead_letters is not None:
+            raise InvalidProgramError(
+                "set_skip_undecodable_records and set_dead_letters exclude each other"
+            )
         source.skips_undecodable = self._skips_undecodable
+        source.dead_letters = self._dead_letters
         source.commits_offsets = group_id is not None and _truth(
             properties, "commit.offsets.on.checkpoint", default=True
         )

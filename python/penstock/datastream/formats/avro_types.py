@@ -1,0 +1,196 @@
+"""The types of Avro schemas, and Avro's values as values of these types and back."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.basic_types import BasicTypeInfo
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.datastream.formats.json_values import field_values, named_row
+from penstock.datastream.formats.misfit import Misfit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.types import Row
+
+_SIMPLE: Final[dict[str, Callable[[], TypeInformation]]] = {
+    "boolean": Types.BOOLEAN,
+    "int": Types.INT,
+    "long": Types.LONG,
+    "float": Types.FLOAT,
+    "double": Types.DOUBLE,
+    "string": Types.STRING,
+    "enum": Types.STRING,
+}
+
+_LOGICAL: Final[dict[str, Callable[[], TypeInformation]]] = {
+    "date": Types.SQL_DATE,
+    "time-millis": Types.SQL_TIME,
+    "time-micros": Types.SQL_TIME,
+    "timestamp-millis": Types.SQL_TIMESTAMP,
+    "timestamp-micros": Types.SQL_TIMESTAMP,
+    "local-timestamp-millis": Types.SQL_TIMESTAMP,
+    "local-timestamp-micros": Types.SQL_TIMESTAMP,
+    "decimal": Types.BIG_DEC,
+    "uuid": Types.PICKLED_BYTE_ARRAY,
+}
+
+_UTC_TIMES: Final = ("timestamp-millis", "timestamp-micros")
+
+
+class AvroTypes:
+    """The types that a parsed schema's parts stand for.
+
+    A record is a row, an array a list; times are in UTC, without a zone; a union of more than
+    ``null`` and one other type, and a record within itself, is any Python value.
+    """
+
+    def __init__(self, parsed: Any) -> None:
+        """Takes what ``fastavro.parse_schema`` gave."""
+        self.parsed = parsed
+        self._named: dict[str, Any] = {}
+        self._open: set[str] = set()
+        self.type_info = self._type_of(parsed)
+
+    def _type_of(self, schema: Any) -> TypeInformation:
+        schema = self._resolved(schema)
+        if isinstance(schema, list):
+            others = [each for each in schema if each != "null"]
+            return self._type_of(others[0]) if len(others) == 1 else Types.PICKLED_BYTE_ARRAY()
+        if isinstance(schema, str):
+            schema = {"type": schema}
+        logical = _LOGICAL.get(schema.get("logicalType", ""))
+        if logical is not None:
+            return logical()
+        kind = schema["type"]
+        if kind == "record":
+            return self._record(schema)
+        if kind == "array":
+            element = self._type_of(schema["items"])
+            is_basic = isinstance(element, BasicTypeInfo)
+            return Types.BASIC_ARRAY(element) if is_basic else Types.OBJECT_ARRAY(element)
+        if kind == "map":
+            return Types.MAP(Types.STRING(), self._type_of(schema["values"]))
+        if kind in ("bytes", "fixed"):
+            return Types.PRIMITIVE_ARRAY(Types.BYTE())
+        simple = _SIMPLE.get(kind)
+        return Types.PICKLED_BYTE_ARRAY() if simple is None else simple()
+
+    def _record(self, schema: dict[str, Any]) -> TypeInformation:
+        name = schema["name"]
+        if name in self._open:
+            return Types.PICKLED_BYTE_ARRAY()
+        self._open.add(name)
+        fields = schema["fields"]
+        found = Types.ROW_NAMED(
+            [field["name"] for field in fields],
+            [self._type_of(field["type"]) for field in fields],
+        )
+        self._open.discard(name)
+        return found
+
+    def _resolved(self, schema: Any) -> Any:
+        if isinstance(schema, dict) and "name" in schema:
+            self._named[schema["name"]] = schema
+        return self._named.get(schema, schema) if isinstance(schema, str) else schema
+
+    def reader(self) -> Callable[[Any], Any]:
+        """What makes values of the type of what fastavro has read."""
+        return self._reader(self.parsed, {})
+
+    def _reader(self, schema: Any, made: dict[str, Callable[[Any], Any]]) -> Callable[[Any], Any]:
+        schema = self._resolved(schema)
+        if isinstance(schema, list):
+            return self._union_reader(schema, made)
+        if not isinstance(schema, dict):
+            return _as_it_is
+        if schema.get("logicalType") in _UTC_TIMES:
+            return lambda value: value.replace(tzinfo=None)
+        kind = schema["type"]
+        if kind == "record":
+            return self._row_reader(schema, made)
+        if kind in ("array", "map"):
+            of = self._reader(schema["items" if kind == "array" else "values"], made)
+            if of is _as_it_is:
+                return of
+            if kind == "array":
+                return lambda values: [of(value) for value in values]
+            return lambda values: {key: of(value) for key, value in values.items()}
+        return _as_it_is
+
+    def _union_reader(
+        self, schema: list[Any], made: dict[str, Callable[[Any], Any]]
+    ) -> Callable[[Any], Any]:
+        others = [each for each in schema if each != "null"]
+        if len(others) != 1:
+            return _as_it_is
+        of = self._reader(others[0], made)
+        return of if of is _as_it_is else lambda value: None if value is None else of(value)
+
+    def _row_reader(
+        self, schema: dict[str, Any], made: dict[str, Callable[[Any], Any]]
+    ) -> Callable[[Any], Any]:
+        name = schema["name"]
+        if name in made:
+            return lambda value: made[name](value)
+        names = [field["name"] for field in schema["fields"]]
+        made[name] = _as_it_is
+        fields = [self._reader(field["type"], made) for field in schema["fields"]]
+        changed = [(i, read) for i, read in enumerate(fields) if read is not _as_it_is]
+
+        def read(value: dict[str, Any]) -> Row:
+            values = list(value.values())
+            for position, convert in changed:
+                values[position] = convert(values[position])
+            return named_row(names, values)
+
+        made[name] = read
+        return read
+
+    def writable(self, value: Any) -> Any:
+        """A value of the type as fastavro writes it.
+
+        Raises:
+            Misfit: A row has other fields than its record.
+        """
+        return self._writable(self.parsed, value)
+
+    def _writable(self, schema: Any, value: Any) -> Any:
+        schema = self._resolved(schema)
+        if isinstance(schema, list):
+            others = [each for each in schema if each != "null"]
+            single = value is not None and len(others) == 1
+            return self._writable(others[0], value) if single else value
+        if not isinstance(schema, dict) or value is None:
+            return value
+        if schema.get("logicalType") in _UTC_TIMES and isinstance(value, datetime.datetime):
+            return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+        kind = schema["type"]
+        if kind == "record":
+            return self._writable_record(schema, value)
+        if kind == "array" and not isinstance(value, (str, bytes)):
+            return [self._writable(schema["items"], each) for each in value]
+        if kind == "map" and isinstance(value, dict):
+            return {key: self._writable(schema["values"], each) for key, each in value.items()}
+        return value
+
+    def _writable_record(self, schema: dict[str, Any], value: Any) -> dict[str, Any]:
+        fields = schema["fields"]
+        names = [field["name"] for field in fields]
+        if isinstance(value, dict):
+            pairs = [(field, value[field["name"]]) for field in fields if field["name"] in value]
+        else:
+            pairs = list(zip(fields, field_values(value, names), strict=True))
+        written = {}
+        for field, each in pairs:
+            try:
+                written[field["name"]] = self._writable(field["type"], each)
+            except Misfit as misfit:
+                raise misfit.within(field["name"]) from None
+        return written
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

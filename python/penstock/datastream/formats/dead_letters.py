@@ -1,0 +1,117 @@
+"""What becomes of bytes that are no element: an error, nothing, or a dead letter (beyond PyFlink).
+
+A dead letter is a row in a side output: where the bytes came from, what is wrong, and the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.serialization import DeserializationSchema
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.types import Row
+from penstock.datastream.functions.process import ProcessFunction
+from penstock.datastream.output_tag import OutputTag
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.datastream.functions.runtime_context import RuntimeContext
+
+__all__ = ["DEAD_LETTER_TYPE", "DeserializeFunction", "dead_letter", "dead_letter_tag"]
+
+#: The fields of a dead letter: the topic and partition or the file, the offset or the number of the
+#: line from 1 (None where there is none), what is wrong, and the bytes.
+DEAD_LETTER_TYPE: Final = Types.ROW_NAMED(
+    ["origin", "position", "error", "data"],
+    [Types.STRING(), Types.LONG(), Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())],
+)
+
+
+def dead_letter_tag(name: str) -> OutputTag:
+    """A side output for dead letters, for sources and for `DeserializeFunction`."""
+    return OutputTag(name, DEAD_LETTER_TYPE)
+
+
+def dead_letter(origin: str, position: int | None, error: BaseException, data: bytes) -> Row:
+    """The dead letter of some bytes."""
+    return Row(
+        origin=origin, position=position, error=f"{type(error).__name__}: {error}", data=bytes(data)
+    )
+
+
+def required_tag(where: str, tag: Any) -> OutputTag:
+    """Checks what is to be a side output of dead letters.
+
+    Raises:
+        InvalidProgramError: It is no OutputTag.
+    """
+    if not isinstance(tag, OutputTag):
+        raise InvalidProgramError(
+            f"{where} takes an OutputTag, as dead_letter_tag(name) makes it, got {tag!r}"
+        )
+    return tag
+
+
+class DeserializeFunction(ProcessFunction):
+    """Makes elements of bytes: of those of a stream that has them, give it to ``process``.
+
+    What cannot be deserialized fails the job, is left out, or becomes a dead letter; the latter two
+    are counted in ``numRecordsInErrors``.
+    """
+
+    def __init__(
+        self,
+        schema: DeserializationSchema,
+        *,
+        skip_malformed: bool = False,
+        dead_letters: OutputTag | None = None,
+    ) -> None:
+        """Makes elements as a schema says.
+
+        Args:
+            schema: The schema.
+            skip_malformed: Whether to leave out what is malformed.
+            dead_letters: The side output that takes what is malformed.
+
+        Raises:
+            InvalidProgramError: An argument is of another kind, or both policies are given.
+        """
+        given: Any = schema
+        if not isinstance(given, DeserializationSchema):
+            raise InvalidProgramError(f"expected a DeserializationSchema, got {schema!r}")
+        if dead_letters is not None:
+            required_tag("dead_letters", dead_letters)
+            if skip_malformed:
+                raise InvalidProgramError("skip_malformed and dead_letters exclude each other")
+        self._schema = schema
+        self._skips = skip_malformed
+        self._tag = dead_letters
+        self._name = ""
+        self._errors: Any = None
+
+    def get_produced_type(self) -> TypeInformation | None:
+        """What the schema says of the elements, for the ``output_type`` of ``process``."""
+        produced = getattr(self._schema, "get_produced_type", None)
+        return None if produced is None else produced()
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Registers the counter."""
+        self._name = runtime_context.get_task_name()
+        self._errors = runtime_context.get_metrics_group().counter("numRecordsInErrors")
+
+    def process_element(self, value: bytes, ctx: ProcessFunction.Context) -> Iterator[Any]:
+        """The element of the bytes, or what becomes of them."""
+        del ctx
+        try:
+            element = self._schema.deserialize(value)
+        except Exception as error:
+            if self._tag is None and not self._skips:
+                raise
+            self._errors.inc()
+            if self._tag is not None:
+                yield self._tag, dead_letter(self._name, None, error, value)
+            return
+        if element is not None:
+            yield element

@@ -1,0 +1,29 @@
+"""What a value of a format does not fit: the field, and why."""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class Misfit(Exception):
+    """A value that is not of its declared type; schemas make a `FormatError` of it."""
+
+    def __init__(self, reason: str, *path: str) -> None:
+        """Says why, and of which field as seen from the value."""
+        super().__init__(reason)
+        self.path = list(path)
+
+    def within(self, name: str) -> Self:
+        """The same, seen from the value that has this one as a field."""
+        self.path.insert(0, name)
+        return self
+
+    def __str__(self) -> str:
+        reason = str(self.args[0])
+        return f"the field {'.'.join(self.path)!r}: {reason}" if self.path else reason
+
+
+def shown_bytes(message: bytes) -> str:
+    """The beginning of a message for an error."""
+    text = bytes(message[:200]).decode(errors="backslashreplace")
+    return f"{text!r}…" if len(message) > 200 else repr(text)

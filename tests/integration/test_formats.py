@@ -1,0 +1,63 @@
+"""Formats in jobs: rows of bytes, and what becomes of bytes that are no rows."""
+
+import pytest
+from penstock.common import Configuration, Row, Types
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.formats.dead_letters import DeserializeFunction, dead_letter_tag
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
+from penstock.errors import FormatError, InvalidProgramError
+
+DECLARED = Types.ROW_NAMED(["a"], [Types.INT()])
+SCHEMA = JsonRowDeserializationSchema.builder().type_info(DECLARED).build()
+
+
+@pytest.fixture
+def bad_and_good():
+    configuration = Configuration()
+    configuration.set_string("execution.target", "in-process")
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    return env.from_collection(
+        [b'{"a":1}', b'{"a":"x"}', b"null", b'{"a":2}'], Types.PRIMITIVE_ARRAY(Types.BYTE())
+    )
+
+
+def elements(stream):
+    with stream.execute_and_collect() as found:
+        return list(found)
+
+
+def test_malformed_bytes_fail_the_job_and_name_the_field(bad_and_good):
+    with pytest.raises(FormatError, match="the field 'a': 'x' is no whole number"):
+        elements(bad_and_good.process(DeserializeFunction(SCHEMA), DECLARED))
+
+
+def test_malformed_bytes_are_left_out(bad_and_good):
+    function = DeserializeFunction(SCHEMA, skip_malformed=True)
+    assert elements(bad_and_good.process(function, function.get_produced_type())) == [
+        Row(a=1),
+        Row(a=2),
+    ]
+
+
+def test_malformed_bytes_are_dead_letters(bad_and_good):
+    tag = dead_letter_tag("bad")
+    rows = bad_and_good.process(DeserializeFunction(SCHEMA, dead_letters=tag), DECLARED)
+    both = rows.map(str, Types.STRING()).union(
+        rows.get_side_output(tag).map(lambda row: f"{row.data} {row.error}", Types.STRING())
+    )
+    assert sorted(elements(both)) == [
+        "Row(a=1)",
+        "Row(a=2)",
+        "b'{\"a\":\"x\"}' FormatError: the field 'a': 'x' is no whole number; the JSON is "
+        '\'{"a":"x"}\'',
+    ]
+
+
+def test_what_is_refused():
+    with pytest.raises(InvalidProgramError, match="exclude each other"):
+        DeserializeFunction(SCHEMA, skip_malformed=True, dead_letters=dead_letter_tag("x"))
+    with pytest.raises(InvalidProgramError, match="OutputTag"):
+        DeserializeFunction(SCHEMA, dead_letters="x")
+    with pytest.raises(InvalidProgramError, match="DeserializationSchema"):
+        DeserializeFunction(str)

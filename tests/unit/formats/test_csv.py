@@ -1,0 +1,145 @@
+"""CSV as Flink 2.3's schemas read and write it, but for a message of several lines."""
+
+import datetime
+import pickle
+from decimal import Decimal
+
+import pytest
+from penstock.common import Row, Types
+from penstock.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from penstock.errors import FormatError, InvalidProgramError
+
+FIELDS = Types.ROW_NAMED(
+    ["i", "s", "d", "b"], [Types.INT(), Types.STRING(), Types.DOUBLE(), Types.BOOLEAN()]
+)
+
+
+def reader(declared=FIELDS, **settings):
+    builder = CsvRowDeserializationSchema.Builder(declared)
+    for name, value in settings.items():
+        getattr(builder, name)(value)
+    return builder.build()
+
+
+def writer(declared, **settings):
+    builder = CsvRowSerializationSchema.Builder(declared)
+    for name, value in settings.items():
+        getattr(builder, name)(*(() if value is None else (value,)))
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("1,a,2.5,true", (1, "a", 2.5, True)),
+        ("1,a,2.5,true\n", (1, "a", 2.5, True)),
+        (" 1 , a , 2.5 , true ", (1, " a ", 2.5, True)),
+        ('"1","a,b","2",true', (1, "a,b", 2.0, True)),
+        ('1,"a""b",2,yes', (1, 'a"b', 2.0, False)),
+        ('1,"",2,true', (1, "", 2.0, True)),
+        ('1,"a\nb",2,true', (1, "a\nb", 2.0, True)),
+        ('1,a"b,2,true', (1, 'a"b', 2.0, True)),
+    ],
+)
+def test_lines_become_rows(text, fields):
+    for schema in (reader(), pickle.loads(pickle.dumps(reader()))):
+        assert tuple(schema.deserialize(text.encode())) == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "ignored"),
+    [
+        ("1,a,2", "4 fields are expected, but there are 3", (1, "a", 2.0, None)),
+        ("1,a,2,true,5", "4 fields are expected, but there are 5", None),
+        ("", "it is empty", None),
+        (",a,2,true", "the field 'i': '' is no whole number", (None, "a", 2.0, True)),
+        ("1.5,a,2,true", "the field 'i'", (None, "a", 2.0, True)),
+        ("3000000000,a,2,true", "the field 'i': 3000000000 does not", (None, "a", 2.0, True)),
+        ('1,"ab,2,true', "unexpected end", None),
+        ("1,a,2,true\n2,b,3,true", "several lines", None),
+        (b"1,\xff,2,true", "utf-8", None),
+    ],
+)
+def test_errors_name_the_field_or_it_is_none(text, reason, ignored):
+    data = text if isinstance(text, bytes) else text.encode()
+    with pytest.raises(FormatError, match=f"{reason}.*the CSV is"):
+        reader().deserialize(data)
+    found = reader(set_ignore_parse_errors=True).deserialize(data)
+    assert (None if found is None else tuple(found)) == ignored
+
+
+def test_settings_of_readers():
+    with_null = reader(set_null_literal="null").deserialize(b"null,null,2,true")
+    assert tuple(with_null) == (None, None, 2.0, True)
+    assert tuple(reader(set_null_literal="").deserialize(b",,2,true")) == (None, None, 2.0, True)
+    commented = reader(set_allow_comments=True)
+    assert commented.deserialize(b"#x,1") is None
+    assert commented.deserialize(b"1,a#b,2,true")["s"] == "a#b"
+    assert reader(set_escape_character="\\").deserialize(b"1,a\\,b,2,true")["s"] == "a,b"
+    assert reader(set_quote_character="'").deserialize(b"1,'a,b',2,true")["s"] == "a,b"
+    assert reader(set_field_delimiter=";").deserialize(b"1;a,b;2;true")["s"] == "a,b"
+    nested = Types.ROW(
+        [Types.INT(), Types.OBJECT_ARRAY(Types.INT()), Types.ROW([Types.STRING(), Types.INT()])]
+    )
+    row = Row(f0=1, f1=[2, 3], f2=Row(f0="x", f1=5))
+    assert reader(nested).deserialize(b"1,2;3,x;5") == row
+    assert reader(nested, set_array_element_delimiter=":").deserialize(b"1,2:3,x:5") == row
+
+
+TEXTS = Types.ROW([Types.STRING(), Types.INT(), Types.DOUBLE(), Types.BOOLEAN()])
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        (("a,b", 1, 2.5, False), '"a,b",1,2.5,false'),
+        (('a"b', 1, 1e20, True), '"a""b",1,1.0E20,true'),
+        ((" a ", 1, 2.0, True), '" a ",1,2.0,true'),
+        (("a\nb", 1, 2.0, True), '"a\nb",1,2.0,true'),
+        ((None, None, None, None), ",,,"),
+        (("#a", 1, 2.0, True), '"#a",1,2.0,true'),
+        (("é-_.;", 1, 1e-05, True), "é-_.;,1,1.0E-5,true"),
+    ],
+)
+def test_rows_become_lines(fields, line):
+    schema = writer(TEXTS)
+    assert schema.serialize(Row(*fields)).decode() == line + "\n"
+    assert pickle.loads(pickle.dumps(schema)).serialize(fields).decode() == line + "\n"
+
+
+def test_settings_of_writers():
+    row = ("a,b", 1, 2.0, None)
+    assert writer(TEXTS, disable_quote_character=None).serialize(row) == b"a,b,1,2.0,\n"
+    assert writer(TEXTS, set_line_delimiter="\r\n").serialize(row) == b'"a,b",1,2.0,\r\n'
+    assert writer(TEXTS, set_null_literal="n/a").serialize(row) == b'"a,b",1,2.0,n/a\n'
+    assert writer(TEXTS, set_quote_character="'").serialize(row) == b"'a,b',1,2.0,\n"
+    assert writer(TEXTS, set_field_delimiter=";").serialize(row) == b'"a,b";1;2.0;\n'
+    escaping = writer(TEXTS, set_escape_character="\\").serialize(('a"\\,', 1, 2.0, True))
+    assert reader(TEXTS, set_escape_character="\\").deserialize(escaping)["f0"] == 'a"\\,'
+
+
+def test_times_decimals_and_bytes():
+    declared = Types.ROW(
+        [Types.SQL_DATE(), Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.BIG_DEC(),
+         Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.LIST(Types.LONG())]
+    )  # fmt: skip
+    row = Row(
+        datetime.date(2020, 1, 2), datetime.time(10, 11, 12),
+        datetime.datetime(2020, 1, 2, 10, 11, 12, 500_000), Decimal("1.10"), b"\1\2", [1, 2],
+    )  # fmt: skip
+    line = writer(declared).serialize(row)
+    assert line == b'2020-01-02,10:11:12,"2020-01-02 10:11:12.5",1.10,AQI=,1;2\n'
+    assert list(reader(declared).deserialize(line)) == list(row)
+
+
+def test_what_is_refused():
+    with pytest.raises(FormatError, match="the field 'f1': 'x' is no whole number; the row is"):
+        writer(TEXTS).serialize(("a", "x", 1.0, True))
+    with pytest.raises(InvalidProgramError, match="one character"):
+        CsvRowDeserializationSchema.Builder(FIELDS).set_field_delimiter("ab")
+    with pytest.raises(InvalidProgramError, match="line feed"):
+        CsvRowSerializationSchema.Builder(FIELDS).set_line_delimiter("x")
+    with pytest.raises(InvalidProgramError, match="lines of rows"):
+        CsvRowDeserializationSchema.Builder(Types.INT())
+    with pytest.raises(InvalidProgramError, match="CSV has no form"):
+        reader(Types.ROW([Types.MAP(Types.STRING(), Types.INT())]))
