@@ -8,14 +8,17 @@ from penstock._native.state_table cimport StateMap as Map
 
 
 cdef class MapOperator(FunctionOperator):
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
 
 
 cdef class FilterOperator(FunctionOperator):
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
 
 
 cdef class FlatMapOperator(FunctionOperator):
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
 
 
@@ -48,4 +51,5 @@ cdef class DiscardingSink(StreamOperator):
 
 
 cdef class FunctionSink(FunctionOperator):
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)

@@ -52,6 +52,7 @@ cdef class ProcessOperator(FunctionOperator):
     cdef public ElementContext element_context
     cdef public object tag_class
 
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
     cpdef emit(self, object result, long long timestamp)
 

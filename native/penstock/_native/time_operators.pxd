@@ -16,6 +16,7 @@ cdef class TimestampsOperator(StreamOperator):
     cdef public bint had_events
     cdef public bint idle
 
+    @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
 
 

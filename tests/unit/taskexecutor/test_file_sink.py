@@ -12,6 +12,7 @@ from penstock.common.serialization import Encoder
 from penstock.datastream.connectors.file_system import BucketAssigner, RollingPolicy
 from penstock.errors import SinkError
 from penstock.graph import operators
+from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
@@ -375,7 +376,7 @@ def test_a_full_disk_is_named_and_leaves_nothing_that_is_not_whole(tmp_path, ele
     message = str(caught.value)
     assert f"cannot write {tmp_path}/.part-" in message
     assert "File too large; make room there or give the sink another folder" in message
-    assert test.operator.failed_with is caught.value
+    assert blamed_position(caught.value, [test.operator]) == 0
     test.close()
     assert list(tmp_path.iterdir()) == []
 
@@ -385,8 +386,8 @@ def test_a_file_that_rolls_by_time_onto_a_full_disk_names_the_sink(tmp_path):
     test = OneInputStreamOperatorTestHarness(file_descriptor(tmp_path, policy))
     test.open()
     test.process_element("x" * 100_000)
-    with disk_for(1000), pytest.raises(SinkError, match="100001 bytes until now"):
+    with disk_for(1000), pytest.raises(SinkError, match="100001 bytes until now") as caught:
         test.set_processing_time(60_000)
-    assert isinstance(test.operator.failed_with, SinkError)
+    assert blamed_position(caught.value, [test.operator]) == 0
     test.close()
     assert list(tmp_path.iterdir()) == []

@@ -26,6 +26,7 @@ from penstock.datastream.state import (
 )
 from penstock.errors import InvalidProgramError, SerializationError
 from penstock.graph import operators
+from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import (
     KeyedOneInputStreamOperatorTestHarness,
     KeyedTwoInputStreamOperatorTestHarness,
@@ -63,7 +64,7 @@ def test_failing_function_is_found_by_its_operator():
     with OneInputStreamOperatorTestHarness(operators.Map(lambda v: 1 / v)) as test:
         with pytest.raises(ZeroDivisionError) as failure:
             test.process_element(0)
-        assert test.operator.failed_with is failure.value
+        assert blamed_position(failure.value, [test.operator]) == 0
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,13 @@ class MapOperator(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
             self.output.collect(self.function(value), timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
 
 
 def truth(answer: Any) -> bool:
@@ -53,13 +55,15 @@ class FilterOperator(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
             answer: Any = self.function(value)
             if answer is True or (answer is not False and truth(answer)):
                 self.output.collect(value, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
 
 
 class FlatMapOperator(FunctionOperator):
@@ -68,17 +72,19 @@ class FlatMapOperator(FunctionOperator):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         result: Any = ()
+        done = False
         try:
             result = self.function(value)
             self.output.collect_all(result, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            if not hasattr(result, "__iter__"):
-                error.add_note(
-                    f"flat_map emits what its function returns one by one, but that returned "
-                    f"{result!r}: return a list, or use yield"
-                )
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
+                if not hasattr(result, "__iter__"):
+                    self.failed_with.add_note(  # type: ignore[union-attr]
+                        f"flat_map emits what its function returns one by one, but that returned "
+                        f"{result!r}: return a list, or use yield"
+                    )
 
 
 class FusedOperator(StreamOperator):
@@ -216,8 +222,10 @@ class FunctionSink(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Takes one element."""
+        done = False
         try:
             self.function(value)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()

@@ -187,8 +187,11 @@ class StreamOperator(Input):
     Life cycle: ``setup``, ``initialize_state``, ``open``, elements, ``finish`` (may emit),
     ``close`` (must not emit).  A checkpoint comes between two elements:
     ``prepare_snapshot_pre_barrier`` (may emit), ``snapshot_state`` (must not emit), and later
-    ``notify_checkpoint_complete`` or ``notify_checkpoint_aborted``.  An operator whose user
-    function raised keeps the exception in ``failed_with``, so that the task can name the operator.
+    ``notify_checkpoint_complete`` or ``notify_checkpoint_aborted``.
+
+    Whom an exception is to be blamed on is read off its traceback (``task.blame``).  The frames of
+    compiled code do not tell whose they are: only the methods of compiled operators that call user
+    code for each element leave word, by ``note_failure``.
     """
 
     def __init__(self) -> None:
@@ -410,19 +413,11 @@ class FunctionOperator(StreamOperator):
         opener = getattr(self.user_function, "open", None)
         self.opened = True
         if opener is not None:
-            try:
-                opener(self.context.runtime_context)
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            opener(self.context.runtime_context)
 
     def close(self) -> None:
         """Releases what was opened."""
         closer = getattr(self.user_function, "close", None)
         if self.opened and closer is not None:
             self.opened = False
-            try:
-                closer()
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            closer()

@@ -224,14 +224,16 @@ class ProcessOperator(FunctionOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:
                 self.emit(result, timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
 
     def emit(self, result: Any, timestamp: int) -> None:
         """Emits what a function returned."""

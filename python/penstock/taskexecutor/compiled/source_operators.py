@@ -58,8 +58,8 @@ class NumberSequenceSource(SourceOperator):
         number = min(first + limit, self.end + 1)
         try:
             self.output.collect_all(range(first, number), MIN_TIMESTAMP)
-        except BaseException as error:
-            self.failed_with = error
+        except BaseException:
+            self.note_failure()
             raise
         self.next = number
         return MORE_AVAILABLE if number <= self.end else END_OF_DATA
@@ -83,7 +83,7 @@ class IteratorSource(SourceOperator):
                 remaining -= 1
                 if remaining <= 0:
                     return MORE_AVAILABLE
-        except BaseException as error:
-            self.failed_with = error
+        except BaseException:
+            self.note_failure()
             raise
         return END_OF_DATA

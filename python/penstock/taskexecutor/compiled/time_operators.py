@@ -45,6 +45,7 @@ class TimestampsOperator(StreamOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
+        done = False
         try:
             if self.extract is not None:
                 given: Any = self.extract(value, timestamp)
@@ -58,9 +59,10 @@ class TimestampsOperator(StreamOperator):
                 self.on_event(value, timestamp, self.emitter)
             elif timestamp > self.max_timestamp:
                 self.max_timestamp = timestamp
-        except BaseException as error:
-            self.failed_with = error
-            raise
+            done = True
+        finally:
+            if not done:
+                self.note_failure()
 
 
 #: How a tumbling window keeps its elements.

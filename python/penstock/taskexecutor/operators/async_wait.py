@@ -207,24 +207,19 @@ class AsyncWaitOperator(FunctionOperator):
                 self._post(partial(self._fail, error))
 
     def _fail(self, error: BaseException) -> None:
-        self.failed_with = error
         raise error
 
     def _complete(self, entry: _Entry, results: Callable[[], list[Any]]) -> None:
         """Notes the outcome of a call, in the task's thread."""
         if entry.done:
             return
-        try:
-            found = results()
-            if not isinstance(found, (list, tuple)):
-                msg = (
-                    f"the coroutine of {self.context.name!r} must return a list of results, "
-                    f"it returned {found!r}"
-                )
-                raise TypeError(msg)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        found = results()
+        if not isinstance(found, (list, tuple)):
+            msg = (
+                f"the coroutine of {self.context.name!r} must return a list of results, "
+                f"it returned {found!r}"
+            )
+            raise TypeError(msg)
         # The function may hold on to them while they wait for their turn.
         copier = self.result_copier
         entry.results = list(found) if copier is None else copier.copied_all(found)

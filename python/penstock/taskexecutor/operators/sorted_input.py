@@ -47,12 +47,8 @@ class SortedInput(Input):
         if self.keys is None:
             self.target.process(value, timestamp)
             return
-        try:
-            key = self.keys.read(value)
-            self.operator.sorter.add(key, timestamp, self.number, value)
-        except BaseException as error:
-            self.operator.failed_with = error
-            raise
+        key = self.keys.read(value)
+        self.operator.sorter.add(key, timestamp, self.number, value)
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
@@ -131,14 +127,10 @@ class SortedInputOperator(StreamOperator):
 
     def run(self) -> None:
         """Processes everything that was kept, then ends event time for good."""
-        try:
-            targets = [each.target for each in self.inputs]
-            for group in self.sorter.groups():
-                for timestamp, number, value in group:
-                    targets[number].process(value, timestamp)
-                self.context.end_key()
-            for number in range(self.num_inputs):
-                self.inner.get_input(number).process_watermark(MAX_TIMESTAMP)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        targets = [each.target for each in self.inputs]
+        for group in self.sorter.groups():
+            for timestamp, number, value in group:
+                targets[number].process(value, timestamp)
+            self.context.end_key()
+        for number in range(self.num_inputs):
+            self.inner.get_input(number).process_watermark(MAX_TIMESTAMP)

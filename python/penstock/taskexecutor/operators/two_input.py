@@ -92,11 +92,7 @@ class OperatorInput(Input):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
-        try:
-            self.take(value, timestamp)
-        except BaseException as error:
-            self.operator.failed_with = error
-            raise
+        self.take(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""

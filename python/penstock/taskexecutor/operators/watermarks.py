@@ -146,15 +146,11 @@ class WatermarksOperator(TimestampsOperator):
     def _on_interval(self, timestamp: int) -> None:
         del timestamp
         before = self.emitter.watermark
-        try:
-            if self._is_quiet():
-                self.idle = True
-                self.emitter.mark_idle()
-            else:
-                self._emit_periodic()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        if self._is_quiet():
+            self.idle = True
+            self.emitter.mark_idle()
+        else:
+            self._emit_periodic()
         self.at_rest = MIN_TIMESTAMP < before == self.emitter.watermark
         self._schedule()
 

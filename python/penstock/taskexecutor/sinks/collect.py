@@ -85,11 +85,7 @@ class CollectSink(StreamOperator):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         del timestamp
-        try:
-            append_element(self.batch, self.encode(value))
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        append_element(self.batch, self.encode(value))
         if len(self.batch) >= _BATCH_BYTES or self.flush_after_ms == 0:
             self._send(0)
         elif not self.flush_pending and self.flush_after_ms > 0:
@@ -161,7 +157,5 @@ class CollectSink(StreamOperator):
             self.client.close()
             self.client = None
             if self.commits:
-                self.failed_with = SinkError(
-                    f"the driver takes no more results of {self.context.name}: {error}"
-                )
-                raise self.failed_with from error
+                msg = f"the driver takes no more results of {self.context.name}: {error}"
+                raise SinkError(msg) from error

@@ -115,22 +115,18 @@ class CommitterOperator(StreamOperator):
     def open(self) -> None:
         """Makes the committer, and commits what the restored checkpoint held."""
         self._max_retries = COMMITTER_RETRIES.read(self.context.environment.configuration)
-        try:
-            committer = self._create(SinkInitContext(self.context, self._restored_checkpoint_id))
-            refuse_coroutines(committer, "create_committer")
-            if not isinstance(committer, Committer):
-                msg = f"create_committer must return a Committer, got {committer!r}"
-                raise SinkError(msg)
-            self._committer = committer
-            restored_id = self._restored_checkpoint_id or 0
-            self._pending = [
-                (restored_id, CommittableWithLineage(committable, checkpoint_id, subtask))
-                for checkpoint_id, subtask, committable in self._state.get()
-            ]
-            self._commit_up_to(restored_id)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        committer = self._create(SinkInitContext(self.context, self._restored_checkpoint_id))
+        refuse_coroutines(committer, "create_committer")
+        if not isinstance(committer, Committer):
+            msg = f"create_committer must return a Committer, got {committer!r}"
+            raise SinkError(msg)
+        self._committer = committer
+        restored_id = self._restored_checkpoint_id or 0
+        self._pending = [
+            (restored_id, CommittableWithLineage(committable, checkpoint_id, subtask))
+            for checkpoint_id, subtask, committable in self._state.get()
+        ]
+        self._commit_up_to(restored_id)
 
     def process(self, value: Any, timestamp: int) -> None:
         """Keeps a committable."""
@@ -142,8 +138,7 @@ class CommitterOperator(StreamOperator):
                 f"{self.context.name} takes committables, got {value!r}: what add_pre_commit_"
                 "topology returns consists of CommittableSummary and CommittableWithLineage"
             )
-            self.failed_with = SinkError(msg)
-            raise self.failed_with
+            raise SinkError(msg)
 
     def process_watermark(self, timestamp: int) -> None:
         """Nothing follows a committer that could want event time."""
@@ -170,23 +165,15 @@ class CommitterOperator(StreamOperator):
         if self.context.is_batch or not awaits_final_checkpoint(
             self.context.environment.configuration
         ):
-            try:
-                everything = [held for _, held in self._pending]
-                self._pending = []
-                self._commit(everything)
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            everything = [held for _, held in self._pending]
+            self._pending = []
+            self._commit(everything)
 
     def close(self) -> None:
         """Closes the committer."""
         committer, self._committer = self._committer, None
         if committer is not None:
-            try:
-                committer.close()
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            committer.close()
 
     def _commit_up_to(self, checkpoint_id: int) -> None:
         due = [held for first, held in self._pending if _NO_CHECKPOINT < first <= checkpoint_id]

@@ -106,27 +106,22 @@ class FileSinkOperator(CommittableEmitter):
                 f"the file sink cannot write into {self.base_path}: {error.strerror or error}; "
                 "choose a folder that the workers may create and write"
             )
-            self.failed_with = SinkError(msg)
-            raise self.failed_with from error
+            raise SinkError(msg) from error
         if self.policy.rollover_interval_ms or self.policy.inactivity_interval_ms:
             self._schedule_check()
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         del timestamp
-        try:
-            now_ms = self.now()
-            bucket = self.assigner.get_bucket_id(value, now_ms)
-            part = self.parts.get(bucket)
-            if part is None:
-                part = self.parts[bucket] = self._new_part(bucket, now_ms)
-            elif part.size_bytes > self.limit_bytes:
-                self._end_part(bucket)
-                part = self.parts[bucket] = self._new_part(bucket, now_ms)
-            part.write(self.encode(value), now_ms)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        now_ms = self.now()
+        bucket = self.assigner.get_bucket_id(value, now_ms)
+        part = self.parts.get(bucket)
+        if part is None:
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+        elif part.size_bytes > self.limit_bytes:
+            self._end_part(bucket)
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+        part.write(self.encode(value), now_ms)
 
     def flush(self, *, end_of_input: bool) -> None:
         """Ends the files that a checkpoint, or the end of the input, ends."""
@@ -181,9 +176,5 @@ class FileSinkOperator(CommittableEmitter):
             too_old = age is not None and now_ms - part.created_ms >= age
             inactive = rest is not None and now_ms - part.written_ms >= rest
             if too_old or inactive:
-                try:
-                    self._end_part(bucket)
-                except BaseException as error:
-                    self.failed_with = error
-                    raise
+                self._end_part(bucket)
         self._schedule_check()

@@ -76,11 +76,7 @@ class InvokingSink(FunctionOperator):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         self.sink_context.element_timestamp = timestamp
-        try:
-            self.function(value, self.sink_context)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.function(value, self.sink_context)
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
@@ -91,16 +87,12 @@ class InvokingSink(FunctionOperator):
         """Emits what is still kept."""
         function = self.user_function
         finish = getattr(function, "finish", None)
-        try:
-            if finish is not None:
-                finish()
-            if isinstance(function, CommittingSinkFunction) and not awaits_final_checkpoint(
-                self.context.environment.configuration
-            ):
-                function.commit_rest()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        if finish is not None:
+            finish()
+        if isinstance(function, CommittingSinkFunction) and not awaits_final_checkpoint(
+            self.context.environment.configuration
+        ):
+            function.commit_rest()
 
 
 class TransactionSink(InvokingSink):
@@ -109,9 +101,5 @@ class TransactionSink(InvokingSink):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         self.sink_context.element_timestamp = timestamp
-        try:
-            transaction = self.user_function.current_transaction()
-            self.function(transaction, value, self.sink_context)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        transaction = self.user_function.current_transaction()
+        self.function(transaction, value, self.sink_context)

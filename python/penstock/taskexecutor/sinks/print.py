@@ -47,11 +47,7 @@ class PrintSink(StreamOperator):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         del timestamp
-        try:
-            self.stream.write(f"{self.prefix}{self.text(value)}\n")
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.stream.write(f"{self.prefix}{self.text(value)}\n")
         if not self.unflushed:
             self.unflushed = True
             timers = self.context.processing_time

@@ -84,12 +84,8 @@ class CommittableEmitter(StreamOperator):
     def finish(self) -> None:
         """Writes what is kept, and says how it is committed."""
         self.has_ended = True
-        try:
-            self.flush(end_of_input=True)
-            self._emit(END_OF_INPUT)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.flush(end_of_input=True)
+        self._emit(END_OF_INPUT)
 
     def _emit(self, checkpoint_id: int) -> None:
         prepared = self.prepare_commit()
@@ -129,29 +125,17 @@ class SinkWriterOperator(CommittableEmitter):
 
     def open(self) -> None:
         """Makes the writer."""
-        try:
-            self.writer = self._make_writer()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.writer = self._make_writer()
 
     def process(self, value: Any, timestamp: int) -> None:
         """Writes an element."""
         self.element_context.element_timestamp = timestamp
-        try:
-            self.writer.write(value, self.element_context)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.writer.write(value, self.element_context)
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         self.element_context.watermark = timestamp
-        try:
-            self.writer.write_watermark(timestamp)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.writer.write_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
     def flush(self, *, end_of_input: bool) -> None:
@@ -174,11 +158,7 @@ class SinkWriterOperator(CommittableEmitter):
         """Closes the writer."""
         writer, self.writer = self.writer, None
         if writer is not None:
-            try:
-                writer.close()
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            writer.close()
 
     def _make_writer(self) -> Any:
         sink = self.sink

@@ -87,16 +87,12 @@ class HybridSource(SplitState, SourceOperator):
     def emit_next(self, limit: int) -> int:
         """Emits elements of the current source, or goes on to the next one."""
         source = self.parts[self.current][1]
-        try:
-            status: int = source.emit_next(limit)
-            if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):
-                return status
-            source.close()
-            self.current += 1
-            self.parts[self.current][1].open()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        status: int = source.emit_next(limit)
+        if status != END_OF_DATA or self.cancelled or self.current + 1 == len(self.parts):
+            return status
+        source.close()
+        self.current += 1
+        self.parts[self.current][1].open()
         return MORE_AVAILABLE
 
     def wait_available(self, timeout_ms: int) -> None:

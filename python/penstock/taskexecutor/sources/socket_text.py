@@ -148,11 +148,7 @@ class SocketTextSource(SourceOperator):
         self.rest = records.pop()
         output = self.output
         strip = self.delimiter == "\n"
-        try:
-            for record in records:
-                output.collect(
-                    record[:-1] if strip and record.endswith("\r") else record, MIN_TIMESTAMP
-                )
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        for record in records:
+            output.collect(
+                record[:-1] if strip and record.endswith("\r") else record, MIN_TIMESTAMP
+            )

@@ -106,11 +106,7 @@ class SourceFunctionSource(SourceOperator):
         """Prepares for elements."""
         opener = getattr(self.function, "open", None)
         if opener is not None:
-            try:
-                opener(self.context.runtime_context)
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            opener(self.context.runtime_context)
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
@@ -126,8 +122,6 @@ class SourceFunctionSource(SourceOperator):
         if not self.ended:
             return NOTHING_AVAILABLE
         if self.error is not None:
-            if self.failed_with is None and not isinstance(self.error, CancelTaskError):
-                self.failed_with = self.error
             raise self.error
         return END_OF_DATA
 

@@ -111,15 +111,11 @@ class _SourceWithWatermarks(SourceOperator):
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
-        try:
-            if self.alignment is None:
-                return self.source.emit_next(limit)
-            if not self.alignment.may_read and not self.cancelled:
-                return NOTHING_AVAILABLE
-            return self.source.emit_next(min(limit, _ALIGNED_STEP))
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        if self.alignment is None:
+            return self.source.emit_next(limit)
+        if not self.alignment.may_read and not self.cancelled:
+            return NOTHING_AVAILABLE
+        return self.source.emit_next(min(limit, _ALIGNED_STEP))
 
     def wait_available(self, timeout_ms: int) -> None:
         """Blocks until there may be more, or the time is over."""

@@ -118,19 +118,15 @@ class SplitSource(SourceOperator):
         """Makes the reader, gives it the splits it had, and registers it."""
         context = self.context
         strategy = self.strategy
-        try:
-            self.outputs = ReaderOutputs(context, strategy, self.output)
-            self.reader = self.source.create_reader(_ReaderContext(self))
-            refuse_coroutines(self.reader, "create_reader")
-            restored = context.operator_state.list_state(_READER_STATE).get()
-            if restored:
-                self._reader().add_splits(restored)
-            # Before the start, which may send messages already.
-            self.send(ReaderRegistration)
-            self._reader().start()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.outputs = ReaderOutputs(context, strategy, self.output)
+        self.reader = self.source.create_reader(_ReaderContext(self))
+        refuse_coroutines(self.reader, "create_reader")
+        restored = context.operator_state.list_state(_READER_STATE).get()
+        if restored:
+            self._reader().add_splits(restored)
+        # Before the start, which may send messages already.
+        self.send(ReaderRegistration)
+        self._reader().start()
         interval_ms = context.execution_config.get_auto_watermark_interval()
         if strategy is not None and interval_ms > 0:
             self._repeat(interval_ms, self._on_interval)
@@ -150,24 +146,20 @@ class SplitSource(SourceOperator):
         if self.wait.cancelled:
             return END_OF_DATA
         reader, outputs = self._reader(), cast("ReaderOutputs", self.outputs)
-        try:
-            for _ in range(limit):
-                if self.alignment is not None and not self.alignment.may_read:
-                    return NOTHING_AVAILABLE
-                status = reader.poll_next(outputs)
-                if self.aligned_splits is not None:
-                    self._align_splits()
-                if status is InputStatus.END_OF_INPUT:
-                    outputs.on_interval()
-                    return END_OF_DATA
-                if status is InputStatus.NOTHING_AVAILABLE:
-                    return NOTHING_AVAILABLE
-                if status is not InputStatus.MORE_AVAILABLE:
-                    name = type(reader).__name__
-                    raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        for _ in range(limit):
+            if self.alignment is not None and not self.alignment.may_read:
+                return NOTHING_AVAILABLE
+            status = reader.poll_next(outputs)
+            if self.aligned_splits is not None:
+                self._align_splits()
+            if status is InputStatus.END_OF_INPUT:
+                outputs.on_interval()
+                return END_OF_DATA
+            if status is InputStatus.NOTHING_AVAILABLE:
+                return NOTHING_AVAILABLE
+            if status is not InputStatus.MORE_AVAILABLE:
+                name = type(reader).__name__
+                raise TypeError(f"{name}.poll_next must return an InputStatus: {status!r}")
         return MORE_AVAILABLE
 
     def wait_available(self, timeout_ms: int) -> None:
@@ -185,21 +177,17 @@ class SplitSource(SourceOperator):
     def handle_operator_event(self, message: FromCoordinator) -> None:
         """Takes a message of the coordinator, in the task's thread."""
         reader = self._reader()
-        try:
-            match message:
-                case AddSplits():
-                    reader.add_splits([self.codec.decode(split) for split in message.splits])
-                case NoMoreSplits():
-                    reader.notify_no_more_splits()
-                case SourceEvent():
-                    reader.handle_source_events(self.codec.decode(message.event))
-                case WatermarkAlignment() if self.alignment is not None:
-                    self.alignment.handle(message)
-                    cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True
-                    self._align_splits()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        match message:
+            case AddSplits():
+                reader.add_splits([self.codec.decode(split) for split in message.splits])
+            case NoMoreSplits():
+                reader.notify_no_more_splits()
+            case SourceEvent():
+                reader.handle_source_events(self.codec.decode(message.event))
+            case WatermarkAlignment() if self.alignment is not None:
+                self.alignment.handle(message)
+                cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True
+                self._align_splits()
 
     def send(self, kind: Any, *fields: Any) -> None:
         """Sends a message to the coordinator."""
@@ -227,9 +215,6 @@ class SplitSource(SourceOperator):
         try:
             if reader is not None:
                 reader.close()
-        except BaseException as error:
-            self.failed_with = error
-            raise
         finally:
             self.wait.close()
 
@@ -254,11 +239,7 @@ class SplitSource(SourceOperator):
         timers = self.context.processing_time
 
         def run(_: int) -> None:
-            try:
-                action()
-            except BaseException as error:
-                self.failed_with = error
-                raise
+            action()
             timers.register(timers.now() + interval_ms, run)
 
         timers.register(timers.now() + interval_ms, run)

@@ -92,7 +92,6 @@ class SplitBySplit(SplitState):
         is_reading: Whether a split is begun and not read to its end.
     """
 
-    failed_with: BaseException | None
     waiting: deque[Any]
     is_reading = False
 
@@ -106,11 +105,7 @@ class SplitBySplit(SplitState):
 
     def open(self) -> None:
         """Prepares for elements."""
-        try:
-            self.waiting = self.divided()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        self.waiting = self.divided()
         self.begin_next()
 
     def begin_next(self) -> bool:

@@ -8,8 +8,6 @@ from penstock.datastream.functions.checkpointed import CheckpointedFunction, Che
 from penstock.taskexecutor.state.function_state import InitializationContext, SnapshotContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -18,12 +16,13 @@ if TYPE_CHECKING:
 class StreamOperatorStateHandler:
     """Brings an operator, its user function and its backends through checkpoints in order.
 
-    An exception of the operator or of its function is kept in the operator's ``failed_with``.
+    Attributes:
+        operator: The operator.
     """
 
     def __init__(self, operator: StreamOperator, context: OperatorContext) -> None:
         """Handles the state of ``operator``, which is set up with ``context``."""
-        self._operator = operator
+        self.operator = operator
         self._context = context
         self._function = context.descriptor.user_function
 
@@ -36,55 +35,32 @@ class StreamOperatorStateHandler:
         if restored is not None:
             self._context.restore(restored)
         context = InitializationContext(self._context, restored)
-
-        def initialize() -> None:
-            self._operator.initialize_state(context)
-            if isinstance(self._function, CheckpointedFunction):
-                self._function.initialize_state(context)
-
-        self._noting_failure(initialize)
+        self.operator.initialize_state(context)
+        if isinstance(self._function, CheckpointedFunction):
+            self._function.initialize_state(context)
 
     def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
         """Lets the operator emit what must be before the barrier."""
-        self._noting_failure(lambda: self._operator.prepare_snapshot_pre_barrier(checkpoint_id))
+        self.operator.prepare_snapshot_pre_barrier(checkpoint_id)
 
     def snapshot_state(self, checkpoint_id: int, timestamp_ms: int) -> RunningSnapshot:
         """The operator's state as it is now: operator and function first, then the backends."""
         context = SnapshotContext(checkpoint_id, timestamp_ms, self._context.key_groups)
-
-        def write() -> None:
-            self._operator.snapshot_state(context)
-            if isinstance(self._function, CheckpointedFunction):
-                self._function.snapshot_state(context)
-
-        self._noting_failure(write)
+        self.operator.snapshot_state(context)
+        if isinstance(self._function, CheckpointedFunction):
+            self._function.snapshot_state(context)
         return self._context.snapshot(
             checkpoint_id, context.raw_keyed.key_groups(), context.raw_operator.partitions()
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """The checkpoint is complete."""
-
-        def notify() -> None:
-            self._operator.notify_checkpoint_complete(checkpoint_id)
-            if isinstance(self._function, CheckpointListener):
-                self._function.notify_checkpoint_complete(checkpoint_id)
-
-        self._noting_failure(notify)
+        self.operator.notify_checkpoint_complete(checkpoint_id)
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_complete(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint will not be completed."""
-
-        def notify() -> None:
-            self._operator.notify_checkpoint_aborted(checkpoint_id)
-            if isinstance(self._function, CheckpointListener):
-                self._function.notify_checkpoint_aborted(checkpoint_id)
-
-        self._noting_failure(notify)
-
-    def _noting_failure(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except BaseException as error:
-            self._operator.failed_with = error
-            raise
+        self.operator.notify_checkpoint_aborted(checkpoint_id)
+        if isinstance(self._function, CheckpointListener):
+            self._function.notify_checkpoint_aborted(checkpoint_id)

@@ -25,6 +25,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.iterations.supersteps import superstep_event
 from penstock.taskexecutor.operators.registry import create_operator
 from penstock.taskexecutor.state.state_handler import StreamOperatorStateHandler
+from penstock.taskexecutor.task.blame import blamed_position
 from penstock.taskexecutor.task.fusion import Fusion
 from penstock.taskexecutor.task.split_output import SplitOutput
 
@@ -198,8 +199,7 @@ class OperatorChain:
 
     def end_superstep(self, group: str, quiet_steps: int) -> None:
         """Every element of a superstep of some iterations has arrived; passes its marker on."""
-        for operator in self.operators:
-            hook = getattr(operator, "end_superstep", None)
+        for hook in [getattr(operator, "end_superstep", None) for operator in self.operators]:
             if hook is not None:
                 hook(group, quiet_steps)
         self.broadcast_event(superstep_event(group, quiet_steps))
@@ -214,11 +214,8 @@ class OperatorChain:
         """Closes the operators tail to head, whatever happens; the first error, if any."""
         first: BaseException | None = None
         while self._initialized:
-            operator = self._initialized.pop(0)
-            try:
-                operator.close()
-            except BaseException as error:
-                first = first or error
+            failure = _failure_of_closing(self._initialized.pop(0))
+            first = first or failure
         for context in reversed(self.contexts):
             try:
                 context.close()
@@ -227,13 +224,9 @@ class OperatorChain:
         return first
 
     def failed_operator(self, error: BaseException) -> OperatorConfig | None:
-        """The operator whose user function raised ``error``."""
-        for operator, context in zip(
-            reversed(self.operators), reversed(self.contexts), strict=True
-        ):
-            if operator.failed_with is error:
-                return context.config
-        return None
+        """The operator that ``error`` came from; None if it came from none."""
+        position = blamed_position(error, self.operators)
+        return None if position is None else self.contexts[position].config
 
     def failed_selector(self, error: BaseException) -> str | None:
         """What it was that raised ``error``, if that chooses the receivers of elements."""
@@ -338,3 +331,12 @@ def _join(outputs: list[Output]) -> Output:
     if len(outputs) == 1:
         return outputs[0]
     return BroadcastOutput(outputs, {}, random.randrange)
+
+
+def _failure_of_closing(operator: StreamOperator) -> BaseException | None:
+    """Closes an operator; what that raised, if anything."""
+    try:
+        operator.close()
+    except BaseException as error:
+        return error
+    return None

@@ -131,13 +131,9 @@ class TumblingWindowOperator(TumblingWindowLoop):
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         self.timers.current_watermark = timestamp
-        try:
-            for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
-                self.last_contents = None
-                self._fire(start, self.windows.pop(start))
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        for start in sorted(s for s in self.windows if s + self.size - 1 <= timestamp):
+            self.last_contents = None
+            self._fire(start, self.windows.pop(start))
         self.output.emit_watermark(timestamp)
 
     def on_event_time(self, timestamp: int, key: Any, namespace: Any) -> None:

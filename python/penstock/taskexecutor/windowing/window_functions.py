@@ -151,11 +151,7 @@ def open_functions(operator: Any) -> None:
         opener = getattr(function, "open", None)
         if opener is not None:
             operator.opened.append(function)
-            try:
-                opener(operator.context.runtime_context)
-            except BaseException as error:
-                operator.failed_with = error
-                raise
+            opener(operator.context.runtime_context)
 
 
 def close_functions(operator: Any) -> None:

@@ -100,22 +100,18 @@ class WindowOperator(StreamOperator):
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
-        try:
-            key = self.keys.read(value)
-            self.keyed_state.select_key(key)
-            windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
-            if self.is_merging:
-                skipped = self._process_merging(key, windows, value, timestamp)
+        key = self.keys.read(value)
+        self.keyed_state.select_key(key)
+        windows = self.assigner.assign_windows(value, timestamp, self.assigner_context)
+        if self.is_merging:
+            skipped = self._process_merging(key, windows, value, timestamp)
+        else:
+            skipped = self._process_plain(key, windows, value, timestamp)
+        if skipped and self._is_element_late(timestamp):
+            if self.late_tag is not None:
+                self.output.collect_side(self.late_tag, value, timestamp)
             else:
-                skipped = self._process_plain(key, windows, value, timestamp)
-            if skipped and self._is_element_late(timestamp):
-                if self.late_tag is not None:
-                    self.output.collect_side(self.late_tag, value, timestamp)
-                else:
-                    self.late_records_dropped.inc()
-        except BaseException as error:
-            self.failed_with = error
-            raise
+                self.late_records_dropped.inc()
 
     def _process_plain(self, key: Any, windows: Iterable[Any], value: Any, timestamp: int) -> bool:
         skipped = True
@@ -237,25 +233,21 @@ class WindowOperator(StreamOperator):
     def _on_timer(
         self, timestamp: int, key: Any, window: Any, on_time: Any, *, event_time: bool
     ) -> None:
-        try:
-            merging = None
-            state_window = window
-            if self.is_merging:
-                merging = self._merging_set(key)
-                state_window = merging.state_window(window)
-                if state_window is None:
-                    return  # the window was merged into another, whose own timers count
-            self.contents.set_current_namespace(state_window)
-            self.trigger_context.window = window
-            result = on_time(timestamp, window, self.trigger_context)
-            self._act(key, window, result, timestamp)
-            if event_time == self.is_event_time and timestamp == self._cleanup_time(window):
-                self._clear_window(window, state_window, merging)
-            if merging is not None:
-                self._persist(key, merging)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        merging = None
+        state_window = window
+        if self.is_merging:
+            merging = self._merging_set(key)
+            state_window = merging.state_window(window)
+            if state_window is None:
+                return  # the window was merged into another, whose own timers count
+        self.contents.set_current_namespace(state_window)
+        self.trigger_context.window = window
+        result = on_time(timestamp, window, self.trigger_context)
+        self._act(key, window, result, timestamp)
+        if event_time == self.is_event_time and timestamp == self._cleanup_time(window):
+            self._clear_window(window, state_window, merging)
+        if merging is not None:
+            self._persist(key, merging)
 
     def _clear_window(
         self, window: Any, state_window: Any, merging: MergingWindowSet | None
