@@ -108,7 +108,8 @@ class SimulatedTask:
                 self._read_something()
         if self.has_ended and self.may_end and len(self.closed) == len(self.inputs):
             self._send_all(END_OF_PARTITION)
-            self.world.final[self.id] = (list(self.read), list(self.written))
+            if not self.is_finished:  # else it is what the attempt before the checkpoint counted
+                self.world.final[self.id] = (list(self.read), list(self.written))
             self.world.end(self.attempt, S.FINISHED)
             return False
         return True

@@ -21,6 +21,9 @@ from penstock.jobmaster.resource_manager import ResourceManager
 from penstock.jobmaster.states import JobStatus
 from simulation.schedules import explanation, outcome
 
+#: Each part is done in a share of the time that a test has, also on a machine with other work.
+PARTS = 8
+
 
 def seeds():
     text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-9999")
@@ -28,23 +31,22 @@ def seeds():
     return range(int(first), int(last or first) + 1)
 
 
-@pytest.mark.timeout(900)
-def test_a_job_with_faults_ends_properly():
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_job_with_faults_ends_properly(part):
     """Each seed is one schedule; a failure prints the smallest run that shows it."""
-    text = os.environ.get("PENSTOCK_SIMULATION_SEEDS", "0-9999")
-    first, _, last = text.partition("-")
-    end = int(last or first) + 1
+    chosen = seeds()[part::PARTS]
     cores = os.cpu_count() or 1
+    step = PARTS * cores
     tests = Path(__file__).parent.parent
     environment = {**os.environ, "PYTHONPATH": str(tests)}
     shares = [
         subprocess.Popen(
-            [sys.executable, "-m", "simulation.schedules", str(seed), str(end), str(cores)],
+            [sys.executable, "-m", "simulation.schedules", str(seed), str(chosen.stop), str(step)],
             env=environment,
             stdout=subprocess.PIPE,
             text=True,
         )
-        for seed in range(int(first), min(int(first) + cores, end))
+        for seed in chosen[:cores]
     ]
     try:
         reports = [share.communicate()[0] for share in shares]
@@ -88,9 +90,9 @@ def test_the_seeds_reach_every_end():
         savepoints += sum(x.properties.is_savepoint for x in checkpoints)
     assert ends >= {JobStatus.FINISHED, JobStatus.FAILED, JobStatus.CANCELED}
     assert restarts > 100
-    assert restored > 10
+    assert restored > 20
     assert complete > 100
-    assert savepoints > 3
+    assert savepoints > 10
     assert aborts >= {"EXPIRED", "JOB_FAILOVER_REGION", "IO_EXCEPTION", "COORDINATOR_SHUTDOWN"}
 
 

@@ -42,7 +42,7 @@ from simulation.simulated_task import METRICS, SYNCHRONOUS, SimulatedTask, queue
 from support.graphs import Program
 
 S = ExecutionState
-FAULTS_UNTIL_MS = 1_500
+FAULTS_UNTIL_MS = 2_000  # of which up to half pass until workers are up and tasks run
 MUST_END_BY_MS = 120_000
 MAX_STEPS = 60_000
 WALL_MS = 1_000_000
@@ -588,11 +588,12 @@ class World:
             self.call("suspend", Failure("penstock.Leadership", "lost"))
 
     def wish(self):
-        """Users ask for checkpoints and savepoints."""
+        """Users ask for checkpoints and savepoints, mostly of a job that they see running."""
         if self.now >= FAULTS_UNTIL_MS or self.scheduler.status.is_terminal or self.is_batch:
             return
         self.later(self.delay("next wish", (100, 30, 400)), self.wish)
-        if self.faulty("a savepoint is asked for", 0.15):
+        runs = all(s.current.state is S.RUNNING for s in self.scheduler.graph.subtasks())
+        if self.faulty("a savepoint is asked for", 0.4 if runs else 0.15):
             kind = SnapshotKind.SAVEPOINT
             self.ask(CheckpointProperties.savepoint(kind, SavepointFormat.CANONICAL, "savepoints"))
         if self.faulty("a checkpoint is asked for", 0.1):
