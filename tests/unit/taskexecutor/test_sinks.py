@@ -70,6 +70,22 @@ def test_print_refuses_coroutines(capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.parametrize("is_generator", [False, True])
+def test_a_sink_that_drops_everything_refuses_coroutines(is_generator):
+    """What the element should have come from was not even begun."""
+
+    async def coroutine():
+        return 1
+
+    async def generator():
+        yield 1
+
+    with OneInputStreamOperatorTestHarness(operators.DiscardingSink()) as test:
+        test.process_element(1)
+        with pytest.raises(TypeError, match=r"discard.*nobody awaits.*AsyncDataStream"):
+            test.process_element(generator() if is_generator else coroutine())
+
+
 def test_sink_function_sees_time_and_timestamp():
     seen = []
 

@@ -7,7 +7,7 @@ One source, two uses, as ``operator_loop``, which says how.
 
 from __future__ import annotations
 
-from types import CoroutineType
+from types import AsyncGeneratorType, CoroutineType
 from typing import TYPE_CHECKING, Any
 
 # Relative: compiled, these are the classes that the .pxd cimports.
@@ -210,11 +210,28 @@ class FinalReduceOperator(KeyedReduceOperator):
         self.output.emit_watermark(timestamp)
 
 
+def refuse_coroutine(value: Any) -> None:
+    """Says that an element is none: whatever should have been done was not even begun.
+
+    Raises:
+        TypeError: Always.
+    """
+    if type(value) is CoroutineType:
+        value.close()
+    msg = (
+        f"an element to discard is the coroutine {value.__qualname__}, which nobody awaits; "
+        "only functions of AsyncDataStream may be written with async def"
+    )
+    raise TypeError(msg)
+
+
 class DiscardingSink(StreamOperator):
     """Takes every element and drops it."""
 
-    def process(self, value: Any, timestamp: int) -> None:
+    def process(self, value: Any, timestamp: int) -> None:  # noqa: ARG002
         """Drops the element."""
+        if type(value) is CoroutineType or type(value) is AsyncGeneratorType:
+            refuse_coroutine(value)
 
 
 class FunctionSink(FunctionOperator):
