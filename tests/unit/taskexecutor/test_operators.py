@@ -10,6 +10,7 @@ from penstock.datastream.functions import (
     AsyncFunction,
     AsyncRetryStrategy,
     BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedMultipleInputProcessFunction,
     KeyedProcessFunction,
@@ -263,6 +264,40 @@ def test_broadcast_state_is_read_only_on_the_other_side():
         test.process_element2(10)
         test.process_element1(3)
         assert test.values == [30]
+
+
+@pytest.mark.parametrize("kind", [BroadcastProcessFunction, KeyedBroadcastProcessFunction])
+def test_elements_without_a_key_have_time_but_no_timers(kind):
+    """As in PyFlink, both sides have a timer service; a timer of a broadcast element has no key."""
+
+    def set_timer(value, ctx):
+        if value == "timer":
+            ctx.timer_service().register_event_time_timer(5)
+        yield ctx.timer_service().current_watermark()
+
+    class Timed(kind):
+        def process_element(self, value, ctx):
+            return set_timer(value, ctx)
+
+        def process_broadcast_element(self, value, ctx):
+            return set_timer(value, ctx)
+
+    is_keyed = kind is KeyedBroadcastProcessFunction
+    harnesses = ProcessFunctionTestHarnesses
+    with (
+        harnesses.for_keyed_broadcast_process_function(Timed(), lambda value: 0)
+        if is_keyed
+        else harnesses.for_broadcast_process_function(Timed())
+    ) as test:
+        test.process_both_watermarks(3)
+        test.process_element1("now")
+        test.process_element2("now")
+        assert test.values == [3, 3]
+        with pytest.raises(InvalidProgramError, match=r"for 5\) need a keyed.*broadcast"):
+            test.process_element2("timer")
+        if not is_keyed:
+            with pytest.raises(InvalidProgramError, match="call key_by"):
+                test.process_element1("timer")
 
 
 class Pair(ProcessJoinFunction):

@@ -12,6 +12,7 @@ from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, KeyedTimerService, StreamOperator
 from penstock.taskexecutor.operators.function_timers import ResultEmitter, function_timers
 from penstock.taskexecutor.operators.two_input import TwoInputOperator
+from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
     from penstock.datastream.time_domain import TimeDomain
@@ -50,6 +51,9 @@ class _Times:
     def __init__(self, operator: BroadcastProcessOperator) -> None:
         self.operator = operator
         self.current_timestamp = MIN_TIMESTAMP
+        self.timers: TimerService = TimeOnlyService(
+            self.current_processing_time, self.current_watermark
+        )
 
     def timestamp(self) -> int:
         """The element's timestamp in ms, -2**63 when it has none."""
@@ -62,6 +66,10 @@ class _Times:
     def current_watermark(self) -> int:
         """The event time reached, in ms."""
         return self.operator.combined.watermark
+
+    def timer_service(self) -> TimerService:
+        """Time; timers need a key, which a broadcast element has not."""
+        return self.timers
 
 
 class BroadcastSideContext(
@@ -86,7 +94,6 @@ class ReadOnlySideContext(
 ):
     """What the other side sees: it may read the state, and on keyed streams use timers."""
 
-    timers: TimerService
     domain: TimeDomain
 
     def get_broadcast_state(self, state_descriptor: Any) -> Any:
@@ -97,10 +104,6 @@ class ReadOnlySideContext(
             context.isolation.of_map(state_descriptor),
             is_private=context.isolation.is_wanted,
         )
-
-    def timer_service(self) -> TimerService:
-        """Time and timers."""
-        return self.timers
 
     def time_domain(self) -> TimeDomain:
         """The clock of the timer that fires."""
