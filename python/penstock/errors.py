@@ -44,6 +44,10 @@ class JobCancelledError(JobExecutionError):
     """The job was cancelled before it finished."""
 
 
+class RescalingError(PenstockError):
+    """A job cannot go on with another parallelism; it goes on with the one that it has."""
+
+
 class NoResourceAvailableError(JobExecutionError):
     """The slots that the job needs were not there in time; names asked for and given."""
 

@@ -42,6 +42,7 @@ def watched(tmp_path):
     options = {
         "execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints"),
         "execution.checkpointing.dir": str(tmp_path / "checkpoints"),
+        "execution.checkpointing.interval": "1 h",
     }
     job, client, job_id = running_job(tmp_path / "stop", **options)
     yield job, client, job_id
@@ -284,9 +285,14 @@ def test_logs_are_printed(watched):
     following.communicate(timeout=60)
 
 
-def test_a_running_job_keeps_its_parallelism(watched):
-    _, _, job_id = watched
-    assert "stop it with a savepoint" in penstock("rescale", "-p", "4", job_id, code=1)
+def test_a_running_job_is_given_another_parallelism(watched):
+    _, client, job_id = watched
+    assert "1 to 128 subtasks" in penstock("rescale", "-p", "4000", job_id, code=1)
+    assert f"Rescaled job {job_id} to 3." in penstock("rescale", "-p", "3", job_id)
+    found = json.loads(penstock("rescale", "-p", "2", "--json", job_id))
+    assert found == {"job": job_id, "parallelism": 2}
+    vertices = client.get(f"/jobs/{job_id}")["vertices"]
+    assert [vertex["parallelism"] for vertex in vertices] == [1, 2, 2]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -313,8 +313,15 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
     """Savepoint, cancellation; then the page says that this was the end, and history has it."""
     monkeypatch.setenv("PENSTOCK_RUN_DIR", str(tmp_path / "run"))
     archive = str(tmp_path / "archive")
-    env = environment(**{"web.refresh-interval": "200 ms", "jobmanager.archive.fs.dir": archive})
-    env.add_source(UntilMarked(tmp_path / "stop"), "Numbers", Types.LONG()).map(
+    env = environment(
+        **{
+            "parallelism.default": "1",
+            "web.refresh-interval": "200 ms",
+            "jobmanager.archive.fs.dir": archive,
+            "execution.checkpointing.interval": "1 s",
+        }
+    )
+    env.add_source(UntilMarked(tmp_path / "stop"), "Numbers", Types.LONG()).rebalance().map(
         lambda n: n, Types.LONG()
     ).filter(lambda n: n < 0).print()
     job = env.execute_async("handled")
@@ -332,6 +339,11 @@ def test_a_job_is_handled_from_its_page(browser, tmp_path, monkeypatch):
     page.page.get_by_role("button", name="Take it").click()
     page.sees(f"Savepoint: .*{tmp_path.name}", ".toast")
     assert list((tmp_path / "savepoints").glob("*/_metadata"))
+    page.page.get_by_role("button", name="Rescale …").click()
+    page.page.get_by_label("Parallelism").fill("2")
+    page.page.get_by_role("button", name="Rescale it").click()
+    page.sees("All tasks run with parallelism 2", ".toast")
+    page.sees("^3 of 3", ".tile .value")
     page.page.get_by_role("button", name="Cancel …").click()
     page.page.get_by_role("button", name="Leave it").click()
     assert client.get(f"/jobs/{job.get_job_id()}/status") == {"status": "RUNNING"}

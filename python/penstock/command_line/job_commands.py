@@ -229,10 +229,13 @@ def trigger(
 def rescale(
     job: str, parallelism: int, jobmanager: str | None, token: str | None, as_json: bool
 ) -> None:
-    """Refused, in the words of the cluster: a running JOB keeps its parallelism."""
+    """Have a running JOB go on with another parallelism, from a checkpoint taken for it."""
     client, found = find_job(clients(jobmanager, token), job)
-    path = f"/jobs/{found['jid']}/rescaling?parallelism={parallelism}"
-    _tell(as_json, client.ask(path, "PATCH"), f"Rescaled job {found['jid']} to {parallelism}.")
+    path = f"/jobs/{found['jid']}"
+    trigger = client.ask(f"{path}/rescaling?parallelism={parallelism}", "PATCH")["request-id"]
+    client.outcome(f"{path}/rescaling", trigger)
+    text = f"Rescaled job {found['jid']} to {parallelism}."
+    _tell(as_json, {"job": found["jid"], "parallelism": parallelism}, text)
 
 
 @click.command()

@@ -181,6 +181,8 @@ class JobVertex:
         id: JobVertexID, 16 bytes: the OperatorID of the chain's head.
         name: Names of the chained operators, "A -> B -> C".
         parallelism: Number of subtasks.
+        has_own_parallelism: Whether the program has fixed the parallelism of one of the operators,
+            so that it does not change with that of the job.
         max_parallelism: Number of key groups.
         max_parallelism_configured: False when it was derived, so a checkpoint may override it.
         operators: Identities of the chained operators in the order of the chain.
@@ -213,6 +215,7 @@ class JobVertex:
     bounded: bool = True
     descriptions: tuple[str, ...] = ()
     coordinators: tuple[tuple[bytes, bytes], ...] = ()
+    has_own_parallelism: bool = False
 
     def load_chain(self) -> ChainConfig:
         """Unpickles the code; only for the process that made it and for its workers.

@@ -179,6 +179,9 @@ class JobGraphGenerator:
             id=self._ids[head.id],
             name=self._chain_name(head),
             parallelism=head.parallelism,
+            has_own_parallelism=any(
+                node.has_own_parallelism or node.max_parallelism == 1 for node in chain.members
+            ),
             max_parallelism=configured if configured > 0 else self._derived_key_groups(chain),
             max_parallelism_configured=configured > 0,
             operators=tuple(

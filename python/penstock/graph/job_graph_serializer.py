@@ -74,6 +74,7 @@ class _Vertex(msgspec.Struct, array_like=True):
     is_source: bool
     bounded: bool
     coordinators: list[tuple[bytes, bytes]] = []
+    has_own_parallelism: bool = False
 
 
 class _Job(msgspec.Struct, array_like=True):
@@ -151,6 +152,7 @@ def _vertex_out(vertex: JobVertex) -> _Vertex:
         is_source=vertex.is_source,
         bounded=vertex.bounded,
         coordinators=list(vertex.coordinators),
+        has_own_parallelism=vertex.has_own_parallelism,
     )
 
 
@@ -198,4 +200,5 @@ def _vertex_in(vertex: _Vertex) -> JobVertex:
         bounded=vertex.bounded,
         descriptions=tuple(o.description for o in vertex.operators),
         coordinators=tuple(vertex.coordinators),
+        has_own_parallelism=vertex.has_own_parallelism,
     )

@@ -67,6 +67,7 @@ class StreamNode:
     slot_sharing_group: str
     buffer_timeout_ms: int
     chaining_strategy: ChainingStrategy
+    has_own_parallelism: bool = False
     co_location_group: str | None = None
     uid: str | None = None
     uid_hash: str | None = None

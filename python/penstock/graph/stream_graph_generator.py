@@ -170,6 +170,7 @@ class StreamGraphGenerator:
                 name=name,
                 descriptor=transformation.operator,
                 parallelism=parallelism,
+                has_own_parallelism=transformation.has_own_parallelism,
                 max_parallelism=max_parallelism,
                 input_types=tuple(source.output_type for source in inputs),
                 output_type=transformation.output_type,

@@ -49,6 +49,8 @@ class Transformation:
         name: What plans, metrics and thread names show.
         output_type: TypeInformation of the elements, or None when it is not declared.
         parallelism: Number of subtasks, or `PARALLELISM_DEFAULT`.
+        has_own_parallelism: Whether the program chose it, or nothing else is possible: no default
+            of the job is meant.
         max_parallelism: Number of key groups, or -1 to follow the job or be derived.
         uid: The user's name of the operator's state, or None.
         uid_hash: 32 hex digits under which the state may also be found, or None.
@@ -80,6 +82,7 @@ class Transformation:
         self.resources: Mapping[str, float] = {}
         self.description = ""
         self.set_parallelism(parallelism)
+        self.has_own_parallelism = False
 
     @property
     def inputs(self) -> tuple[Transformation, ...]:
@@ -98,6 +101,7 @@ class Transformation:
                 f"default; got {parallelism}"
             )
         self.parallelism = parallelism
+        self.has_own_parallelism = True
 
     def set_max_parallelism(self, max_parallelism: int) -> None:
         """Sets the number of key groups, 1 to 32768.

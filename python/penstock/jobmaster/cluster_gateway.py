@@ -211,6 +211,25 @@ class ClusterGateway:
         self._main_thread.post(take)
         return answer
 
+    def rescale(self, job_id: bytes, wish: int | Mapping[bytes, int]) -> Future[Future[None]]:
+        """Asks a job to go on with another parallelism.
+
+        Args:
+            job_id: The job.
+            wish: That of its vertices; see `parallelisms_for`.
+
+        Returns:
+            What fails with a `RescalingError` when that is refused, and else gives a future that
+            is done when all tasks run so.
+        """
+
+        def rescale() -> Future[None]:
+            done = self._master(job_id).rescale(wish)
+            done.add_done_callback(self._outdate)
+            return done
+
+        return self._main_thread.submit(rescale)
+
     def _master(self, job_id: bytes) -> JobMaster:
         master = self._masters.get(job_id)
         if master is None:

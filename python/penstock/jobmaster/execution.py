@@ -183,13 +183,20 @@ class ExecutionVertex:
         version: Raised by each event that makes an allocation or restart under way stale.
     """
 
-    def __init__(self, job_vertex: JobVertex, subtask: int, graph_id: bytes, now_ms: int) -> None:
+    def __init__(
+        self,
+        job_vertex: JobVertex,
+        subtask: int,
+        graph_id: bytes,
+        now_ms: int,
+        first_attempt: int = 0,
+    ) -> None:
         self.job_vertex = job_vertex
         self.subtask = subtask
         self.version = 0
         self.prior: deque[Execution] = deque(maxlen=MAX_PRIOR_ATTEMPTS)
         self._graph_id = graph_id
-        self.current = self._new_attempt(0, now_ms)
+        self.current = self._new_attempt(first_attempt, now_ms)
 
     @property
     def id(self) -> tuple[bytes, int]:

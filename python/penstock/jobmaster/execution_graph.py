@@ -15,7 +15,7 @@ from penstock.jobmaster.execution import Execution, ExecutionVertex
 from penstock.jobmaster.states import JOB_TRANSITIONS, ExecutionState, JobStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.graph.job_graph import JobEdge, JobGraph, JobVertex
@@ -83,10 +83,13 @@ class IntermediateResult:
 class ExecutionJobVertex:
     """One vertex of the JobGraph with all its subtasks."""
 
-    def __init__(self, job_vertex: JobVertex, graph_id: bytes, now_ms: int) -> None:
+    def __init__(
+        self, job_vertex: JobVertex, graph_id: bytes, now_ms: int, first_attempt: int = 0
+    ) -> None:
         self.job_vertex = job_vertex
         self.subtasks = [
-            ExecutionVertex(job_vertex, i, graph_id, now_ms) for i in range(job_vertex.parallelism)
+            ExecutionVertex(job_vertex, i, graph_id, now_ms, first_attempt)
+            for i in range(job_vertex.parallelism)
         ]
         self.results = [IntermediateResult(self, i) for i in range(len(job_vertex.produced))]
         self.inputs: list[tuple[JobEdge, IntermediateResult]] = []
@@ -158,12 +161,12 @@ class ExecutionGraph:
         #: Subtasks whose current attempt has not ended.
         self.active = len(self._live)
 
-    def _attach(self, job_vertex: JobVertex, now_ms: int) -> None:
+    def _attach(self, job_vertex: JobVertex, now_ms: int, first_attempt: int = 0) -> None:
         if job_vertex.id in self.vertices:
             raise JobError(f"the job has two vertices with id {job_vertex.id.hex()}")
         if job_vertex.parallelism < 1:
             raise JobError(f"vertex {job_vertex.name!r} has parallelism {job_vertex.parallelism}")
-        vertex = ExecutionJobVertex(job_vertex, self.graph_id, now_ms)
+        vertex = ExecutionJobVertex(job_vertex, self.graph_id, now_ms, first_attempt)
         for edge in job_vertex.inputs:
             result = self.results.get(edge.dataset_id)
             if result is None:
@@ -209,6 +212,31 @@ class ExecutionGraph:
         self._live[execution.attempt_id] = subtask
         self.active += 1
         return execution
+
+    def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> None:
+        """Begins new attempts of all subtasks, of which there are now others.
+
+        Their numbers are higher than any before: what an ended attempt still says is about none
+        of them, even where its subtask goes and comes back.
+
+        Args:
+            parallelisms: The new ones, by vertex; the others keep theirs.
+            now_ms: The time.
+
+        Raises:
+            IllegalJobStateError: An attempt has not ended.
+        """
+        if any(not subtask.state.is_terminal for subtask in self.subtasks()):
+            raise IllegalJobStateError("a job cannot be rescaled while it has attempts that run")
+        first = 1 + max(s.current.attempt_id.attempt for s in self.subtasks())
+        former, self.vertices, self.results, self._live = self.vertices, {}, {}, {}
+        for job_vertex in self.job.vertices.values():
+            job_vertex.parallelism = parallelisms.get(job_vertex.id, job_vertex.parallelism)
+            self._attach(job_vertex, now_ms, first)
+        for vertex_id, vertex in self.vertices.items():
+            for subtask, before in zip(vertex.subtasks, former[vertex_id].subtasks, strict=False):
+                subtask.prior.extend((*before.prior, before.current))
+        self.active = len(self._live)
 
     def blocking_inputs(self, subtask: ExecutionVertex) -> Iterator[tuple[ExecutionVertex, int]]:
         """Yields each producer subtask whose finished data a subtask reads, with the gate."""

@@ -30,6 +30,7 @@ from penstock.jobmaster.checkpointing.service import CheckpointService
 from penstock.jobmaster.checkpointing.settings import CheckpointSettings
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
+from penstock.jobmaster.rescaling import Rescaling
 from penstock.jobmaster.restart_strategies import restart_strategy_from_configuration
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.slots import SlotOffer
@@ -45,7 +46,7 @@ from penstock.jobmaster.user_failure import (
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from concurrent.futures import Future
 
     from penstock.checkpoint_storage.recovery import RecoverySource
@@ -122,6 +123,12 @@ class JobMaster:
             lambda error: self.fail(error, recoverable=True),
         )
         self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)
+        self._rescaling = Rescaling(
+            self._scheduler.graph,
+            lambda: self.take_checkpoint(full=False),
+            self._restart_rescaled,
+            main_thread.post,
+        )
         self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
         if recovery is not None:
             self._restored = self._checkpoints.start_from(recovery)
@@ -170,6 +177,30 @@ class JobMaster:
         retention = self._checkpoints.coordinator.settings.retention
         properties = CheckpointProperties.checkpoint(retention, full=full, forced=True)
         return self._checkpoints.request(properties)
+
+    def rescale(self, wish: int | Mapping[bytes, int]) -> Future[None]:
+        """The user wants another parallelism; see `Rescaling.begin`.
+
+        Raises:
+            RescalingError: The job cannot be rescaled so, or not now.
+        """
+        return self._rescaling.begin(wish)
+
+    def _restart_rescaled(self, parallelisms: Mapping[bytes, int]) -> None:
+        logger.info(
+            "job %s goes on with other parallelisms: %s",
+            self._graph.name,
+            {self._graph.vertices[id_].name: number for id_, number in parallelisms.items()},
+        )
+        self._checkpoints.job_failing("the job is rescaled")
+        self._savepoints.job_failing("the job is rescaled")
+        # What subtasks have counted that there are no more is theirs alone, as after a failure.
+        self._accumulators = {
+            attempt: values
+            for attempt, values in self._accumulators.items()
+            if attempt.vertex_id not in parallelisms
+        }
+        self._run(self._scheduler.rescale(parallelisms, now_ms()))
 
     def fail(self, error: BaseException, *, recoverable: bool = False) -> None:
         """The job fails for a reason that belongs to no task.
@@ -344,6 +375,7 @@ class JobMaster:
             self._carry_out[type(action)](action)
         if self._tasks_changed and not self._ended:
             self._checkpoints.tasks_changed()
+            self._rescaling.tasks_changed()
         self._schedule_tick()
 
     def _schedule_tick(self) -> None:
@@ -457,6 +489,7 @@ class JobMaster:
             if failure is not None and isinstance(failure.payload, BaseException):
                 error.__cause__ = failure.payload
         self._ended = True
+        self._rescaling.job_ended(action.new.value)
         self._coordinators.close()
         self._resources.forget_job(self.job_id, f"the job is {action.new.value}")
         self._release_code()

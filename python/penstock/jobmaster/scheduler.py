@@ -15,7 +15,7 @@ from penstock.jobmaster import actions as a
 from penstock.jobmaster.deployment import produced_partitions, task_deployment
 from penstock.jobmaster.exception_history import DEFAULT_HISTORY_SIZE, ExceptionHistory
 from penstock.jobmaster.execution import Cancellation, ExecutionVertex
-from penstock.jobmaster.execution_graph import ExecutionGraph, SubtaskID
+from penstock.jobmaster.execution_graph import ExecutionGraph, IllegalJobStateError, SubtaskID
 from penstock.jobmaster.failover import (
     FailoverStrategy,
     RestartAllFailoverStrategy,
@@ -28,7 +28,7 @@ from penstock.jobmaster.slot_pool import SlotPool
 from penstock.jobmaster.states import ExecutionState, JobStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.graph.job_graph import JobGraph
@@ -89,22 +89,28 @@ class Scheduler:
         self.graph = ExecutionGraph(job, now_ms)
         self.exceptions = ExceptionHistory(settings.max_exception_history)
         self.pool = SlotPool(idle_timeout_ms=settings.slot_idle_timeout_ms)
-        self.regions = PipelinedRegions(self.graph)
-        self._allocator = SlotAllocator(
-            self.graph, self.pool, request_timeout_ms=settings.slot_request_timeout_ms
-        )
         self._slot_request_timeout_ms = settings.slot_request_timeout_ms
+        self._failover_strategy = settings.failover_strategy
         self._restart_strategy = restart_strategy
-        self._failover: FailoverStrategy
-        if settings.failover_strategy == "full":
-            self._failover = RestartAllFailoverStrategy(self.graph)
-        else:
-            self._failover = RestartPipelinedRegionFailoverStrategy(self.graph, self.regions)
+        self._wire()
         self._restarts: list[_PendingRestart] = []
+        self._new_parallelisms: Mapping[bytes, int] | None = None
         self._failure: Failure | None = None
         self._declared: tuple[int, int] = (0, 0)
         self._needs_changed = False
         self._out: list[a.Action] = []
+
+    def _wire(self) -> None:
+        """Makes what depends on which subtasks there are."""
+        self.regions = PipelinedRegions(self.graph)
+        self._allocator = SlotAllocator(
+            self.graph, self.pool, request_timeout_ms=self._slot_request_timeout_ms
+        )
+        self._failover: FailoverStrategy
+        if self._failover_strategy == "full":
+            self._failover = RestartAllFailoverStrategy(self.graph)
+        else:
+            self._failover = RestartPipelinedRegionFailoverStrategy(self.graph, self.regions)
 
     @property
     def status(self) -> JobStatus:
@@ -232,6 +238,29 @@ class Scheduler:
                 s.id for s in self.graph.subtasks() if s.state is not ExecutionState.CREATED
             )
             self._restart_or_fail(scheduled, failure, now_ms, is_global=True)
+        return self._settle(now_ms)
+
+    def rescale(self, parallelisms: Mapping[bytes, int], now_ms: int) -> list[a.Action]:
+        """Restarts all of a running job with other parallelisms, from its latest checkpoint.
+
+        Args:
+            parallelisms: The new ones, by vertex; the others keep theirs.
+            now_ms: The time.
+
+        Raises:
+            IllegalJobStateError: The job is not RUNNING.
+        """
+        if self.status is not JobStatus.RUNNING:
+            raise IllegalJobStateError(f"a job that is {self.status.name} cannot be rescaled")
+        subtasks = list(self.graph.subtasks())
+        self._new_parallelisms = dict(parallelisms)
+        self._cancel_tasks(subtasks, now_ms)
+        waiting_for = {s.id for s in subtasks if not s.state.is_terminal}
+        self._restarts.append(
+            _PendingRestart({s.id for s in subtasks}, waiting_for, now_ms, is_global=True)
+        )
+        self._needs_changed = True
+        self._move(JobStatus.RESTARTING, now_ms)
         return self._settle(now_ms)
 
     def suspend(self, failure: Failure, now_ms: int) -> list[a.Action]:
@@ -430,7 +459,14 @@ class Scheduler:
                 subtask = self.graph.subtask(subtask_id)
                 if subtask.state is ExecutionState.FINISHED:
                     self._release_partitions(subtask, blocking_only=False)
-                self.graph.reset(subtask, now_ms)
+                if self._new_parallelisms is None:
+                    self.graph.reset(subtask, now_ms)
+            if self._new_parallelisms is not None:
+                # All of the job has ended, so every restart since has been one of the whole.
+                self.graph.rescale(self._new_parallelisms, now_ms)
+                self._new_parallelisms = None
+                self._wire()
+                restart.subtasks = {subtask.id for subtask in self.graph.subtasks()}
             if not self._restarts and self.status is JobStatus.RESTARTING:
                 self._move(JobStatus.RUNNING, now_ms)
             self._out.append(a.RestoreState(frozenset(restart.subtasks), restart.is_global))

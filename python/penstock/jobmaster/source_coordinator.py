@@ -134,13 +134,14 @@ class SourceCoordinator:
         """
         self.thread.post(lambda: self._reset(subtask, checkpoint_id))
 
-    def reset(self, state: bytes | None = None) -> None:
+    def reset(self, state: bytes | None = None, parallelism: int | None = None) -> None:
         """All of the job starts anew, and so does the enumerator; any thread.
 
         Args:
             state: What `checkpoint` gave; None to begin without any.
+            parallelism: The new one; None when it stays.
         """
-        self.thread.post(lambda: self._recreate(state))
+        self.thread.post(lambda: self._recreate(state, parallelism or self.parallelism))
 
     def close(self) -> None:
         """Closes the enumerator and ends the thread; returns at once.  Any thread, idempotent."""
@@ -197,13 +198,14 @@ class SourceCoordinator:
             gateway.close(checkpoint_id)
         return state
 
-    def _recreate(self, state: bytes | None) -> None:
+    def _recreate(self, state: bytes | None, parallelism: int) -> None:
         """Begins again with a new enumerator; nothing of what the old one knows is left."""
         try:
             self._close()
         except Exception:
             # It is gone; that it did not go well must not keep the new one from its work.
             logger.exception("a source's enumerator could not be closed")
+        self.parallelism = parallelism
         self.readers.clear()
         self._gateways.clear()
         self._assignments = SplitAssignments()

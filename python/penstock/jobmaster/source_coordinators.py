@@ -31,6 +31,8 @@ class SourceCoordinators:
             job_graph: The job.
             fail: Fails the job, which may restart; called from threads of the coordinators.
         """
+        self._job_graph = job_graph
+        self._vertex_of: dict[bytes, bytes] = {}
         self._enumerating: dict[bytes, SourceCoordinator] = {}
         self._alignment = AlignmentGroups()
         self._operators: dict[bytes, list[bytes]] = {}
@@ -39,6 +41,7 @@ class SourceCoordinators:
                 # The driver made these bytes itself, when it built the job.
                 descriptor: SourceDescriptor = pickle.loads(code)
                 self._operators.setdefault(vertex.id, []).append(operator_id)
+                self._vertex_of[operator_id] = vertex.id
                 if isinstance(descriptor, operators.SplitSource):
                     self._enumerating[operator_id] = SourceCoordinator(
                         job_graph.job_id,
@@ -106,22 +109,18 @@ class SourceCoordinators:
                 if operator_id in self._enumerating:
                     self._enumerating[operator_id].subtask_reset(subtask, checkpoint_id)
 
-    def reset(
-        self,
-        subtasks: Iterable[tuple[bytes, int]],
-        states: Mapping[bytes, bytes] = MappingProxyType({}),
-    ) -> None:
-        """All of the job is about to start anew: these subtasks, with new enumerators.
+    def reset(self, states: Mapping[bytes, bytes] = MappingProxyType({})) -> None:
+        """All of the job is about to start anew, with new enumerators.
+
+        The parallelisms may be others than before.
 
         Args:
-            subtasks: All of them.
             states: The enumerators' states in the checkpoint that the job starts from, by operator.
         """
-        for vertex_id, subtask in subtasks:
-            for operator_id in self._operators.get(vertex_id, ()):
-                self._alignment.forget(operator_id, subtask)
+        self._alignment.reset()
         for operator_id, coordinator in self._enumerating.items():
-            coordinator.reset(states.get(operator_id))
+            parallelism = self._job_graph.vertices[self._vertex_of[operator_id]].parallelism
+            coordinator.reset(states.get(operator_id), parallelism)
 
     def close(self) -> None:
         """The job has ended; returns at once."""

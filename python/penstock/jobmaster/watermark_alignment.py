@@ -66,6 +66,12 @@ class AlignmentGroups:
             group.watermarks.pop((operator_id, subtask), None)
             group.readers.pop((operator_id, subtask), None)
 
+    def reset(self) -> None:
+        """All readers have ended; those that follow may be others."""
+        for group in self._groups.values():
+            group.watermarks.clear()
+            group.readers.clear()
+
 
 def _tell(reader: Reader, operator_id: bytes, limit: int) -> None:
     reader.send(messages.WatermarkAlignment(reader.attempt_id, operator_id, limit))

@@ -166,7 +166,7 @@ class RestApplication:
         if not isinstance(found, dict):
             raise RestError(400, "the body is no JSON object")
         if endpoint.takes_any_body:
-            return {}
+            return found
         known = {field for field, _ in endpoint.body} | _ALIASES
         unknown = sorted(set(found) - known)
         if unknown:

@@ -103,7 +103,9 @@ def subtasks_of_checkpoint(call: Call) -> Json:
     if vertex.id not in record.num_subtasks:
         raise RestError(404, f"There are no statistics of vertex {vertex.id.hex()}")
     shown: list[Json] = []
-    for index in range(vertex.parallelism):
+    # The job may have been rescaled since: a complete one has those that have reported.
+    is_complete = record.status == "COMPLETED"
+    for index in range(1 + max(reported, default=-1) if is_complete else vertex.parallelism):
         if index in reported:
             shown.append(_subtask(index, record, *reported[index]))
         else:

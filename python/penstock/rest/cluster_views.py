@@ -67,7 +67,7 @@ def interface(interval_ms: int, *, can_cancel: bool, is_history: bool) -> dict[s
         "features": {
             "web-submit": False,
             "web-cancel": can_cancel,
-            "web-rescale": False,
+            "web-rescale": can_cancel,
             "web-history": is_history,
         },
     }

@@ -115,7 +115,7 @@ def execution_result(call: Call) -> Json:
 
 
 def resource_requirements(call: Call) -> Json:
-    """``/jobs/:jobid/resource-requirements``: the parallelism of each vertex, which is fixed."""
+    """``/jobs/:jobid/resource-requirements``: the parallelism of each vertex, as it is."""
     return {
         vertex.id.hex(): {
             "parallelism": {"lowerBound": vertex.parallelism, "upperBound": vertex.parallelism}

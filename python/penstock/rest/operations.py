@@ -1,4 +1,4 @@
-"""What changes a job: cancel, stop, savepoints, checkpoints, and the answers asked for later.
+"""What changes a job: cancel, stop, savepoints, rescaling; and the answers asked for later.
 
 A trigger is answered at once with an id; under that id its outcome is kept for `KEEP_S` seconds
 after it is known.
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.job_client import SavepointWish
 from penstock.common.options import checkpointing
-from penstock.errors import WrongArgumentError
+from penstock.errors import RescalingError, WrongArgumentError
+from penstock.jobmaster.cluster_gateway import JobNotRunningError
 from penstock.rest.call import RestError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 KEEP_S: Final = 300.0
 MAX_OPERATIONS: Final = 1000
 CALL_TIMEOUT_S: Final = 10.0
+MAX_PARALLELISM: Final = 32768
 _TRIGGER_ID: Final = re.compile(r"[0-9a-f]{32}")
 
 
@@ -36,7 +38,7 @@ class Operation:
     """Something that was triggered.
 
     Attributes:
-        kind: ``savepoint`` or ``checkpoint``.
+        kind: ``savepoint``, ``checkpoint`` or ``rescaling``.
         job_id: Of which job.
         outcome: What comes of it.
         ended_s: When that was first seen to be known, monotonic.
@@ -135,14 +137,60 @@ async def end_cluster(call: Call) -> Json:
     return {}
 
 
-def no_rescaling(call: Call) -> Json:
-    """Refused: a running job keeps its parallelism."""
-    call.job()
-    raise RestError(
-        501,
-        "a running job keeps its parallelism: stop it with a savepoint and start it from there "
-        "with another (penstock run -p N -s PATH)",
-    )
+async def rescale(call: Call) -> Json:
+    """``PATCH /jobs/:jobid/rescaling?parallelism=N``: another parallelism for a running job."""
+    job = call.job()
+    given = call.query.get("parallelism", [""])[-1]
+    if not given.isdigit() or not 1 <= int(given[:9]) <= MAX_PARALLELISM:
+        raise RestError(
+            400, f"parallelism is a number from 1 to {MAX_PARALLELISM}, not {given[:64]!r}"
+        )
+    trigger_id = _trigger_id(call)
+    if not call.operations.knows(trigger_id):
+        outcome = await _rescaled(call, job.id, int(given))
+        call.operations.trigger("rescaling", job.id, outcome, trigger_id)
+    return {"request-id": trigger_id}
+
+
+async def require_resources(call: Call) -> Json:
+    """``PUT /jobs/:jobid/resource-requirements``: the parallelism of each vertex.
+
+    A vertex gets the upper bound; the answer does not wait until the tasks run.
+    """
+    job = call.job()
+    wish: dict[bytes, int] = {}
+    for name, requirement in call.body.items():
+        try:
+            bounds = requirement["parallelism"]
+            least, most = bounds["lowerBound"], bounds["upperBound"]
+            vertex_id = bytes.fromhex(name)
+        except (TypeError, KeyError, ValueError):
+            raise RestError(
+                400,
+                f"{name[:64]!r}: what is required of a vertex is written as "
+                '{"<vertex id>": {"parallelism": {"lowerBound": 1, "upperBound": 2}}}',
+            ) from None
+        if type(least) is not int or type(most) is not int or not 1 <= least <= most:
+            raise RestError(400, f"{name[:64]!r}: the bounds are numbers, 1 <= lower <= upper")
+        wish[vertex_id] = most
+    missing = sorted({vertex.id for vertex in job.vertices} - wish.keys())
+    if missing:
+        raise RestError(400, f"nothing is required of vertex {missing[0].hex()}")
+    await _rescaled(call, job.id, wish)
+    return {}
+
+
+async def _rescaled(call: Call, job_id: bytes, wish: int | dict[bytes, int]) -> Future[None]:
+    accepted = call.gateway.rescale(job_id, wish)
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(accepted), CALL_TIMEOUT_S)
+    except (RescalingError, JobNotRunningError) as error:
+        raise RestError(409, str(error)) from None
+
+
+def rescaling_status(call: Call) -> Json:
+    """``/jobs/:jobid/rescaling/:triggerid``."""
+    return _status(call, "rescaling", None)
 
 
 def no_submission(call: Call) -> Json:  # noqa: ARG001
@@ -207,22 +255,20 @@ def checkpoint_status(call: Call) -> Json:
     return _status(call, "checkpoint", "checkpointId")
 
 
-def _status(call: Call, kind: str, result: str) -> Json:
+def _status(call: Call, kind: str, result: str | None) -> Json:
     operation = call.operations.status(kind, call.job().id, call.path["triggerid"])
     if not operation.outcome.done():
         return {"status": {"id": "IN_PROGRESS"}, "operation": None}
     operation.was_told = True
     error = operation.outcome.exception()
-    answer = (
-        {result: operation.outcome.result()}
-        if error is None
-        else {
-            "failure-cause": {
-                "class": f"{type(error).__module__}.{type(error).__qualname__}",
-                "stack-trace": f"{type(error).__name__}: {error}",
-            }
+    answer: dict[str, Any] = {}
+    if error is not None:
+        answer["failure-cause"] = {
+            "class": f"{type(error).__module__}.{type(error).__qualname__}",
+            "stack-trace": f"{type(error).__name__}: {error}",
         }
-    )
+    elif result is not None:
+        answer[result] = operation.outcome.result()
     return {"status": {"id": "COMPLETED"}, "operation": answer}
 
 

@@ -31,7 +31,7 @@ class Endpoint:
         status: Of an answer.
         query: Parameters that count.
         body: Fields of the body, and what they are.
-        takes_any_body: Whether the body is not looked at, as the answer is no in any case.
+        takes_any_body: Whether the body may have any fields.
     """
 
     method: str
@@ -84,8 +84,11 @@ ENDPOINTS: Final = (
     Endpoint("GET", f"{_JOB}/config", job_views.config),
     Endpoint("GET", f"{_JOB}/execution-result", job_views.execution_result),
     Endpoint("GET", f"{_JOB}/resource-requirements", job_views.resource_requirements),
-    Endpoint("PUT", f"{_JOB}/resource-requirements", operations.no_rescaling, takes_any_body=True),
-    Endpoint("PATCH", f"{_JOB}/rescaling", operations.no_rescaling, query=("parallelism",)),
+    Endpoint(
+        "PUT", f"{_JOB}/resource-requirements", operations.require_resources, takes_any_body=True
+    ),
+    Endpoint("PATCH", f"{_JOB}/rescaling", operations.rescale, 202, query=("parallelism",)),
+    Endpoint("GET", f"{_JOB}/rescaling/{{triggerid}}", operations.rescaling_status),
     Endpoint("POST", "/jobs", operations.no_submission, takes_any_body=True),
     Endpoint("DELETE", "/cluster", operations.end_cluster),
     Endpoint("GET", f"{_JOB}/exceptions", job_views.exceptions, query=("maxExceptions",)),

@@ -100,6 +100,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
         # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.
         1,
     )
+    sink.has_own_parallelism = True
     sink.uid = COLLECT_SINK_UID
     environment.add_operator(sink)
     try:

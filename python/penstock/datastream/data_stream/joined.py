@@ -69,8 +69,7 @@ class _TwoKeyedStreams(MissingMethods):
         if len(self._selectors) < 2:
             raise InvalidProgramError("name both keys before the window: where(…).equal_to(…)")
         left, right = (
-            stream.map(_Tag(side)).set_parallelism(_parallelism(stream))
-            for side, stream in enumerate(self._streams)
+            _beside(stream, stream.map(_Tag(side))) for side, stream in enumerate(self._streams)
         )
         return left.union(right)
 
@@ -238,7 +237,12 @@ class _CoGroupWindow(_SidesWindow):
         return results
 
 
-def _parallelism(stream: DataStream[Any]) -> int:
-    """That of the stream, so that tagging is chained to what comes before."""
-    parallelism = stream.transformation.parallelism
-    return parallelism if parallelism > 0 else stream.get_execution_environment().get_parallelism()
+def _beside(stream: DataStream[Any], tagged: DataStream[Any]) -> DataStream[Any]:
+    """Tags with the parallelism of the stream, so that it is chained to what comes before."""
+    before = stream.transformation
+    parallelism = before.parallelism
+    if parallelism <= 0:
+        parallelism = stream.get_execution_environment().get_parallelism()
+    tagged.set_parallelism(parallelism)
+    tagged.transformation.has_own_parallelism = before.has_own_parallelism
+    return tagged

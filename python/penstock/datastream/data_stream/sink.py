@@ -126,5 +126,6 @@ def committing_sink(
         None,
         1 if is_global else parallelism,
     )
+    committer.has_own_parallelism = is_global
     environment.add_operator(committer)
     return DataStreamSink(environment, writer, committer)

@@ -207,14 +207,14 @@ class CheckpointService:
         latest = self.coordinator.store.latest
         if latest is None:
             if is_global:
-                self._sources.reset(subtasks)
+                self._sources.reset()
             else:
                 self._sources.subtasks_reset(subtasks)
             return {}
         operators = latest.metadata.operators
         assigned = assign_states(self._job, operators, allow_non_restored=True)
         if is_global:
-            self._sources.reset(subtasks, coordinator_states(self._job, operators))
+            self._sources.reset(coordinator_states(self._job, operators))
         else:
             self._sources.subtasks_reset(subtasks, latest.checkpoint_id)
         self.coordinator.statistics.restored(latest, time.time_ns() // 1_000_000)

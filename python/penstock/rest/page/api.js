@@ -50,8 +50,8 @@ export async function send(path, method, body) {
 }
 
 // Triggers something and waits for what comes of it.
-export async function outcome(path, body, statusPath = path) {
-  const trigger = (await send(path, "POST", body))["request-id"];
+export async function outcome(path, body, statusPath = path, method = "POST") {
+  const trigger = (await send(path, method, body))["request-id"];
   for (;;) {
     const found = await ask(`${statusPath}/${trigger}`);
     if (found.status.id === "COMPLETED") {

@@ -120,9 +120,18 @@ async function load() {
 }
 
 async function plan(job) {
-  if (!job || state.plans.has(job)) return;
+  const known = state.plans.get(job);
+  if (!job || (known && !isRescaled(job, known))) return;
   const { plan, vertices } = await api.ask(`/jobs/${job}`);
   state.plans.set(job, { ...plan, plan, vertices });
+  graph = null;
+}
+
+function isRescaled(job, known) {
+  if (state.live?.job?.jid !== job) return false;
+  const subtasks = new Map(state.live.job.vertices.map((vertex) =>
+    [vertex.id, Object.values(vertex.tasks).reduce((sum, one) => sum + one, 0)]));
+  return known.vertices.some((vertex) => subtasks.get(vertex.id) !== vertex.parallelism);
 }
 
 async function further(route, needs) {
@@ -295,6 +304,19 @@ const ACTIONS = {
     await act("The stop", async () => {
       const body = { drain: wish.drain, ...(wish.directory && { targetDirectory: wish.directory }) };
       return `Stopped. Savepoint: ${(await api.outcome(`${at}/stop`, body, `${at}/savepoints`)).location}`;
+    });
+  },
+  async rescale() {
+    const wish = await confirmed({ title: "Rescale the job", action: "Rescale it",
+      text: "It takes a checkpoint, and its tasks start anew from there. Operators whose " +
+        "parallelism the program has fixed keep it.",
+      fields: [{ name: "parallelism", kind: "text", label: "Parallelism", hint: "a number" }] });
+    if (!wish) return;
+    const at = `/jobs/${state.route.job}/rescaling`;
+    await act("The rescaling", async () => {
+      const number = encodeURIComponent(wish.parallelism);
+      await api.outcome(`${at}?parallelism=${number}`, undefined, at, "PATCH");
+      return `All tasks run with parallelism ${wish.parallelism}.`;
     });
   },
   async cancel() {

@@ -62,6 +62,7 @@ function actions() {
     h("button", { type: "button", class: kind, "data-action": action }, title);
   return h("div", { class: "actions" },
     button("checkpoint", "Checkpoint"), button("savepoint", "Savepoint …"),
+    button("rescale", "Rescale …"),
     button("stop", "Stop with savepoint …"), button("cancel", "Cancel …", "danger"));
 }
 

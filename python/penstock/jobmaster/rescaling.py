@@ -1,0 +1,205 @@
+"""Rescaling: another parallelism for a job that runs, from a checkpoint that is taken for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from penstock.errors import CheckpointError, RescalingError
+from penstock.jobmaster.states import ExecutionState, JobStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.graph.job_graph import JobGraph, JobVertex
+    from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
+    from penstock.jobmaster.execution_graph import ExecutionGraph
+
+_FORWARD = "FORWARD"
+
+
+def parallelisms_for(job: JobGraph, wish: int | Mapping[bytes, int]) -> dict[bytes, int]:
+    """The new parallelisms of those vertices that get another one.
+
+    Vertices joined by forward edges, or by a co-location, have one parallelism in common.
+
+    Args:
+        job: The job.
+        wish: That of all vertices but those whose parallelism the program has fixed, and what must
+            be as they are; or one for each vertex that is named.
+
+    Raises:
+        RescalingError: They cannot have it; the text says which and why.
+    """
+    tied = _tied(job)
+    wanted: dict[bytes, int] = {}
+    if isinstance(wish, int):
+        for group in tied:
+            if not any(vertex.has_own_parallelism for vertex in group):
+                wanted |= {vertex.id: wish for vertex in group}
+        if not wanted:
+            raise RescalingError(
+                f"the program has fixed the parallelism of every operator of job {job.name!r}"
+            )
+    else:
+        unknown = sorted(id_.hex() for id_ in wish.keys() - job.vertices.keys())
+        if unknown:
+            raise RescalingError(f"job {job.name!r} has no vertex {unknown[0]}")
+        wanted = dict(wish)
+        for group in tied:
+            _check_tied(group, wanted)
+    changed = {
+        id_: parallelism
+        for id_, parallelism in wanted.items()
+        if parallelism != job.vertices[id_].parallelism
+    }
+    for id_, parallelism in changed.items():
+        _check_bounds(job.vertices[id_], parallelism)
+    return changed
+
+
+def _check_tied(group: list[JobVertex], wanted: Mapping[bytes, int]) -> None:
+    values = {vertex.id: wanted.get(vertex.id, vertex.parallelism) for vertex in group}
+    if len(set(values.values())) > 1:
+        names = ", ".join(f"{vertex.name!r}: {values[vertex.id]}" for vertex in group)
+        raise RescalingError(f"these hand on elements without a shuffle and must be equal: {names}")
+
+
+def _check_bounds(vertex: JobVertex, parallelism: int) -> None:
+    if vertex.has_own_parallelism:
+        raise RescalingError(
+            f"the program has fixed the parallelism of {vertex.name!r} at {vertex.parallelism}"
+        )
+    if not 1 <= parallelism <= vertex.max_parallelism:
+        raise RescalingError(
+            f"{vertex.name!r} can have 1 to {vertex.max_parallelism} subtasks, its max "
+            f"parallelism, not {parallelism}"
+        )
+
+
+def _tied(job: JobGraph) -> list[list[JobVertex]]:
+    """The vertices in groups that must have one parallelism."""
+    producers = {d.id: v.id for v in job.vertices.values() for d in v.produced}
+    group_of = {id_: [vertex] for id_, vertex in job.vertices.items()}
+
+    def join(one: bytes, other: bytes) -> None:
+        first, second = group_of[one], group_of[other]
+        if first is not second:
+            first += second
+            for vertex in second:
+                group_of[vertex.id] = first
+
+    co_located: dict[str, bytes] = {}
+    for vertex in job.vertices.values():
+        for edge in vertex.inputs:
+            if edge.ship_strategy == _FORWARD:
+                join(producers[edge.dataset_id], vertex.id)
+        if vertex.co_location_group is not None:
+            join(co_located.setdefault(vertex.co_location_group, vertex.id), vertex.id)
+    return list({id(group): group for group in group_of.values()}.values())
+
+
+class Rescaling:
+    """The rescalings of one job, one at a time; every method runs in the main thread."""
+
+    def __init__(
+        self,
+        graph: ExecutionGraph,
+        take_checkpoint: Callable[[], Future[CompletedCheckpoint]],
+        restart: Callable[[Mapping[bytes, int]], None],
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """Prepares.
+
+        Args:
+            graph: The job's subtasks.
+            take_checkpoint: Takes the checkpoint that the job goes on from.
+            restart: Restarts the job with other parallelisms, from its latest checkpoint.
+            post: Has something done in the main thread, after what is done now.
+        """
+        self._graph = graph
+        self._take_checkpoint = take_checkpoint
+        self._restart = restart
+        self._post = post
+        self._under_way: Future[None] | None = None
+        self._has_restarted = False
+
+    def begin(self, wish: int | Mapping[bytes, int]) -> Future[None]:
+        """Begins; the future is done when all tasks run with the new parallelism.
+
+        Raises:
+            RescalingError: The job cannot be rescaled so, or not now.
+        """
+        job = self._graph.job
+        if self._under_way is not None:
+            raise RescalingError(f"job {job.name!r} is being rescaled already")
+        if self._graph.status is not JobStatus.RUNNING:
+            raise RescalingError(
+                f"job {job.name!r} is {self._graph.status.value}: only one that runs is rescaled"
+            )
+        if any(result.is_blocking for result in self._graph.results.values()):
+            raise RescalingError(
+                f"job {job.name!r} has steps that wait for others: it keeps its parallelism"
+            )
+        if job.checkpoint_interval_ms is None:
+            raise RescalingError(
+                f"job {job.name!r} takes no checkpoints, from which its tasks could go on: set "
+                "execution.checkpointing.interval, or stop it with a savepoint and start it from "
+                "there (penstock run -p N -s PATH)"
+            )
+        changed = parallelisms_for(job, wish)
+        done: Future[None] = Future()
+        if not changed:
+            done.set_result(None)
+            return done
+        self._under_way, self._has_restarted = done, False
+
+        def taken(checkpoint: Future[CompletedCheckpoint]) -> None:
+            # What the coordinator does with a completed checkpoint comes first.
+            self._post(lambda: self._go_on(done, checkpoint, changed))
+
+        self._take_checkpoint().add_done_callback(taken)
+        return done
+
+    def tasks_changed(self) -> None:
+        """States of tasks have changed; all of them run, or have run to their end?"""
+        states = (ExecutionState.RUNNING, ExecutionState.FINISHED)
+        if self._has_restarted and self._graph.all_in(*states):
+            self._end(None)
+
+    def job_ended(self, status: str) -> None:
+        """The job has ended, in whatever way."""
+        self._end(RescalingError(f"job {self._graph.job.name!r} is {status}"))
+
+    def _go_on(
+        self,
+        done: Future[None],
+        checkpoint: Future[CompletedCheckpoint],
+        changed: Mapping[bytes, int],
+    ) -> None:
+        if self._under_way is not done:
+            return  # the job has ended
+        error = checkpoint.exception()
+        if error is not None:
+            if isinstance(error, CheckpointError):
+                error = RescalingError(f"no checkpoint to go on from could be taken: {error}")
+            self._end(error)
+        elif self._graph.status is not JobStatus.RUNNING:
+            self._end(
+                RescalingError(
+                    f"job {self._graph.job.name!r} became {self._graph.status.value} meanwhile: "
+                    "try again when it runs"
+                )
+            )
+        else:
+            self._has_restarted = True
+            self._restart(changed)
+
+    def _end(self, error: BaseException | None) -> None:
+        done, self._under_way, self._has_restarted = self._under_way, None, False
+        if done is None:
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

@@ -1,0 +1,91 @@
+"""Which parallelisms a running job can have, and how the scheduler brings it to them."""
+
+import pytest
+from penstock.errors import RescalingError
+from penstock.jobmaster import actions as a
+from penstock.jobmaster.execution_graph import IllegalJobStateError
+from penstock.jobmaster.rescaling import parallelisms_for
+from penstock.jobmaster.restart_strategies import FixedDelayRestartStrategy
+from penstock.jobmaster.states import ExecutionState, JobStatus
+from support.graphs import word_count
+from unit.jobmaster.test_scheduler import BOOM, LOST, Driver, only
+
+S = ExecutionState
+
+
+def widened(driver, parallelism):
+    job = driver.scheduler.graph.job
+    return {id_: parallelism for id_, v in job.vertices.items() if v.parallelism > 1}
+
+
+def test_a_running_job_gets_slots_and_attempts_for_the_new_parallelism():
+    driver = Driver(word_count(parallelism=2).job_graph()).run()
+    graph = driver.scheduler.graph
+    before = {s.current.attempt_id for s in graph.subtasks()}
+    wide = widened(driver, 3)
+    actions = driver.act("rescale", wide)
+    assert len(only(actions, a.CancelTask)) == len(before)
+    assert not only(actions, a.Deploy)
+    driver.confirm_cancellations()
+    assert driver.scheduler.pool.missing == 1
+    driver.offer(1)
+    driver.report_all(S.INITIALIZING)
+    driver.report_all(S.RUNNING)
+    assert {id_: len(v.subtasks) for id_, v in graph.vertices.items() if id_ in wide} == wide
+    assert driver.statuses[-2:] == [JobStatus.RESTARTING, JobStatus.RUNNING]
+    assert graph.num_restarts == 0
+    after = {s.current.attempt_id for s in graph.subtasks()}
+    assert not before & after
+    # And back: what the third subtask said is not about one that comes later.
+    for parallelism in (2, 3):
+        driver.act("rescale", widened(driver, parallelism))
+        driver.confirm_cancellations()
+        driver.report_all(S.RUNNING)
+    again = {s.current.attempt_id for s in graph.subtasks()}
+    assert len(again) == len(after)
+    assert not after & again
+    late = driver.scheduler.task_state_changed(next(iter(after)), S.FAILED, "w", driver.now, BOOM)
+    assert late == []
+
+
+def test_workers_lost_meanwhile_are_no_failure():
+    driver = Driver(word_count(parallelism=2).job_graph()).run()
+    driver.act("rescale", widened(driver, 1))
+    driver.act("executor_lost", "worker-0", LOST)
+    driver.confirm_cancellations()
+    driver.offer(driver.scheduler.pool.missing)
+    assert driver.scheduler.status is JobStatus.RUNNING
+    assert driver.scheduler.pool.required == 1
+    assert only(driver.log, a.RestoreState)[-1].is_global
+
+
+def test_a_failure_of_the_job_meanwhile_restarts_it_with_the_new_parallelism():
+    strategy = FixedDelayRestartStrategy(3, 50)
+    driver = Driver(word_count(parallelism=2).job_graph(), strategy).run()
+    wide = widened(driver, 4)
+    driver.act("rescale", wide)
+    driver.act("fail", BOOM)
+    driver.confirm_cancellations()
+    assert {len(v.subtasks) for v in driver.scheduler.graph.vertices.values()} != {4}
+    driver.advance(50)
+    graph = driver.scheduler.graph
+    assert {id_: len(v.subtasks) for id_, v in graph.vertices.items() if id_ in wide} == wide
+
+
+def test_only_a_running_job_is_rescaled():
+    driver = Driver(word_count().job_graph())
+    with pytest.raises(IllegalJobStateError, match="cannot be rescaled"):
+        driver.act("rescale", {})
+
+
+def test_what_the_program_has_fixed_stays():
+    job = word_count(parallelism=2).job_graph()
+    first, *others = job.vertices.values()
+    first.has_own_parallelism = True
+    assert first.id not in parallelisms_for(job, 3)
+    with pytest.raises(RescalingError, match="has fixed the parallelism of"):
+        parallelisms_for(job, {first.id: 3})
+    for vertex in others:
+        vertex.has_own_parallelism = True
+    with pytest.raises(RescalingError, match="every operator"):
+        parallelisms_for(job, 3)
