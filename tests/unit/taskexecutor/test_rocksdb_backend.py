@@ -6,9 +6,6 @@ nothing stays on disk.  Method: backends without a task.
 
 import copy
 import importlib.util
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,7 +39,6 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotWriter,
 )
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
-from penstock.taskexecutor.rocksdb.local_directories import PREFIX, LocalDirectory
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
@@ -92,7 +88,7 @@ def make(tmp_path):
     yield new
     for backend in made:
         backend.dispose()
-    assert not list(tmp_path.glob(f"local/{PREFIX}*"))
+    assert not list(tmp_path.glob("local/penstock-rocksdb-*"))
 
 
 def filled(backend, keys=range(300), factor=1):
@@ -287,9 +283,9 @@ def test_what_cannot_be_written_leaves_nothing(make, tmp_path):
 def test_a_snapshot_that_is_given_up_leaves_nothing(make, tmp_path):
     backend = filled(make())
     snapshot = snapshot_of(backend)
-    assert list(tmp_path.glob(f"local/{PREFIX}*/snapshot-*"))
+    assert list(tmp_path.glob("local/penstock-rocksdb-*/snapshot-*"))
     snapshot.close()
-    assert not list(tmp_path.glob(f"local/{PREFIX}*/snapshot-*"))
+    assert not list(tmp_path.glob("local/penstock-rocksdb-*/snapshot-*"))
 
 
 def test_a_value_that_cannot_be_serialised_fails_the_snapshot_alone(make):
@@ -301,25 +297,6 @@ def test_a_value_that_cannot_be_serialised_fails_the_snapshot_alone(make):
         snapshot.advance(FOREVER)
     backend.table("any", "value").map(None).put("a", 1)
     assert snapshot_of(backend).advance(FOREVER)
-
-
-def test_a_killed_process_leaves_nothing_for_long(tmp_path):
-    """Its folder is removed when the next one is made; those of the living stay."""
-    program = (
-        "import os, signal; "
-        "from penstock.taskexecutor.rocksdb.local_directories import LocalDirectory; "
-        f"LocalDirectory({str(tmp_path)!r}); os.kill(os.getpid(), signal.SIGKILL)"
-    )
-    subprocess.run([sys.executable, "-c", program], check=False)
-    [abandoned] = [path for path in tmp_path.iterdir() if path.is_dir()]
-    living = LocalDirectory(str(tmp_path))
-    another = LocalDirectory(str(tmp_path))
-    assert not abandoned.exists()
-    assert Path(living.path).is_dir()
-    assert len(os.listdir(tmp_path)) == 4
-    living.close()
-    another.close()
-    assert os.listdir(tmp_path) == []
 
 
 def test_options_that_are_set_count_more_than_predefined_ones():

@@ -10,20 +10,17 @@ that cannot be written or read costs a line in the log.
 from __future__ import annotations
 
 import logging
-import os
 import shutil
-import socket
 import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-import psutil
-
 from penstock.checkpoint_storage.disposal import streams
 from penstock.checkpoint_storage.handles import FileHandle
 from penstock.checkpoint_storage.streams import StateOutputStream, is_as_written
+from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +45,7 @@ class LocalStateStores:
         """
         self._folders = list(folders) or [tempfile.gettempdir()]
         self._lock = threading.Lock()
-        self._roots: dict[str, Path] = {}
+        self._roots: dict[str, LocalDirectory] = {}
         self._stores: dict[tuple[bytes, bytes, int], tuple[bytes, TaskLocalStateStore]] = {}
 
     def of(
@@ -84,15 +81,13 @@ class LocalStateStores:
             self._stores.clear()
             self._roots.clear()
         for root in roots:
-            shutil.rmtree(root, ignore_errors=True)
+            root.close()
 
     def _root(self, folder: str) -> Path:
         root = self._roots.get(folder)
         if root is None:
-            _sweep(Path(folder))
-            prefix = f"{_PREFIX}{socket.gethostname()}-{os.getpid()}-"
-            root = self._roots[folder] = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
-        return root
+            root = self._roots[folder] = LocalDirectory(folder, _PREFIX)
+        return Path(root.path)
 
 
 class TaskLocalStateStore:
@@ -274,12 +269,3 @@ def _name(file: FileHandle) -> str:
 
 def _number(path: Path) -> int:
     return int(path.parent.name.removeprefix("chk_"))
-
-
-def _sweep(folder: Path) -> None:
-    """Deletes what workers of this host have left that were killed."""
-    host = socket.gethostname()
-    for left in folder.glob(f"{_PREFIX}{host}-*"):
-        pid = left.name.removeprefix(f"{_PREFIX}{host}-").partition("-")[0]
-        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
-            shutil.rmtree(left, ignore_errors=True)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.common.options import rocksdb
 from penstock.taskexecutor.rocksdb.database import Database
-from penstock.taskexecutor.rocksdb.local_directories import LocalDirectory
 from penstock.taskexecutor.rocksdb.restoring import restore_files
 from penstock.taskexecutor.rocksdb.row_store import RowStore
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
@@ -17,6 +15,7 @@ from penstock.taskexecutor.rocksdb.snapshot import RocksDBSnapshot
 from penstock.taskexecutor.state.declared_types import migrate_table
 from penstock.taskexecutor.state.heap import StateRows
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
+from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
@@ -137,8 +136,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             if folders:
                 parent = folders[surroundings.subtask % len(folders)]
             else:
-                parent = str(Path(surroundings.temp_directory()).parent)
-            self._directory = LocalDirectory(parent)
+                parent = surroundings.temp_directory()
+            self._directory = LocalDirectory(parent, "penstock-rocksdb-")
         return self._directory
 
     def _open_database(self) -> Database:

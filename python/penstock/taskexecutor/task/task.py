@@ -17,7 +17,6 @@ from __future__ import annotations
 import functools
 import logging
 import pickle
-import shutil
 import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
@@ -29,6 +28,7 @@ from penstock.taskexecutor.task.task_environment import TaskEnvironment
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.task.task_interrupt import InterruptibleSection
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
+from penstock.taskexecutor.worker.local_directories import LocalDirectory
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Task:
         self._partitions: list[ResultPartition] = []
         self._gates: list[InputGate] = []
         self._collect_clients: list[CollectClient] = []
-        self._temp_directory: str | None = None
+        self._temp_directory: LocalDirectory | None = None
         self._accumulators: dict[str, Any] = {}
         self._is_sampled = False
         self._ended = threading.Event()
@@ -379,8 +379,7 @@ class Task:
         steps += [gate.close for gate in self._gates]
         steps += [partition.release for partition in self._partitions]
         if self._temp_directory is not None:
-            directory = self._temp_directory
-            steps.append(functools.partial(shutil.rmtree, directory, ignore_errors=True))
+            steps.append(self._temp_directory.close)
         for step in steps:
             try:
                 step()
@@ -410,8 +409,9 @@ class Task:
     def _make_temp_directory(self) -> str:
         with self._lock:
             if self._temp_directory is None:
-                self._temp_directory = tempfile.mkdtemp(prefix="penstock-task-", dir=self._temp_dir)
-            return self._temp_directory
+                parent = self._temp_dir or tempfile.gettempdir()
+                self._temp_directory = LocalDirectory(parent, "penstock-task-")
+            return self._temp_directory.path
 
     # ---- cancellation ------------------------------------------------------------------------
 

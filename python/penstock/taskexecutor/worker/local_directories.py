@@ -1,4 +1,4 @@
-"""Folders of databases on this machine, which outlive nobody.
+"""Folders for the files of this process, which do not outlive it.
 
 A lock beside each folder is held as long as its process lives, so that whoever makes the next one
 removes those of processes that were killed.
@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-PREFIX: Final = "penstock-rocksdb-"
 _LOCK: Final = ".lock"
 
 
@@ -25,19 +24,20 @@ class LocalDirectory:
         path: The folder.
     """
 
-    def __init__(self, parent: str) -> None:
+    def __init__(self, parent: str, prefix: str) -> None:
         """Makes a folder, and removes those that killed processes have left.
 
         Args:
             parent: A folder, made when missing.
+            prefix: Of the folder's name, and of those that are removed.
 
         Raises:
             OSError: It cannot be made.
         """
         Path(parent).mkdir(parents=True, exist_ok=True)
-        remove_abandoned(parent)
+        _remove_abandoned(parent, prefix)
         while True:
-            self._lock, lock_path = tempfile.mkstemp(_LOCK, PREFIX, parent)
+            self._lock, lock_path = tempfile.mkstemp(_LOCK, prefix, parent)
             if _is_locked(self._lock, lock_path):
                 break
             # Somebody has taken it for abandoned before it was locked.
@@ -56,9 +56,9 @@ class LocalDirectory:
         self._lock = -1
 
 
-def remove_abandoned(parent: str) -> None:
+def _remove_abandoned(parent: str, prefix: str) -> None:
     """Removes the folders of processes that are no more."""
-    for lock_path in Path(parent).glob(f"{PREFIX}*{_LOCK}"):
+    for lock_path in Path(parent).glob(f"{prefix}*{_LOCK}"):
         # Another process may be removing it as well, or belong to somebody else.
         with suppress(OSError):
             lock = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC)
