@@ -46,10 +46,17 @@ proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust c
 soak: $(STAMP)  ## ten minutes of full load between two processes: nothing grows, nothing is lost
 	$(BIN)/python benchmarks/soak.py
 
-chaos: $(STAMP)  ## workers die 500 times by kill -9 under four jobs, whose state must be exact (SEED=… KILLS=…)
-	for runtime in native pure; do for mode in EXACTLY_ONCE AT_LEAST_ONCE; do \
+chaos: $(STAMP)  ## workers die 700 times by kill -9 under ten jobs, whose state must be exact (SEED=… KILLS=… of each)
+	set -e; run() { runtime=$$1; mode=$$2; shift 2; \
 	  PYTHONPATH=tests PENSTOCK_RUNTIME=$$runtime $(BIN)/python -m recovery.chaos --mode $$mode \
-	    --kills $(or $(KILLS),125) --seed $(or $(SEED),1) || exit 1; done; done
+	    --kills $(or $(KILLS),70) --seed $(or $(SEED),1) --kind "$$@"; }; \
+	for runtime in native pure; do for mode in EXACTLY_ONCE AT_LEAST_ONCE; do run $$runtime $$mode; done; done; \
+	run native EXACTLY_ONCE rocksdb; \
+	run native AT_LEAST_ONCE rocksdb incremental; \
+	run pure EXACTLY_ONCE rocksdb incremental; \
+	run native EXACTLY_ONCE unaligned rocksdb incremental; \
+	run pure EXACTLY_ONCE alternating incremental local-recovery; \
+	run native EXACTLY_ONCE s3 incremental
 
 fuzz: $(STAMP)  ## generated functions in operators and in plain Python (SEED=… CASES=…, or CASE=…)
 	PYTHONPATH=tests $(BIN)/python -m support.evaluation $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE))

@@ -1,4 +1,7 @@
-"""Jobs on Spark that lose what they run on, or raise: ``python recovering.py MASTER FOLDER``."""
+"""Jobs on Spark that lose what they run on, or raise.
+
+``python recovering.py MASTER FOLDER [KIND…]``, the kinds being those of `recovery.chaos`.
+"""
 
 import sys
 from pathlib import Path
@@ -37,7 +40,7 @@ def kill(name):
     print("killed", name, flush=True)
 
 
-def main(master, folder):
+def main(master, folder, kinds):
     # Executors need not have the tests' modules.
     cloudpickle.register_pickle_by_value(chaos)
     checkpoints, deaths = folder / "checkpoints", folder / "deaths"
@@ -50,6 +53,7 @@ def main(master, folder):
             "execution.target": "spark",
             "spark.master": master,
             "spark.ui.enabled": "false",
+            **chaos.options_of(kinds),
         },
     )
     progress = chaos.Progress(checkpoints)
@@ -70,4 +74,4 @@ def main(master, folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -12,20 +12,20 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize(
-    ("master", "deaths"),
+    ("master", "deaths", "kinds"),
     [
         # Spark's own retries of what was lost must neither disturb nor double anything.
-        ("local-cluster[2,1,1024]", ["worker", "daemon", "worker", "executor", "worker"]),
-        ("local[2]", []),
+        ("local-cluster[2,1,1024]", ["worker", "daemon", "worker", "executor", "worker"], []),
+        ("local[2]", [], ["rocksdb", "incremental"]),
     ],
 )
 def test_the_state_is_exact_after_what_spark_loses(
-    master: str, deaths: list[str], tmp_path: Path
+    master: str, deaths: list[str], kinds: list[str], tmp_path: Path
 ) -> None:
     """`kill -9` of the worker, of PySpark's daemon and of an executor; and a raised exception."""
     program = str(ROOT / "tests/e2e/recovering.py")
     tests = str(ROOT / "tests")
-    outcome = run_program([program, master, str(tmp_path)], PYTHONPATH=tests)
+    outcome = run_program([program, master, str(tmp_path), *kinds], PYTHONPATH=tests)
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()
     assert [line.split()[1] for line in lines if line.startswith("killed")] == deaths

@@ -6,7 +6,7 @@ bursts, and as soon as they are there; and they kill themselves while they take 
 while they restore one.  When enough have died the job is stopped with a savepoint, with drain, and
 both counts are emitted: they must be those of all numbers up to the last one of each split.
 
-`python -m recovery.chaos --kills 60 --seed 1 --mode EXACTLY_ONCE`
+`python -m recovery.chaos --kills 60 --seed 1 --mode EXACTLY_ONCE --kind rocksdb incremental`
 """
 
 import argparse
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from penstock.common import Configuration, Types, WatermarkStrategy
@@ -35,6 +36,23 @@ END_OF_TIME = 2**61
 #: (stage, key, split, count, sum, smallest, largest); a number on its way has no stage.
 SUMMARY = Types.TUPLE([Types.STRING(), *[Types.LONG()] * 6])
 STUCK_S = 120.0
+#: What jobs differ in, beside their mode; kinds go together where their options do.
+KINDS = {
+    "incremental": {
+        "execution.checkpointing.incremental": "true",
+        "execution.checkpointing.data-inline-threshold": "0 b",
+    },
+    # A cache that holds a part of the entries, so that those of the database count.
+    "rocksdb": {"state.backend.type": "rocksdb", "penstock.rocksdb.cache.size": "64 kb"},
+    "unaligned": {"execution.checkpointing.unaligned.enabled": "true"},
+    # Barriers wait long enough for some to overtake, and others not.
+    "alternating": {
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.aligned-checkpoint-timeout": "20 ms",
+    },
+    "local-recovery": {"execution.state-recovery.from-local": "true"},
+    "s3": {"execution.checkpointing.interval": "100 ms"},
+}
 
 
 class Pace(MapFunction):
@@ -57,8 +75,9 @@ class Zero(TimestampAssigner):
 class Count(KeyedProcessFunction, CheckpointedFunction):
     """Counts the numbers of its keys by split, and now and then kills its worker."""
 
-    def __init__(self, stage, folder="", suicides=0, seed=0):
+    def __init__(self, stage, folder="", suicides=0, seed=0, *, is_slow=False):
         self.stage = stage
+        self.is_slow = is_slow
         self.folder = folder
         self.suicides = suicides
         self.seed = seed
@@ -100,6 +119,8 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
             yield value
             return
         number = value[4]
+        if self.is_slow and number % 20 == 0:
+            time.sleep(0.005)
         counts = self.counts.value() or {}
         if not counts:
             ctx.timer_service().register_event_time_timer(END_OF_TIME)
@@ -119,7 +140,7 @@ def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=None):
+def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=None, is_jammed=False):
     """The stream of both counts at the end.
 
     Args:
@@ -128,6 +149,7 @@ def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=Non
         mode: Of the checkpoints.
         workers: The parallelism, and how many splits there are.
         options: More of the configuration.
+        is_jammed: Whether the second count is slow, so that records wait on their way to it.
     """
     configuration = Configuration()
     for key, value in {
@@ -154,8 +176,13 @@ def job(checkpoints, count, *, mode="EXACTLY_ONCE", workers=WORKERS, options=Non
         .key_by(lambda value: value[4] % KEYS["first"], Types.LONG())
         .process(count, SUMMARY)
         .key_by(lambda value: value[4] % KEYS["second"], Types.LONG())
-        .process(Count("second"), SUMMARY)
+        .process(Count("second", is_slow=is_jammed), SUMMARY)
     )
+
+
+def options_of(kinds):
+    """Those of all of these kinds."""
+    return {key: value for kind in kinds for key, value in KINDS[kind].items()}
 
 
 def children():
@@ -186,6 +213,10 @@ class Progress:
     def complete(self):
         return {path.parent.name for path in self.checkpoints.glob("*/chk-*/_metadata")}
 
+    def left(self):
+        """Files of checkpoints, and their folders."""
+        return sorted(self.checkpoints.rglob("*"))
+
     def await_checkpoint(self):
         """Waits for two new ones: all tasks have run since."""
         seen = self.complete()
@@ -206,11 +237,23 @@ class Progress:
                 self.await_checkpoint()
 
 
-class Killer(Progress):
+class BucketProgress(Progress):
+    """Watches the bucket of an S3 server."""
+
+    def complete(self):
+        # Asking takes time of this process, which the server and the driver are in want of.
+        threading.Event().wait(0.05)
+        return {key.split("/")[-2] for key in self.left() if key.endswith("/_metadata")}
+
+    def left(self):
+        return sorted(self.checkpoints.objects("checkpoints/"))
+
+
+class Killer:
     """Kills workers until enough have died."""
 
-    def __init__(self, arguments, checkpoints, suicides):
-        super().__init__(checkpoints)
+    def __init__(self, arguments, progress, suicides):
+        self.await_checkpoint = progress.await_checkpoint
         self.random = random.Random(arguments.seed)
         self.wanted = arguments.kills
         self.suicides = suicides
@@ -288,29 +331,45 @@ def check(results, is_exact, workers=WORKERS):
     return numbers
 
 
-def run(arguments, folder):
-    checkpoints, suicides, temporary = (folder / name for name in ("checkpoints", "deaths", "tmp"))
+def run(arguments, folder, stack):
+    suicides, temporary = (folder / name for name in ("deaths", "tmp"))
     for path in (suicides, temporary):
         path.mkdir()
     tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
+    options = options_of(arguments.kind)
+    checkpoints = folder / "checkpoints"
+    progress = Progress(checkpoints)
+    if "s3" in arguments.kind:
+        # Imported here: its packages are for tests, and Spark's executors read this module.
+        from support.s3_server import BUCKET, s3_server
+
+        server = stack.enter_context(s3_server())
+        options.update(server.options)
+        checkpoints, progress = f"s3://{BUCKET}/checkpoints", BucketProgress(server)
     shared = set(os.listdir("/dev/shm"))
     restarts = Restarts()
     logging.getLogger("penstock").addHandler(restarts)
-    killer = Killer(arguments, checkpoints, suicides)
+    killer = Killer(arguments, progress, suicides)
     started = time.monotonic()
     share = arguments.kills // 4 if arguments.suicides is None else arguments.suicides
-    count = Count("first", str(suicides), share, arguments.seed)
-    stream = job(checkpoints, count, mode=arguments.mode)
+    is_jammed = not {"unaligned", "alternating"}.isdisjoint(arguments.kind)
+    stream = job(
+        checkpoints,
+        Count("first", str(suicides), share, arguments.seed),
+        mode=arguments.mode,
+        options=options,
+        is_jammed=is_jammed,
+    )
     with stream.execute_and_collect("chaos") as results:
         client = results.get_job_client()
         killer.run()
-        killer.stop(client, folder / "savepoints")
+        progress.stop(client, folder / "savepoints")
         rows = [tuple(row) for row in results]
     numbers = check(rows, arguments.mode == "EXACTLY_ONCE")
     assert not children(), "a process was left"
     left = list(temporary.iterdir())
     assert not left, f"temporary files were left: {left}"
-    left = sorted(checkpoints.rglob("*"))
+    left = progress.left()
     assert not left, f"files of checkpoints were left: {left}"
     assert set(os.listdir("/dev/shm")) <= shared, "shared memory was left"
     assert restarts.count <= killer.dead + 2, f"{restarts.count} restarts, {killer.dead} deaths"
@@ -329,9 +388,10 @@ def main():
     parser.add_argument("--suicides", type=int, help="how many of them by their own hand at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--mode", choices=["EXACTLY_ONCE", "AT_LEAST_ONCE"], default="EXACTLY_ONCE")
+    parser.add_argument("--kind", choices=KINDS, nargs="*", default=[])
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        run(arguments, Path(folder))
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        run(arguments, Path(folder), stack)
 
 
 if __name__ == "__main__":

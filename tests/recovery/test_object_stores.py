@@ -42,16 +42,6 @@ def server():
         yield running
 
 
-class Progress(chaos.Progress):
-    """Watches the bucket."""
-
-    def complete(self):
-        # Asking takes time of this process, which the server and the driver are in want of.
-        threading.Event().wait(0.05)
-        keys = self.checkpoints.objects("checkpoints/")
-        return {key.split("/")[-2] for key in keys if key.endswith("/_metadata")}
-
-
 SEEN = ("cmdline", "environ")
 
 
@@ -80,7 +70,7 @@ def test_a_job_survives_the_death_of_a_worker(server, tmp_path, monkeypatch, cap
         "execution.checkpointing.incremental": incremental,
         "execution.checkpointing.interval": "100 ms",
     }
-    progress = Progress(server)
+    progress = chaos.BucketProgress(server)
     stream = chaos.job(
         f"s3://{BUCKET}/checkpoints", chaos.Count("first"), workers=2, options=options
     )
@@ -140,7 +130,7 @@ def test_a_retained_checkpoint_is_claimed(server):
     }
     env = environment(options)
     with counted(numbers(env, ELEMENTS), slowly=True).execute_and_collect() as results:
-        Progress(server).await_checkpoint()
+        chaos.BucketProgress(server).await_checkpoint()
         results.get_job_client().cancel().result()
         with pytest.raises(JobCancelledError):
             list(results)
@@ -188,7 +178,7 @@ def test_a_job_outlives_a_server_that_does_not_serve(server, tmp_path, caplog, f
             "execution.checkpointing.timeout": "1 s" if fault == "held" else "1 min",
         },
     )
-    progress = Progress(server)
+    progress = chaos.BucketProgress(server)
     with stream.execute_and_collect() as results:
         progress.await_checkpoint()
         with getattr(server, fault)():
