@@ -8,13 +8,13 @@ from penstock.errors import (
     AuthenticationError,
     CancelTaskError,
     CorruptStreamError,
-    IllegalStateError,
     NetworkError,
     PartitionConnectionError,
     PartitionNotFoundError,
     ProducerFailedError,
 )
 from penstock.network.data_type import DataType
+from penstock.network.error_codes import ErrorCode
 from penstock.network.events import (
     CancelCheckpointMarker,
     CheckpointBarrier,
@@ -395,7 +395,7 @@ def test_error_response_fails_one_channel(consumer, producer):
         request = peer.receive()
         other.request_partitions()
         other_request = peer.receive()
-        error = wire.RemoteError("penstock.errors.ProducerFailedError", "boom", "traceback")
+        error = wire.RemoteError(ErrorCode.PRODUCER_FAILED, "boom")
         peer.send(wire.ErrorResponse(error, request.receiver))
         with pytest.raises(ProducerFailedError, match="boom"):
             gate.next_buffer(PATIENCE_MS)
@@ -409,17 +409,22 @@ def test_error_response_fails_one_channel(consumer, producer):
 @pytest.mark.parametrize(
     ("sent", "raised"),
     [
-        (CancelTaskError, CancelTaskError),
-        (CorruptStreamError, CorruptStreamError),
-        (ProducerFailedError, ProducerFailedError),
-        (IllegalStateError, PartitionConnectionError),
+        (ErrorCode.CANCEL_TASK, CancelTaskError),
+        (ErrorCode.CORRUPT_STREAM, CorruptStreamError),
+        (ErrorCode.PRODUCER_FAILED, ProducerFailedError),
+        (ErrorCode.INSUFFICIENT_BUFFERS, PartitionConnectionError),
+        (ErrorCode.PARTITION_CONNECTION, PartitionConnectionError),
+        (ErrorCode.AUTHENTICATION, PartitionConnectionError),
+        (ErrorCode.ILLEGAL_STATE, PartitionConnectionError),
+        (ErrorCode.IO, PartitionConnectionError),
+        (60_000, PartitionConnectionError),
     ],
 )
 def test_error_classes(consumer, producer, sent, raised):
-    """C3, C10: an error keeps its class where that means something here, and names the peer."""
+    """C3, C10: an error keeps its kind where that means something here, and names the peer."""
     gate = gate_on(consumer, producer)
     with producer.accept() as peer:
-        error = wire.RemoteError(f"penstock.errors.{sent.__name__}", "boom")
+        error = wire.RemoteError(sent, "boom")
         peer.send(wire.ErrorResponse(error, peer.receive().receiver))
         with pytest.raises(raised, match=r"boom \(at remote task manager '127\.0\.0\.1:\d+'\)"):
             gate.next_buffer(PATIENCE_MS)
@@ -435,7 +440,7 @@ def test_fatal_error_response_fails_all_channels(consumer, producer):
         gates.append(consumer.create_input_gate([(partition_id(1), 0, producer.address)]))
         gates[1].request_partitions()
         peer.receive()
-        peer.send(wire.ErrorResponse(wire.RemoteError("x.Y", "all is lost"), None))
+        peer.send(wire.ErrorResponse(wire.RemoteError(ErrorCode.IO, "all is lost"), None))
         for gate in gates:
             with pytest.raises(NetworkError, match="all is lost"):
                 gate.next_buffer(PATIENCE_MS)
@@ -447,7 +452,7 @@ def test_not_found_fails_the_channel(plane, producer):
     """C7: the channel of a partition that is never found fails after it was asked for twice."""
     consumer = plane.environment(partition_request_timeout_ms=20)
     gate = gate_on(consumer, producer)
-    error = wire.RemoteError("penstock.errors.PartitionNotFoundError", "no such partition")
+    error = wire.RemoteError(ErrorCode.PARTITION_NOT_FOUND, "no such partition")
     requests = []
 
     def answer(peer):

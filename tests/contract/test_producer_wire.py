@@ -4,6 +4,7 @@ import socket
 
 import pytest
 from penstock.network.data_type import DataType
+from penstock.network.error_codes import ErrorCode
 from penstock.network.events import (
     CancelCheckpointMarker,
     CheckpointBarrier,
@@ -220,7 +221,7 @@ def test_unknown_partition_is_not_found(plane):
         answer = consumer.receive()
     assert isinstance(answer, wire.ErrorResponse)
     assert answer.receiver == RECEIVER
-    assert answer.error.class_name.endswith("PartitionNotFoundError")
+    assert answer.error.code == ErrorCode.PARTITION_NOT_FOUND
 
 
 def test_second_reader_is_refused(plane, producer, partition):
@@ -250,7 +251,7 @@ def test_failure_reaches_the_reader(plane, producer, partition):
         answer = consumer.receive()
     assert isinstance(answer, wire.ErrorResponse)
     assert answer.receiver == RECEIVER
-    assert answer.error.class_name.endswith("ProducerFailedError")
+    assert answer.error.code == ErrorCode.PRODUCER_FAILED
     assert "division by zero in user code" in answer.error.message
     assert_all_returned(producer)
 

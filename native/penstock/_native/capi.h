@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PS_CAPI_ABI_VERSION 1
+#define PS_CAPI_ABI_VERSION 2
 #define PS_RAISED (-2)
 
 /* Opaque, borrowed from the Python objects that own them: ResultPartition._handle and
@@ -42,7 +42,8 @@ typedef struct {
 typedef struct {
     uint32_t abi_version;
     uint32_t struct_size;
-    /* Writes "kind\0message", kind being a class name of penstock.errors; returns its size. */
+    /* Writes the number of the kind (penstock/network/error_codes.py) as a big-endian u16, and the
+     * message; returns their size. */
     size_t (*last_error)(uint8_t *out, size_t capacity);
     /* Finishes the open builder with the position that its cursor says and requests the next one.
      * Blocks: call without the GIL.  Subpartition -1 is the broadcast builder. */

@@ -4,7 +4,7 @@ import importlib
 
 from cpython.pycapsule cimport PyCapsule_GetPointer
 
-from penstock import errors
+from penstock.network.error_codes import exception_of
 
 
 cdef const CApi *import_capi() except NULL:
@@ -28,8 +28,4 @@ cdef int raise_last_error(const CApi *api) except -1:
     """Raises what the last call of this thread left."""
     cdef uint8_t block[4096]
     cdef size_t size = min(api.last_error(block, sizeof(block)), sizeof(block))
-    kind, _, message = (<const char *>block)[:size].decode("utf-8", "replace").partition("\0")
-    exception = getattr(errors, kind, None)
-    if not (isinstance(exception, type) and issubclass(exception, errors.PenstockError)):
-        exception, message = errors.NetworkError, f"{kind}: {message}"
-    raise exception(message)
+    raise exception_of(block[0] << 8 | block[1], block[2:size].decode("utf-8", "replace"))

@@ -1,7 +1,7 @@
 //! The one error type of the data plane.
 //!
-//! Every variant stands for one exception class of the Python layer, so that the binding maps
-//! kinds and never parses texts.  Errors are `Clone` because one broken connection fails every
+//! Every variant has a number ([`ErrorCode`]), under which it travels to peers and to Python, so
+//! that nobody parses texts.  Errors are `Clone` because one broken connection fails every
 //! channel on it.
 
 use penstock_memory::{BufferError, PoolError};
@@ -39,22 +39,89 @@ pub enum Error {
     Io(String),
 }
 
+/// The kinds of errors as numbers: on the wire, and on their way to Python.
+///
+/// `penstock/network/error_codes.py` has the same table, and the exception class of each.  Append
+/// only: a number never changes its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum ErrorCode {
+    /// [`Error::InsufficientBuffers`].
+    InsufficientBuffers = 1,
+    /// [`Error::CancelTask`].
+    CancelTask = 2,
+    /// [`Error::PartitionConnection`].
+    PartitionConnection = 3,
+    /// [`Error::PartitionNotFound`].
+    PartitionNotFound = 4,
+    /// [`Error::ProducerFailed`].
+    ProducerFailed = 5,
+    /// [`Error::CorruptStream`].
+    CorruptStream = 6,
+    /// [`Error::Authentication`].
+    Authentication = 7,
+    /// [`Error::IllegalState`].
+    IllegalState = 8,
+    /// [`Error::Io`].
+    Io = 9,
+}
+
+impl ErrorCode {
+    /// The kinds in the order of their numbers, from 1.
+    const ALL: [Self; 9] = [
+        Self::InsufficientBuffers,
+        Self::CancelTask,
+        Self::PartitionConnection,
+        Self::PartitionNotFound,
+        Self::ProducerFailed,
+        Self::CorruptStream,
+        Self::Authentication,
+        Self::IllegalState,
+        Self::Io,
+    ];
+
+    /// The number.
+    #[must_use]
+    pub fn number(self) -> u16 {
+        self as u16
+    }
+
+    /// The kind that has a number; a peer that is newer may have more.
+    #[must_use]
+    pub fn from_number(number: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|code| code.number() == number)
+    }
+}
+
 /// Result of a data plane operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The name of the exception class in `penstock.errors` that carries this error.
+    /// The number that stands for the kind outside of Rust.
     #[must_use]
-    pub fn class_name(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Self::InsufficientBuffers(_) => "InsufficientBuffersError",
-            Self::CancelTask(_) => "CancelTaskError",
-            Self::PartitionConnection(_) => "PartitionConnectionError",
-            Self::PartitionNotFound(_) => "PartitionNotFoundError",
-            Self::ProducerFailed(_) => "ProducerFailedError",
-            Self::CorruptStream(_) => "CorruptStreamError",
-            Self::Authentication(_) => "AuthenticationError",
-            Self::IllegalState(_) | Self::Io(_) => "NetworkError",
+            Self::InsufficientBuffers(_) => ErrorCode::InsufficientBuffers,
+            Self::CancelTask(_) => ErrorCode::CancelTask,
+            Self::PartitionConnection(_) => ErrorCode::PartitionConnection,
+            Self::PartitionNotFound(_) => ErrorCode::PartitionNotFound,
+            Self::ProducerFailed(_) => ErrorCode::ProducerFailed,
+            Self::CorruptStream(_) => ErrorCode::CorruptStream,
+            Self::Authentication(_) => ErrorCode::Authentication,
+            Self::IllegalState(_) => ErrorCode::IllegalState,
+            Self::Io(_) => ErrorCode::Io,
+        }
+    }
+
+    /// What an error of the producer's side, with the number `code`, is to the consumer.
+    pub(crate) fn at_consumer(code: u16, text: String) -> Self {
+        match ErrorCode::from_number(code) {
+            Some(ErrorCode::CancelTask) => Self::CancelTask(text),
+            Some(ErrorCode::CorruptStream) => Self::CorruptStream(text),
+            Some(ErrorCode::PartitionNotFound) => Self::PartitionNotFound(text),
+            Some(ErrorCode::ProducerFailed) => Self::ProducerFailed(text),
+            // Neither the producer nor the connection is at fault; what remains is the exchange.
+            _ => Self::PartitionConnection(text),
         }
     }
 

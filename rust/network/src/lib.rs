@@ -32,7 +32,7 @@ mod sync;
 mod transport;
 
 pub use environment::{ChannelDescriptor, ChannelLocation, EnvironmentConfig, NetworkEnvironment};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorCode, Result};
 pub use gate::{
     Batch, BufferOrEvent, InputGate, Next, RecordReader, SingleInputGate, UnionInputGate,
 };

@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 
-use penstock_network::Error;
 use penstock_network::wire::{
     BUFFER_REFERENCE_BYTES, BUFFER_RESPONSE_BYTES, BufferReference, BufferResponse, ErrorBody,
-    ErrorTexts, FrameHeader, HEADER_BYTES, Message, PartitionRequest, decode_body, encode,
+    FrameHeader, HEADER_BYTES, Message, PartitionRequest, decode_body, encode,
 };
+use penstock_network::{Error, ErrorCode};
 
 fn frame(message: &Message) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -128,14 +128,9 @@ fn references_have_51_bytes() {
 #[test]
 fn every_message_survives_the_round_trip() {
     let receiver = [7; 16];
-    let texts = |name: &str| ErrorTexts {
-        class: name.into(),
-        message: "größer".into(),
-        traceback: String::new(),
-    };
     let error = ErrorBody {
-        error: texts("a.B"),
-        causes: vec![texts("c.D"), texts("e.F")],
+        code: ErrorCode::ProducerFailed.number(),
+        message: "größer".into(),
     };
     let messages = [
         Message::ErrorResponse {
@@ -194,17 +189,43 @@ fn every_message_survives_the_round_trip() {
     }
 }
 
+/// The numbers that peers and Python know; `penstock/network/error_codes.py` has the same.
+#[test]
+fn errors_travel_as_numbers() {
+    let kinds: [(u16, fn(String) -> Error); 9] = [
+        (1, Error::InsufficientBuffers),
+        (2, Error::CancelTask),
+        (3, Error::PartitionConnection),
+        (4, Error::PartitionNotFound),
+        (5, Error::ProducerFailed),
+        (6, Error::CorruptStream),
+        (7, Error::Authentication),
+        (8, Error::IllegalState),
+        (9, Error::Io),
+    ];
+    for (number, make) in kinds {
+        let code = make(String::new()).code();
+        assert_eq!(code.number(), number);
+        assert_eq!(ErrorCode::from_number(number), Some(code));
+    }
+    assert_eq!(ErrorCode::from_number(0), None);
+    assert_eq!(ErrorCode::from_number(10), None);
+    let bytes = frame(&Message::ErrorResponse {
+        error: ErrorBody {
+            code: 5,
+            message: "boom".into(),
+        },
+        receiver: None,
+    });
+    assert_eq!(bytes[HEADER_BYTES..], *b"\0\x05\0\0\0\x04boom\0");
+}
+
 /// A long error is cut so that the frame stays within its limit.
 #[test]
 fn long_errors_are_cut() {
-    let long = ErrorTexts {
-        class: "c".repeat(1 << 20),
-        message: "ö".repeat(1 << 20),
-        traceback: "t".repeat(1 << 20),
-    };
     let error = ErrorBody {
-        error: long.clone(),
-        causes: vec![long; 40],
+        code: 1,
+        message: "ö".repeat(1 << 20),
     };
     let bytes = frame(&Message::ErrorResponse {
         error,
@@ -213,8 +234,7 @@ fn long_errors_are_cut() {
     let Ok(Message::ErrorResponse { error, .. }) = decode(&bytes) else {
         panic!("decodable")
     };
-    assert_eq!(error.causes.len(), 16);
-    assert!(error.error.message.starts_with("öö"));
+    assert_eq!(error.message, "ö".repeat(8 << 10));
 }
 
 #[test]

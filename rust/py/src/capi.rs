@@ -10,15 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use penstock_memory::DataType;
-use penstock_network::{Batch, Cursor, Error};
+use penstock_network::{Batch, Cursor, Error, ErrorCode};
 use pyo3::Python;
 
-use crate::errors::class_name;
 use crate::handles::{GateHandle, PartitionHandle};
 use crate::waiting::interruptibly_detached;
 
 /// Version of the table's layout and meaning.
-pub(crate) const ABI_VERSION: u32 = 1;
+pub(crate) const ABI_VERSION: u32 = 2;
 
 /// What one buffer of a gate holds; the layout of `PsBatch`.
 #[derive(Debug)]
@@ -88,11 +87,10 @@ thread_local! {
     static LAST_ERROR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn remember(kind: &str, message: &str) {
+fn remember(code: ErrorCode, message: &str) {
     LAST_ERROR.with_borrow_mut(|text| {
         text.clear();
-        text.extend_from_slice(kind.as_bytes());
-        text.push(0);
+        text.extend_from_slice(&code.number().to_be_bytes());
         text.extend_from_slice(message.as_bytes());
     });
 }
@@ -102,12 +100,12 @@ fn guard(body: impl FnOnce() -> Result<i32, Error>) -> i32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => {
-            remember(class_name(&error), &error.to_string());
+            remember(error.code(), &error.to_string());
             -1
         }
         Err(panic) => {
             remember(
-                "NetworkError",
+                ErrorCode::Io,
                 &format!("the data plane panicked: {}", text_of(&*panic)),
             );
             -1

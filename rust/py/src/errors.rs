@@ -1,7 +1,8 @@
 //! The exception class of each error.
 //!
 //! The classes live in `penstock.errors`, so that users catch the same ones whichever runtime they
-//! use.  The C function table names them by their Python names.
+//! use.  Errors of the data plane come to Python, here and through the C function table, by the
+//! numbers of their kinds.
 
 use penstock_memory::{PoolError, SegmentError};
 use penstock_network::Error;
@@ -21,17 +22,16 @@ pub(crate) fn exception(py: Python<'_>, name: &str, message: &str) -> PyErr {
     }
 }
 
-/// The name of the exception class for an error of the data plane.
-pub(crate) fn class_name(error: &Error) -> &'static str {
-    match error {
-        Error::IllegalState(_) => "IllegalStateError",
-        other => other.class_name(),
-    }
-}
-
-/// Turns an error of the data plane into its exception.
+/// Turns an error of the data plane into its exception; Python has the table of the classes.
 pub(crate) fn network_error(py: Python<'_>, error: &Error) -> PyErr {
-    exception(py, class_name(error), &error.to_string())
+    let made = py
+        .import("penstock.network.error_codes")
+        .and_then(|module| module.getattr("exception_of"))
+        .and_then(|make| make.call1((error.code().number(), error.to_string())));
+    match made {
+        Ok(instance) => PyErr::from_value(instance),
+        Err(defect) => defect,
+    }
 }
 
 /// Turns an error of a pool into its exception.

@@ -391,14 +391,6 @@ fn data_type(response: &BufferResponse) -> Result<DataType> {
 
 /// Turns an error of the producer into one of this side.
 fn remote_error(body: &ErrorBody, peer: Peer) -> Error {
-    let error = &body.error;
-    let text = format!("{} (at remote task manager '{peer}')", error.message);
-    match error.class.rsplit('.').next().unwrap_or_default() {
-        "CancelTaskError" => Error::CancelTask(text),
-        "CorruptStreamError" => Error::CorruptStream(text),
-        "PartitionNotFoundError" => Error::PartitionNotFound(text),
-        "ProducerFailedError" => Error::ProducerFailed(text),
-        // Neither the producer nor the connection is at fault; what remains is the exchange.
-        _ => Error::PartitionConnection(text),
-    }
+    let text = format!("{} (at remote task manager '{peer}')", body.message);
+    Error::at_consumer(body.code, text)
 }

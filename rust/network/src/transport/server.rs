@@ -17,9 +17,7 @@ use crate::partition::{
     AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
 };
 use crate::sync::Arc;
-use crate::wire::{
-    BufferResponse, Compression, ErrorBody, ErrorTexts, Message, PartitionRequest, ReceiverId,
-};
+use crate::wire::{BufferResponse, Compression, ErrorBody, Message, PartitionRequest, ReceiverId};
 
 /// Buffers are fetched from subpartitions while fewer bytes than this wait to be written.
 const OUTBOUND_BYTES: usize = 1 << 20;
@@ -354,12 +352,8 @@ impl ServerReaders {
             view.release();
         }
         let error = ErrorBody {
-            error: ErrorTexts {
-                class: format!("penstock.errors.{}", error.class_name()),
-                message: error.to_string(),
-                traceback: String::new(),
-            },
-            causes: Vec::new(),
+            code: error.code().number(),
+            message: error.to_string(),
         };
         outbound.push_message(&Message::ErrorResponse {
             error,

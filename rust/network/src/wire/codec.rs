@@ -1,18 +1,12 @@
 //! Encoding and decoding of the control messages.
 
-use super::{
-    ErrorBody, ErrorTexts, HEADER_BYTES, MAGIC, Message, PartitionId, PartitionRequest, ReceiverId,
-};
+use super::{ErrorBody, HEADER_BYTES, MAGIC, Message, PartitionId, PartitionRequest, ReceiverId};
 use crate::error::{Error, Result};
 
-/// Most causes that are sent or accepted.
-const MAX_CAUSES: usize = 16;
 /// Longest text of an error body that is accepted, in bytes.
 const MAX_TEXT_BYTES: usize = 128 << 10;
-/// Longer texts are cut when written, in bytes: an error with all its causes fits a frame.
+/// Longer texts are cut when written, in bytes.
 const MAX_WRITTEN_TEXT_BYTES: usize = 16 << 10;
-const _: () =
-    assert!((MAX_CAUSES + 1) * 3 * (MAX_WRITTEN_TEXT_BYTES + 4) < super::MAX_CONTROL_FRAME_BYTES);
 
 /// Appends `message` to `out` as one frame.
 pub fn encode(message: &Message, out: &mut Vec<u8>) {
@@ -104,23 +98,14 @@ fn put_int_and_receiver(out: &mut Vec<u8>, value: i32, receiver: &ReceiverId) {
 }
 
 fn encode_error(body: &ErrorBody, out: &mut Vec<u8>) {
-    let causes = &body.causes[..body.causes.len().min(MAX_CAUSES)];
-    encode_texts(&body.error, out);
-    out.extend_from_slice(&(causes.len() as u32).to_be_bytes());
-    for cause in causes {
-        encode_texts(cause, out);
+    let text = &body.message;
+    let mut end = text.len().min(MAX_WRITTEN_TEXT_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
     }
-}
-
-fn encode_texts(error: &ErrorTexts, out: &mut Vec<u8>) {
-    for text in [&error.class, &error.message, &error.traceback] {
-        let mut end = text.len().min(MAX_WRITTEN_TEXT_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        out.extend_from_slice(&(end as u32).to_be_bytes());
-        out.extend_from_slice(&text.as_bytes()[..end]);
-    }
+    out.extend_from_slice(&body.code.to_be_bytes());
+    out.extend_from_slice(&(end as u32).to_be_bytes());
+    out.extend_from_slice(&text.as_bytes()[..end]);
 }
 
 /// Decodes the body of a control frame with message id `id`.
@@ -262,25 +247,10 @@ impl<'a> Input<'a> {
         Ok(String::from_utf8_lossy(self.sized(MAX_TEXT_BYTES)?).into_owned())
     }
 
-    fn texts(&mut self) -> Result<ErrorTexts> {
-        Ok(ErrorTexts {
-            class: self.text()?,
-            message: self.text()?,
-            traceback: self.text()?,
-        })
-    }
-
     fn error(&mut self) -> Result<ErrorBody> {
-        let error = self.texts()?;
-        let count = self.int()?;
-        match usize::try_from(count) {
-            Ok(count) if count <= MAX_CAUSES => {
-                let causes = (0..count).map(|_| self.texts()).collect::<Result<_>>()?;
-                Ok(ErrorBody { error, causes })
-            }
-            _ => Err(Error::CorruptStream(format!(
-                "an error with {count} causes"
-            ))),
-        }
+        Ok(ErrorBody {
+            code: self.array().map(u16::from_be_bytes)?,
+            message: self.text()?,
+        })
     }
 }

@@ -95,22 +95,11 @@ pub struct PartitionRequest {
     pub initial_credit: i32,
 }
 
-/// An error as it crosses the wire: texts only, nothing executable.
+/// An error as it crosses the wire: nothing executable, and no names of classes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ErrorBody {
-    /// The error itself.
-    pub error: ErrorTexts,
-    /// What caused it, nearest first.
-    pub causes: Vec<ErrorTexts>,
-}
-
-/// One error as texts.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ErrorTexts {
-    /// Qualified class name; the data plane's own kinds are those of `penstock.errors`.
-    pub class: String,
+    /// The number of its kind, see [`crate::ErrorCode`].
+    pub code: u16,
     /// The message.
     pub message: String,
-    /// The traceback, empty when there is none.
-    pub traceback: String,
 }

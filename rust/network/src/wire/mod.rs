@@ -36,7 +36,7 @@ mod message;
 
 pub use codec::{decode_body, encode};
 pub use compression::{Compression, decompress};
-pub use message::{ErrorBody, ErrorTexts, Message, PartitionRequest};
+pub use message::{ErrorBody, Message, PartitionRequest};
 
 use crate::error::{Error, Result};
 

@@ -10,15 +10,13 @@ import socket
 from typing import TYPE_CHECKING
 
 from penstock.errors import (
-    CancelTaskError,
     CorruptStreamError,
     NetworkError,
     PartitionConnectionError,
     PartitionNotFoundError,
-    PenstockError,
-    ProducerFailedError,
 )
 from penstock.network.data_type import DataType
+from penstock.network.error_codes import class_at_consumer
 from penstock.network.pure.transport import same_host
 from penstock.network.pure.transport.connection import Connection
 from penstock.network.pure.transport.handshake import ClientHandshake
@@ -35,16 +33,6 @@ if TYPE_CHECKING:
     from penstock.network.pure.transport.tls import TlsContexts
 
 logger = logging.getLogger(__name__)
-
-_ERROR_CLASSES: dict[str, type[PenstockError]] = {
-    kind.__name__: kind
-    for kind in (
-        CancelTaskError,
-        CorruptStreamError,
-        PartitionNotFoundError,
-        ProducerFailedError,
-    )
-}
 
 
 class _Connecting:
@@ -337,8 +325,7 @@ class PartitionRequestClient:
 
     def _on_error(self, message: wire.ErrorResponse) -> None:
         error = message.error
-        # In any other case neither the producer nor the connection is at fault, but the exchange.
-        kind = _ERROR_CLASSES.get(error.class_name.rpartition(".")[2], PartitionConnectionError)
+        kind = class_at_consumer(error.code)
         text = f"{error.message} (at remote task manager '{self._peer}')"
         if message.receiver is None:
             self._fail_all(PartitionConnectionError(text))

@@ -12,8 +12,16 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING
 
-from penstock.errors import CorruptStreamError, IllegalStateError, NetworkError, PenstockError
+from penstock.errors import (
+    CorruptStreamError,
+    IllegalStateError,
+    NetworkError,
+    PartitionNotFoundError,
+    PenstockError,
+    ProducerFailedError,
+)
 from penstock.network.data_type import DataType
+from penstock.network.error_codes import code_of
 from penstock.network.pure.memory.buffer import FREEING_RECYCLER, Buffer, BufferSlice
 from penstock.network.pure.memory.segment import MemorySegment
 from penstock.network.pure.partition.task_events import check_task_event
@@ -249,7 +257,7 @@ class PartitionRequestQueue:
         except IllegalStateError as error:
             reader = self._readers.get(message.receiver)
             if reader is not None:
-                self._fail_reader(reader, "penstock.errors.NetworkError", str(error))
+                self._fail_reader(reader, error)
 
     def _on_partition_request(self, request: wire.PartitionRequest) -> None:
         if request.receiver in self._readers:
@@ -264,12 +272,11 @@ class PartitionRequestQueue:
 
         def expire() -> None:
             if self._partitions.remove_listener(request.partition_id, found):
-                self._fail_reader(
-                    reader,
-                    "penstock.errors.PartitionNotFoundError",
+                error = PartitionNotFoundError(
                     f"partition {request.partition_id.hex()} was not registered within "
-                    f"{self._request_timeout_ms} ms",
+                    f"{self._request_timeout_ms} ms"
                 )
+                self._fail_reader(reader, error)
 
         timer: Timer | None = None
         partition = self._partitions.find_or_listen(request.partition_id, found)
@@ -294,17 +301,16 @@ class PartitionRequestQueue:
         try:
             reader.attach(partition)
         except PenstockError as error:
-            kind = type(error)
-            self._fail_reader(reader, f"{kind.__module__}.{kind.__qualname__}", str(error))
+            self._fail_reader(reader, error)
         else:
             self.enqueue(reader)
 
-    def _fail_reader(self, reader: SequenceViewReader, class_name: str, text: str) -> None:
+    def _fail_reader(self, reader: SequenceViewReader, failure: PenstockError) -> None:
         if self._readers.pop(reader.receiver, None) is not reader:
             return
         reader.release()
         if self._connection is not None:
-            error = wire.RemoteError(class_name, text)
+            error = wire.RemoteError(code_of(failure), str(failure))
             self._connection.send(wire.ErrorResponse(error, reader.receiver))
 
     def _cancel(self, receiver: bytes) -> None:
@@ -343,7 +349,7 @@ class PartitionRequestQueue:
                 result = reader.next_buffer()
             except NetworkError as error:
                 # The disk of one partition fails its readers, not everybody on the connection.
-                self._fail_reader(reader, "penstock.errors.NetworkError", str(error))
+                self._fail_reader(reader, error)
                 continue
             if result is None:
                 self._end_if_released(reader)
@@ -394,7 +400,7 @@ class PartitionRequestQueue:
         if view is None or not view.is_released:
             return
         cause = view.failure_cause or "the partition was released before it was consumed"
-        self._fail_reader(reader, "penstock.errors.ProducerFailedError", cause)
+        self._fail_reader(reader, ProducerFailedError(cause))
 
     # -- end ------------------------------------------------------------------------------
 

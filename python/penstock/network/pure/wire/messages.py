@@ -31,20 +31,16 @@ Between executors of one host there are three more (``docs/formats/same-host.md`
 14    ReturnReferences       client   i32 count
 ====  =====================  =======  ====================================================
 
-An error is ``i32 length`` and UTF-8 for each of: class name, message, traceback; then ``i32``
-number of causes and the same three strings for each.
+An error is ``u16 code``, the number of its kind in ``penstock/network/error_codes.py``, then ``i32
+length`` and the message in UTF-8.  Numbers that the receiver does not know are no corruption.
 """
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from penstock.errors import CorruptStreamError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAGIC = 0xBADC0FFE
 FRAME_HEADER = struct.Struct(">iIB")
@@ -60,9 +56,8 @@ MAX_CONTROL_FRAME_BYTES = 1 << 20
 MAX_EVENT_BYTES = 10 << 20
 """Longest event in a BufferResponse; data is limited by the segment size."""
 
-# Longer texts are cut when written, so that an error with all its causes fits a frame.
+# Longer texts are cut when written, so that an error fits a frame.
 _MAX_ERROR_TEXT_BYTES = 16 << 10
-_MAX_CAUSES = 16
 
 BUFFER_RESPONSE = 0
 ERROR_RESPONSE = 1
@@ -81,6 +76,7 @@ BUFFER_REFERENCE = 13
 RETURN_REFERENCES = 14
 
 _I32 = struct.Struct(">i")
+_ERROR_HEADER = struct.Struct(">Hi")
 _U64 = struct.Struct(">Q")
 _I32_RECEIVER = struct.Struct(">i16s")
 _TWO_I32_RECEIVER = struct.Struct(">ii16s")
@@ -102,12 +98,10 @@ class BufferHeader:
 
 @dataclass(frozen=True, slots=True)
 class RemoteError:
-    """An error as text: class name, message, traceback, and its causes likewise."""
+    """An error: the number of its kind (``error_codes.ErrorCode``) and its message."""
 
-    class_name: str
+    code: int
     message: str
-    traceback: str = ""
-    causes: tuple[tuple[str, str, str], ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,42 +395,20 @@ def _decode_reference(body: bytes) -> BufferReference:
     return BufferReference(header, *_U64.unpack_from(body, BUFFER_HEADER.size))
 
 
-def _encode_texts(texts: Sequence[str]) -> bytes:
-    parts = []
-    for text in texts:
-        data = text.encode("utf-8", "replace")[:_MAX_ERROR_TEXT_BYTES]
-        parts.append(_I32.pack(len(data)) + data)
-    return b"".join(parts)
-
-
 def _encode_error(error: RemoteError) -> bytes:
-    causes = error.causes[:_MAX_CAUSES]
-    body = _encode_texts((error.class_name, error.message, error.traceback))
-    body += _I32.pack(len(causes))
-    return body + b"".join(_encode_texts(cause) for cause in causes)
+    data = error.message.encode("utf-8", "replace")[:_MAX_ERROR_TEXT_BYTES]
+    return _ERROR_HEADER.pack(error.code, len(data)) + data
 
 
 def _decode_error_response(body: bytes) -> ErrorResponse:
-    position = 0
-
-    def text() -> str:
-        nonlocal position
-        length: int = _I32.unpack_from(body, position)[0]
-        start = position + 4
-        if not 0 <= length <= len(body) - start:
-            raise CorruptStreamError(f"text of {length} bytes in a body of {len(body)}")
-        position = start + length
-        return body[start:position].decode("utf-8", "replace")
-
-    name, message, traceback = text(), text(), text()
-    count: int = _I32.unpack_from(body, position)[0]
-    position += 4
-    if not 0 <= count <= _MAX_CAUSES:
-        raise CorruptStreamError(f"error with {count} causes")
-    causes = tuple((text(), text(), text()) for _ in range(count))
-    rest = body[position:]
+    code, length = _ERROR_HEADER.unpack_from(body)
+    start = _ERROR_HEADER.size
+    if not 0 <= length <= len(body) - start:
+        raise CorruptStreamError(f"text of {length} bytes in a body of {len(body)}")
+    rest = body[start + length :]
+    error = RemoteError(code, body[start : start + length].decode("utf-8", "replace"))
     if rest[:1] == b"\0":
         _expect_length(rest, 1)
-        return ErrorResponse(RemoteError(name, message, traceback, causes), None)
+        return ErrorResponse(error, None)
     _expect_length(rest, 1 + RECEIVER_ID_BYTES)
-    return ErrorResponse(RemoteError(name, message, traceback, causes), rest[1:])
+    return ErrorResponse(error, rest[1:])
