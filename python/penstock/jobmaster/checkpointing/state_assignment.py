@@ -14,6 +14,7 @@ from penstock.checkpoint_storage.handles import (
     PartitionableState,
     TaskStateSnapshot,
 )
+from penstock.checkpoint_storage.list_blocks import list_blocks
 from penstock.common.options.state_recovery import IGNORE_UNCLAIMED
 from penstock.errors import InvalidProgramError
 from penstock.graph.key_groups import key_group_range
@@ -260,19 +261,14 @@ def _give_split(
     name: str,
     start: int,
 ) -> int:
-    """Lays the elements end to end and cuts them into blocks; returns who is next to get more."""
+    """Gives each subtask its block of the elements; returns who is next to get more."""
     elements = [(h, offset) for h in handles for offset in h.states[name].offsets]
-    parallelism = len(spread)
-    base, more = divmod(len(elements), parallelism)
-    position = 0
-    for index in range(parallelism):
-        end = position + base + (index < more)
-        receiver = spread[(start + index) % parallelism]
+    blocks, following = list_blocks(len(elements), len(spread), start)
+    for receiver, block in zip(spread, blocks, strict=True):
         by_stream: dict[int, tuple[OperatorStateHandle, list[int]]] = {}
-        for handle, offset in elements[position:end]:
+        for handle, offset in (elements[position] for position in block):
             by_stream.setdefault(id(handle), (handle, []))[1].append(offset)
         for handle, offsets in by_stream.values():
             state = PartitionableState(SPLIT, tuple(offsets))
             receiver.append(OperatorStateHandle({name: state}, handle.stream))
-        position = end
-    return (start + more) % parallelism
+    return following

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.checkpoint_storage.list_blocks import list_blocks
 from penstock.serialization.codec import codec_for
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
@@ -278,9 +279,9 @@ def _spread_lists(
     start = 0
     for name in _names(old.lists for old in snapshots):
         elements = _joined([old.lists for old in snapshots], name).blocks
-        for subtask, block in enumerate(_blocks(elements, parallelism, start)):
-            lists[subtask][name] = EncodedValues(block)
-        start = (start + len(elements)) % parallelism
+        blocks, start = list_blocks(len(elements), parallelism, start)
+        for subtask, block in enumerate(blocks):
+            lists[subtask][name] = EncodedValues(elements[position] for position in block)
     return lists, start
 
 
@@ -291,7 +292,8 @@ def _spread_raw(
     if parallelism == len(snapshots):
         return [old.raw_operator for old in snapshots]
     partitions = [partition for old in snapshots for partition in old.raw_operator]
-    return [tuple(block) for block in _blocks(partitions, parallelism, start)]
+    blocks, _ = list_blocks(len(partitions), parallelism, start)
+    return [tuple(partitions[position] for position in block) for block in blocks]
 
 
 def _united_lists(snapshots: Sequence[OperatorSnapshot]) -> dict[str, EncodedValues]:
@@ -308,17 +310,6 @@ def _joined(states: Sequence[Mapping[str, EncodedValues]], name: str) -> Encoded
 
 def _names(states: Iterator[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(itertools.chain.from_iterable(states)))
-
-
-def _blocks(elements: list[Any], parallelism: int, start: int) -> list[list[Any]]:
-    base, more = divmod(len(elements), parallelism)
-    blocks: list[list[Any]] = [[] for _ in range(parallelism)]
-    position = 0
-    for index in range(parallelism):
-        end = position + base + (index < more)
-        blocks[(start + index) % parallelism] = elements[position:end]
-        position = end
-    return blocks
 
 
 def _merged(states: Sequence[KeyedStates]) -> KeyedStates:
