@@ -389,6 +389,25 @@ class DiscardingOutput(Output):
         """Drops the marker."""
 
 
+def open_function(function: Any, context: Any) -> None:
+    """Opens what an operator calls, if it has something to open.
+
+    Args:
+        function: A Function object, or anything else that is called.
+        context: The context of the operator.
+    """
+    opener = getattr(function, "open", None)
+    if opener is not None:
+        opener(context.runtime_context)
+
+
+def close_function(function: Any) -> None:
+    """Closes what `open_function` opened."""
+    closer = getattr(function, "close", None)
+    if closer is not None:
+        closer()
+
+
 class FunctionOperator(StreamOperator):
     """Base of the operators around one user function with ``open`` and ``close``.
 
@@ -410,14 +429,11 @@ class FunctionOperator(StreamOperator):
 
     def open(self) -> None:
         """Prepares for elements."""
-        opener = getattr(self.user_function, "open", None)
         self.opened = True
-        if opener is not None:
-            opener(self.context.runtime_context)
+        open_function(self.user_function, self.context)
 
     def close(self) -> None:
         """Releases what was opened."""
-        closer = getattr(self.user_function, "close", None)
-        if self.opened and closer is not None:
+        if self.opened:
             self.opened = False
-            closer()
+            close_function(self.user_function)

@@ -15,6 +15,7 @@ from penstock.taskexecutor.compiled import (
     Output,
     StreamOperator,
     TimestampsOperator,
+    open_function,
 )
 
 if TYPE_CHECKING:
@@ -103,9 +104,7 @@ class WatermarksOperator(TimestampsOperator):
         """Prepares for elements."""
         is_batch = self.context.is_batch
         self.emitter = (FinalWatermarkEmitter if is_batch else WatermarkEmitter)(self.output)
-        opener = getattr(self.assigner, "open", None)
-        if opener is not None:
-            opener(self.context.runtime_context)
+        open_function(self.assigner, self.context)
         if self.assigner is not None:
             evaluation = self.context.evaluation
             self.extract = evaluation.without_call(self.assigner.extract_timestamp, 2)

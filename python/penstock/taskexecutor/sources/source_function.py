@@ -17,6 +17,8 @@ from penstock.taskexecutor.compiled import (
     NOTHING_AVAILABLE,
     SourceOperator,
     StreamOperator,
+    close_function,
+    open_function,
 )
 from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
@@ -104,9 +106,7 @@ class SourceFunctionSource(SourceOperator):
 
     def open(self) -> None:
         """Prepares for elements."""
-        opener = getattr(self.function, "open", None)
-        if opener is not None:
-            opener(self.context.runtime_context)
+        open_function(self.function, self.context)
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
@@ -161,9 +161,7 @@ class SourceFunctionSource(SourceOperator):
         if self.thread is not None and not self.ended:
             self.cancel()
             self.thread.join(timeout=1)
-        closer = getattr(self.function, "close", None)
-        if closer is not None:
-            closer()
+        close_function(self.function)
         self.wait.close()
 
     def _run(self, speaker: Speaker | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.watermark_generator import WatermarkOutput
 from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
-from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output
+from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output, open_function
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
 from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
@@ -157,9 +157,7 @@ class ReaderOutputs(ReaderOutput):
         self.idle_timeout_s: float | None = None
         assigner = None if strategy is None else strategy.timestamp_assigner
         if assigner is not None:
-            opener = getattr(assigner, "open", None)
-            if opener is not None:
-                opener(context.runtime_context)
+            open_function(assigner, context)
             self.extract = context.evaluation.without_call(assigner.extract_timestamp, 2)
         if strategy is not None and strategy.idle_timeout_ms is not None:
             self.idle_timeout_s = strategy.idle_timeout_ms / 1000

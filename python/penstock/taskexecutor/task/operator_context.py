@@ -13,7 +13,12 @@ from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group_range
 from penstock.serialization.key_types import key_type_of
 from penstock.serialization.state_types import parsed, type_text
-from penstock.taskexecutor.compiled import InternalTimerService, Triggerable
+from penstock.taskexecutor.compiled import (
+    InternalTimerService,
+    Triggerable,
+    close_function,
+    open_function,
+)
 from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
@@ -285,9 +290,8 @@ class OperatorContext:
 
     def open_with_operator(self, helper: object) -> None:
         """Opens a key selector or partitioner now and closes it with the operator."""
-        opener = getattr(helper, "open", None)
-        if opener is not None and helper not in self._helpers:
-            opener(self.runtime_context)
+        if helper not in self._helpers:
+            open_function(helper, self)
             self._helpers.append(helper)
 
     def close(self) -> None:
@@ -295,9 +299,7 @@ class OperatorContext:
         if "keyed_state" in self.__dict__:
             self.keyed_state.dispose()
         while self._helpers:
-            closer = getattr(self._helpers.pop(), "close", None)
-            if closer is not None:
-                closer()
+            close_function(self._helpers.pop())
 
     def timer_service(self, target: Triggerable) -> InternalTimerService:
         """A new timer service that calls ``target``."""

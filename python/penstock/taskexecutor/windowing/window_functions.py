@@ -12,6 +12,7 @@ from penstock.datastream.functions.window import (
     WindowFunction,
 )
 from penstock.errors import InvalidProgramError
+from penstock.taskexecutor.compiled import close_function, open_function
 
 if TYPE_CHECKING:
     from penstock.graph import operators
@@ -148,18 +149,14 @@ def window_functions(descriptor: operators.Window) -> tuple[Any, Any]:
 def open_functions(operator: Any) -> None:
     """Opens the functions of a window operator."""
     for function in operator.functions:
-        opener = getattr(function, "open", None)
-        if opener is not None:
-            operator.opened.append(function)
-            opener(operator.context.runtime_context)
+        operator.opened.append(function)
+        open_function(function, operator.context)
 
 
 def close_functions(operator: Any) -> None:
     """Closes the functions that were opened."""
     while operator.opened:
-        closer = getattr(operator.opened.pop(), "close", None)
-        if closer is not None:
-            closer()
+        close_function(operator.opened.pop())
 
 
 def window_key_reader(context: OperatorContext) -> KeyReader:
