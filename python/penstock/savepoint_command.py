@@ -16,7 +16,7 @@ from penstock.checkpoint_storage.storage import discard_location, load_metadata
 from penstock.command_line.job_commands import trigger
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import CheckpointStorageError, ConfigurationError
-from penstock.serialization.state_types import parsed
+from penstock.serialization.type_serializer import TypeSerializerSnapshot
 
 
 class _Savepoint(click.Group):
@@ -107,9 +107,9 @@ def _described_operator(operator: OperatorState) -> Iterator[str]:
     for name, text in operator.types.items():
         where, _, own = name.partition(":")
         if where == "keyed":
-            yield f"  {'keyed':16} {own!r}, {parsed(text)}"
+            yield f"  {'keyed':16} {own!r}, {TypeSerializerSnapshot.read(text)}"
         elif where == "key":
-            yield f"  {'key':16} {parsed(text)}"
+            yield f"  {'key':16} {TypeSerializerSnapshot.read(text)}"
     elements: dict[str, int] = {}
     for handle in (h for s in subtasks for h in (*s.managed_operator, *s.raw_operator)):
         for name, state in handle.states.items():
@@ -118,7 +118,8 @@ def _described_operator(operator: OperatorState) -> Iterator[str]:
         mode, _, own = name.partition(":")
         kind = {"split": "list", "union": "union list"}.get(mode, mode)
         what = f"{own!r}, " if own else ""
-        type_ = f"{parsed(operator.types[name])}, " if name in operator.types else ""
+        recorded = operator.types.get(name)
+        type_ = "" if recorded is None else f"{TypeSerializerSnapshot.read(recorded)}, "
         yield f"  {kind:16} {what}{type_}{number} element{'' if number == 1 else 's'}"
     operator_handles = [h for s in subtasks for h in (*s.managed_operator, *s.raw_operator)]
     if operator_handles:

@@ -14,8 +14,8 @@ from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.split_assignments import SplitAssignments
 from penstock.rpc import messages
-from penstock.serialization.codec import codec_for
 from penstock.serialization.former_layouts import former_fields_taken
+from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ class SourceCoordinator:
         self.operator_id = operator_id
         self.parallelism = parallelism
         self.readers: dict[int, Reader] = {}
-        self.codec: Any = codec_for(None)
+        self.serializer: TypeSerializer[Any] = TypeSerializer()
         self._job_id = job_id
         self._source = source
         self._fail = fail
@@ -157,7 +157,7 @@ class SourceCoordinator:
         for subtask, splits in assignment.items():
             attempt_id = self._reader(subtask).attempt_id
             self._assignments.assigned(subtask, splits)
-            for batch in _batches([self.codec.encode(split) for split in splits]):
+            for batch in _batches([self.serializer.serialize(split) for split in splits]):
                 self._send(subtask, messages.AddSplits(attempt_id, self.operator_id, batch))
 
     def no_more_splits(self, subtask: int) -> None:
@@ -167,7 +167,7 @@ class SourceCoordinator:
 
     def send_event(self, subtask: int, event: Any) -> None:
         """Sends an event to a reader."""
-        attempt_id, data = self._reader(subtask).attempt_id, self.codec.encode(event)
+        attempt_id, data = self._reader(subtask).attempt_id, self.serializer.serialize(event)
         self._send(subtask, messages.SourceEvent(self._job_id, attempt_id, self.operator_id, data))
 
     @property
@@ -183,7 +183,7 @@ class SourceCoordinator:
             self._enumerator = self._source.create_enumerator(self._context)
         else:
             with former_fields_taken():
-                content = self.codec.decode(state)
+                content = self.serializer.deserialize(state)
             self._enumerator = self._source.restore_enumerator(self._context, content)
         refuse_coroutines(self._enumerator, "create_enumerator")
         self._running().start()
@@ -192,7 +192,7 @@ class SourceCoordinator:
         if not self._is_running:
             name = type(self._source).__name__
             raise RuntimeError(f"the enumerator of {name} has ended: no checkpoint {checkpoint_id}")
-        state: bytes = self.codec.encode(self._running().snapshot_state(checkpoint_id))
+        state: bytes = self.serializer.serialize(self._running().snapshot_state(checkpoint_id))
         self._assignments.checkpoint(checkpoint_id)
         for gateway in self._gateways.values():
             gateway.close(checkpoint_id)
@@ -230,7 +230,7 @@ class SourceCoordinator:
         elif isinstance(message, messages.AcknowledgeCheckpointEvent):
             self._gateways[subtask].open(message.checkpoint_id)
         elif isinstance(message, messages.SourceEvent):
-            enumerator.handle_source_event(subtask, self.codec.decode(message.event))
+            enumerator.handle_source_event(subtask, self.serializer.deserialize(message.event))
 
     def _reset(self, subtask: int, checkpoint_id: int | None) -> None:
         self.readers.pop(subtask, None)

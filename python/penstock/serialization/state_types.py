@@ -8,12 +8,12 @@ with another type gets its values by the names of fields, or is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from penstock.common.types import Row
-from penstock.errors import InvalidProgramError, SerializationError
+from penstock.errors import SerializationError
 from penstock.serialization.type_schema import ANY, schema_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from penstock.serialization.type_schema import TypeSchema
 
     Migration = Callable[[Any], Any] | None
+
+#: The version of the text of a type.
+FORMAT_VERSION: Final = 1
 
 
 class StateType(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,6 +37,7 @@ class StateType(msgspec.Struct, frozen=True, omit_defaults=True):
         fields: Of a tuple or row the fields, of a list the element, of a map key and value.
         names: Of a row the names of its fields.
         ttl: Whether the state has a time to live.
+        version: Of the format of the text; written where it is not 1.
     """
 
     kind: str
@@ -41,6 +45,7 @@ class StateType(msgspec.Struct, frozen=True, omit_defaults=True):
     fields: tuple[StateType, ...] = ()
     names: tuple[str, ...] = ()
     ttl: bool = False
+    version: int = FORMAT_VERSION
 
     def __str__(self) -> str:
         return f"{self.name} with a time to live" if self.ttl else self.name
@@ -53,54 +58,8 @@ class IncompatibleTypesError(Exception):
     detail: str
 
 
-def type_text(type_info: TypeInformation | None, *, ttl: bool = False) -> str:
+def recorded_type(type_info: TypeInformation | None, *, ttl: bool = False) -> StateType:
     """What is recorded of a declared type; of one without a codec its name alone."""
-    return msgspec.json.encode(_recorded(type_info, ttl=ttl)).decode()
-
-
-def parsed(text: str) -> StateType:
-    """The type that `type_text` recorded.
-
-    Raises:
-        SerializationError: It is no such text.
-    """
-    try:
-        return msgspec.json.decode(text, type=StateType)
-    except msgspec.MsgspecError as error:
-        raise SerializationError(f"{text!r} is no type of a state: {error}") from error
-
-
-def has_time_to_live(text: str) -> bool:
-    """Whether the state of that type, from `type_text`, has a time to live."""
-    return parsed(text).ttl
-
-
-def migration(written: str, now: str, state: str) -> Migration:
-    """What makes values of the type now of those that were written; None if they are the same.
-
-    A time to live may be added or taken away: values are meant as functions see them.
-
-    Args:
-        written: From `type_text`, when the savepoint was taken.
-        now: From `type_text`, of the job that starts from it.
-        state: Names the state in errors.
-
-    Raises:
-        InvalidProgramError: Values of the one type are none of the other.
-    """
-    if written == now:
-        return None
-    old, new = parsed(written), parsed(now)
-    try:
-        return _migration(old, new)
-    except IncompatibleTypesError as error:
-        raise InvalidProgramError(
-            f"{state} was written as {old}, and is declared as {new} now: {error.detail}; give "
-            "the state another name to begin without its values"
-        ) from None
-
-
-def _recorded(type_info: TypeInformation | None, *, ttl: bool) -> StateType:
     try:
         schema = schema_of(type_info)
     except SerializationError:
@@ -109,13 +68,35 @@ def _recorded(type_info: TypeInformation | None, *, ttl: bool) -> StateType:
     return msgspec.structs.replace(recorded, ttl=True) if ttl else recorded
 
 
-def _of_schema(schema: TypeSchema) -> StateType:
-    # What a converted type travels as is no part of the type.
-    fields = () if schema.kind == "CONVERTED" else tuple(map(_of_schema, schema.fields))
-    return StateType(schema.kind, schema.name, fields, schema.field_names)
+def written_type(recorded: StateType) -> str:
+    """The text of a recorded type."""
+    return msgspec.json.encode(recorded).decode()
 
 
-def _migration(old: StateType, new: StateType) -> Migration:
+def read_type(text: str) -> StateType:
+    """The type that `written_type` wrote.
+
+    Raises:
+        SerializationError: It is no such text, or of a later version of the format.
+    """
+    try:
+        found = msgspec.json.decode(text, type=StateType)
+    except msgspec.MsgspecError as error:
+        raise SerializationError(f"{text!r} is no type of a state: {error}") from error
+    if found.version != FORMAT_VERSION:
+        raise SerializationError(
+            f"the type {found.name} of a state is recorded in version {found.version} of the "
+            f"format; this version of penstock reads version {FORMAT_VERSION}"
+        )
+    return found
+
+
+def migration(old: StateType, new: StateType) -> Migration:
+    """What makes values of the new type of those of the old one; None if they are the same.
+
+    Raises:
+        IncompatibleTypesError: Values of the one type are none of the other.
+    """
     if (old.kind, old.name) == (new.kind, new.name) or new.kind == ANY.kind:
         return None
     if old.kind != new.kind:
@@ -125,12 +106,18 @@ def _migration(old: StateType, new: StateType) -> Migration:
     if old.kind == "TUPLE" and len(old.fields) == len(new.fields):
         return _tuple_migration(old, new)
     if old.kind == "LIST":
-        element = _migration(old.fields[0], new.fields[0])
+        element = migration(old.fields[0], new.fields[0])
         return None if element is None else lambda values: _each(values, element)
-    if old.kind == "MAP" and _migration(old.fields[0], new.fields[0]) is None:
-        value = _migration(old.fields[1], new.fields[1])
+    if old.kind == "MAP" and migration(old.fields[0], new.fields[0]) is None:
+        value = migration(old.fields[1], new.fields[1])
         return None if value is None else lambda content: _each_value(content, value)
     raise IncompatibleTypesError(f"{old.name} is no {new.name}")
+
+
+def _of_schema(schema: TypeSchema) -> StateType:
+    # What a converted type travels as is no part of the type.
+    fields = () if schema.kind == "CONVERTED" else tuple(map(_of_schema, schema.fields))
+    return StateType(schema.kind, schema.name, fields, schema.field_names)
 
 
 def _row_migration(old: StateType, new: StateType) -> Migration:
@@ -139,7 +126,7 @@ def _row_migration(old: StateType, new: StateType) -> Migration:
     for name, field in zip(new.names, new.fields, strict=True):
         if name in old.names:
             index = old.names.index(name)
-            sources.append((index, _migration(old.fields[index], field)))
+            sources.append((index, migration(old.fields[index], field)))
         else:
             sources.append(None)
     positions = {name: index for index, name in enumerate(old.names)}
@@ -168,7 +155,7 @@ def _row_migration(old: StateType, new: StateType) -> Migration:
 
 
 def _tuple_migration(old: StateType, new: StateType) -> Migration:
-    fields = [_migration(o, n) for o, n in zip(old.fields, new.fields, strict=True)]
+    fields = [migration(o, n) for o, n in zip(old.fields, new.fields, strict=True)]
     if not any(fields):
         return None
     return lambda values: tuple(

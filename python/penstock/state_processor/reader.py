@@ -13,7 +13,7 @@ from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import InvalidProgramError
 from penstock.serialization.class_reference import register
 from penstock.serialization.former_layouts import former_fields_taken
-from penstock.serialization.state_types import parsed
+from penstock.serialization.type_serializer import TypeSerializerSnapshot
 from penstock.state_processor.arrow import table_of
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotReader
 from penstock.taskexecutor.state.snapshot import entries_of
@@ -198,7 +198,7 @@ class Savepoint:
     def _states_of(self, operator: OperatorState) -> set[tuple[str, str, str]]:
         """Kind, name and declared type of the states; those without a recorded type as well."""
         found = {
-            (kind, name): str(parsed(text))
+            (kind, name): str(TypeSerializerSnapshot.read(text))
             for key, text in operator.types.items()
             for kind, separator, name in [key.partition(":")]
             if separator

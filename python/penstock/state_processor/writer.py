@@ -24,7 +24,7 @@ from penstock.datastream.state import (
 from penstock.errors import InvalidProgramError
 from penstock.graph.operator_ids import uid_to_operator_id
 from penstock.serialization.key_types import key_type_of
-from penstock.serialization.state_types import type_text
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
@@ -169,7 +169,7 @@ class _Operator:
         self.keys: Any = None
 
     def declare_keys(self, uid: str, key_type: TypeInformation | None) -> None:
-        text = type_text(key_type)
+        text = TypeSerializer(key_type).snapshot_configuration().write()
         if self.key_type_text not in (None, text):
             raise InvalidProgramError(f"the keyed states of operator {uid!r} have two key types")
         if self.key_type_text is None:

@@ -192,7 +192,8 @@ fn every_message_survives_the_round_trip() {
 /// The numbers that peers and Python know; `penstock/network/error_codes.py` has the same.
 #[test]
 fn errors_travel_as_numbers() {
-    let kinds: [(u16, fn(String) -> Error); 9] = [
+    type Make = fn(String) -> Error;
+    let kinds: [(u16, Make); 9] = [
         (1, Error::InsufficientBuffers),
         (2, Error::CancelTask),
         (3, Error::PartitionConnection),

@@ -287,7 +287,7 @@ def test_a_source_without_the_methods_says_which():
     coordinator.start()
     with pytest.raises(NotImplementedError, match=r"Forgetful.snapshot_state: checkpoint 3"):
         coordinator.checkpoint(3).result(10)
-    coordinator.reset(coordinator.codec.encode(["rest"]))
+    coordinator.reset(coordinator.serializer.serialize(["rest"]))
     coordinator.thread.call(lambda: None, 10)
     assert "Source.restore_enumerator" in str(failures[0])
     coordinator.close()

@@ -23,7 +23,7 @@ from penstock.rpc.messages import (
     SourceEvent,
     WatermarkAlignment,
 )
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
     MORE_AVAILABLE,
@@ -80,7 +80,7 @@ class _ReaderContext(SourceReaderContext):
 
     def send_source_event_to_coordinator(self, source_event: Any) -> None:
         """Sends plain data to the enumerator."""
-        self._source.send(SourceEvent, self._source.codec.encode(source_event))
+        self._source.send(SourceEvent, self._source.serializer.serialize(source_event))
 
 
 class SplitSource(SourceOperator):
@@ -91,7 +91,7 @@ class SplitSource(SourceOperator):
         super().__init__()
         self.source = source
         self.strategy = strategy
-        self.codec: Any = codec_for(None)
+        self.serializer: TypeSerializer[Any] = TypeSerializer()
         self.reader: SourceReader[Any] | None = None
         self.outputs: ReaderOutputs | None = None
         self.wait = SourceWait()
@@ -179,11 +179,11 @@ class SplitSource(SourceOperator):
         reader = self._reader()
         match message:
             case AddSplits():
-                reader.add_splits([self.codec.decode(split) for split in message.splits])
+                reader.add_splits([self.serializer.deserialize(split) for split in message.splits])
             case NoMoreSplits():
                 reader.notify_no_more_splits()
             case SourceEvent():
-                reader.handle_source_events(self.codec.decode(message.event))
+                reader.handle_source_events(self.serializer.deserialize(message.event))
             case WatermarkAlignment() if self.alignment is not None:
                 self.alignment.handle(message)
                 cast("ReaderOutputs", self.outputs).multiplexer.has_moved = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.serialization.state_types import has_time_to_live, migration, type_text
+from penstock.serialization.type_serializer import TypeSerializer, TypeSerializerSnapshot
 from penstock.taskexecutor.state.time_to_live import Aged
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
@@ -77,16 +77,18 @@ class DeclaredTypes:
         known = self._declared.get(key)
         if known is not None and known[0] is type_info and key not in self._restored:
             return None
-        text = type_text(type_info, ttl=ttl)
+        serializer: TypeSerializer[Any] = TypeSerializer(type_info, ttl=ttl)
+        declared = serializer.snapshot_configuration()
         written = self._restored.get(key)
         found = None
         if written is not None:
-            values = migration(written, text, f"state {name!r}")
-            was_aged = has_time_to_live(written)
+            former = TypeSerializerSnapshot.read(written)
+            values = declared.migration_from(former, f"state {name!r}")
+            was_aged = former.has_time_to_live()
             if values is not None or was_aged != ttl:
                 found = Migration(values, was_aged, ttl, self._clock_ms())
         self._restored.pop(key, None)
-        self._declared[key] = (type_info, text, ttl)
+        self._declared[key] = (type_info, declared.write(), ttl)
         return found
 
     def texts(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -95,7 +95,7 @@ class ContentSnapshot:
             self._closed(self)
 
     def _serialise(self) -> None:
-        encode = codec_for(None).encode
+        encode = TypeSerializer[Any]().serialize
         chunk = list(itertools.islice(self._values, self._step))
         if self._is_list:
             self.blocks.extend(map(encode, chunk))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.list_blocks import list_blocks
-from penstock.serialization.codec import codec_for
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.state.key_group_entries import NAMESPACE
 
 if TYPE_CHECKING:
@@ -84,13 +84,13 @@ class EncodedValues(Sequence[Any]):
         Raises:
             SerializationError: One cannot be.
         """
-        encode = codec_for(None).encode
+        encode = TypeSerializer[Any]().serialize
         return EncodedValues([encode(value) for value in values])
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return EncodedValues(self.blocks[index])
-        return codec_for(None).decode(self.blocks[index])
+        return TypeSerializer[Any]().deserialize(self.blocks[index])
 
     def __len__(self) -> int:
         return len(self.blocks)

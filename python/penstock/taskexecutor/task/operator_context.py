@@ -12,7 +12,7 @@ from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
 from penstock.graph.key_groups import key_group_range
 from penstock.serialization.key_types import key_type_of
-from penstock.serialization.state_types import parsed, type_text
+from penstock.serialization.type_serializer import TypeSerializer, TypeSerializerSnapshot
 from penstock.taskexecutor.compiled import (
     InternalTimerService,
     Triggerable,
@@ -237,7 +237,7 @@ class OperatorContext:
             types={
                 **self.operator_state.types.texts(),
                 **self.keyed_state.types.texts(),
-                **({_KEY: self._recorded_key_type} if self.is_keyed else {}),
+                **({_KEY: self._key_snapshot.write()} if self.is_keyed else {}),
             },
         )
         keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id)
@@ -275,17 +275,19 @@ class OperatorContext:
             service.take_over()
 
     @cached_property
-    def _recorded_key_type(self) -> str:
-        return type_text(cast("Any", self.config.key_type))
+    def _key_snapshot(self) -> TypeSerializerSnapshot:
+        serializer: TypeSerializer[Any] = TypeSerializer(cast("Any", self.config.key_type))
+        return serializer.snapshot_configuration()
 
     def _check_key_type(self, snapshot: OperatorSnapshot) -> None:
         written = snapshot.types.get(_KEY)
         if written is None or not (snapshot.keyed or snapshot.timers or snapshot.files):
             return
-        if written != self._recorded_key_type:
+        former = TypeSerializerSnapshot.read(written)
+        if former != self._key_snapshot:
             raise InvalidProgramError(
-                f"the keys of {self.name!r} were of type {parsed(written)}, and are of type "
-                f"{parsed(self._recorded_key_type)} now: the type of keys cannot change"
+                f"the keys of {self.name!r} were of type {former}, and are of type "
+                f"{self._key_snapshot} now: the type of keys cannot change"
             )
 
     def open_with_operator(self, helper: object) -> None:

@@ -1,0 +1,153 @@
+"""TypeSerializer: how values of a declared type are kept, and what is kept of the type itself.
+
+Values that outlive a process describe themselves (`docs/formats/codec.md`), so that they can be
+read without the program.  What was declared is kept beside them, as the snapshot of the
+serializer: it says whether values that were written under it are values of the type that a later
+program declares, as they are or after a migration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from penstock.errors import InvalidProgramError
+from penstock.serialization.codec import codec_for
+from penstock.serialization.state_types import (
+    IncompatibleTypesError,
+    StateType,
+    migration,
+    read_type,
+    recorded_type,
+    written_type,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.typeinfo import TypeInformation
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TypeSerializerSchemaCompatibility:
+    """What becomes of values that were written under another snapshot.
+
+    Attributes:
+        migrate: Gives a value of the new type; None if nothing is to be done, or nothing can be.
+        detail: Why nothing can be done; None if the types fit.
+    """
+
+    migrate: Callable[[Any], Any] | None = None
+    detail: str | None = None
+
+    def is_compatible_as_is(self) -> bool:
+        """Whether the values are values of the new type."""
+        return self.migrate is None and self.detail is None
+
+    def is_compatible_after_migration(self) -> bool:
+        """Whether `migrate` makes them values of the new type."""
+        return self.migrate is not None
+
+    def is_incompatible(self) -> bool:
+        """Whether they cannot become values of the new type."""
+        return self.detail is not None
+
+
+@dataclass(frozen=True)
+class TypeSerializerSnapshot:
+    """A declared type, as it is kept beside the values.
+
+    Attributes:
+        type: The type.
+    """
+
+    type: StateType
+
+    @classmethod
+    def read(cls, text: str) -> TypeSerializerSnapshot:
+        """The snapshot that `write` gave.
+
+        Raises:
+            SerializationError: It is none, or of a later format than this version of penstock
+                reads.
+        """
+        return cls(read_type(text))
+
+    def write(self) -> str:
+        """The snapshot as text; that of one type is always the same."""
+        return written_type(self.type)
+
+    def get_current_version(self) -> int:
+        """The version of the format of the text."""
+        return self.type.version
+
+    def has_time_to_live(self) -> bool:
+        """Whether the values carry the time of their last use."""
+        return self.type.ttl
+
+    def resolve_schema_compatibility(
+        self, old: TypeSerializerSnapshot
+    ) -> TypeSerializerSchemaCompatibility:
+        """Whether values that were written under ``old`` are values of this type.
+
+        A time to live may be added or taken away: values are meant as functions see them.
+        """
+        if self == old:
+            return TypeSerializerSchemaCompatibility()
+        try:
+            return TypeSerializerSchemaCompatibility(migration(old.type, self.type))
+        except IncompatibleTypesError as error:
+            return TypeSerializerSchemaCompatibility(detail=error.detail)
+
+    def migration_from(
+        self, old: TypeSerializerSnapshot, state: str
+    ) -> Callable[[Any], Any] | None:
+        """What makes values of this type of those that ``old`` describes; None if they are.
+
+        Args:
+            old: The snapshot that was kept beside the values.
+            state: Names the state in errors.
+
+        Raises:
+            InvalidProgramError: They cannot become such values; names both types.
+        """
+        found = self.resolve_schema_compatibility(old)
+        if found.is_incompatible():
+            raise InvalidProgramError(
+                f"{state} was written as {old}, and is declared as {self} now: {found.detail}; "
+                "give the state another name to begin without its values"
+            )
+        return found.migrate
+
+    def __str__(self) -> str:
+        return str(self.type)
+
+
+class TypeSerializer(Generic[T]):
+    """Values of one declared type to bytes that describe themselves, and back."""
+
+    def __init__(self, type_info: TypeInformation | None = None, *, ttl: bool = False) -> None:
+        """Creates the serializer of a type.
+
+        Args:
+            type_info: What was declared; None for any value.
+            ttl: Whether the values have a time to live.
+        """
+        self._type_info = type_info
+        self._ttl = ttl
+        codec = codec_for(None)
+        #: The bytes of a value; raises SerializationError, which names the value.
+        self.serialize: Callable[[T], bytes] = codec.encode
+        #: The value of exactly these bytes; raises CorruptStreamError if they are none.
+        self.deserialize = cast("Callable[[bytes], T]", codec.decode)
+
+    @cached_property
+    def _snapshot(self) -> TypeSerializerSnapshot:
+        return TypeSerializerSnapshot(recorded_type(self._type_info, ttl=self._ttl))
+
+    def snapshot_configuration(self) -> TypeSerializerSnapshot:
+        """What is kept beside the values."""
+        return self._snapshot
