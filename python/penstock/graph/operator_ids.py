@@ -87,7 +87,8 @@ def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> 
         auto_generate: Whether nodes without a uid may get an id from the topology.
 
     Raises:
-        InvalidProgramError: If a uid or uid hash is used twice, or missing where it is required.
+        InvalidProgramError: If a uid or uid hash is used twice, empty, or missing where it is
+            required.
     """
     ids: dict[int, bytes] = {}
     owners: dict[bytes, StreamNode] = {}
@@ -118,6 +119,11 @@ def generate_operator_ids(graph: StreamGraph, *, auto_generate: bool = True) -> 
 def _operator_id(
     node: StreamNode, ids: dict[int, bytes], graph: StreamGraph, *, auto_generate: bool
 ) -> bytes:
+    if node.uid == "":
+        raise InvalidProgramError(
+            f"operator {node.name!r} has the empty text as uid: give uid(...) a name of its own, "
+            "or leave it out"
+        )
     if node.uid is not None:
         return uid_to_operator_id(node.uid)
     if not auto_generate and node.uid_hash is None:

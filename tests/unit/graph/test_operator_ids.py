@@ -139,6 +139,14 @@ def test_same_uid_twice_collides():
         generate_operator_ids(program.stream_graph())
 
 
+def test_an_empty_uid_is_refused():
+    """As in Flink when the job begins: it would be a name that nobody meant to give."""
+    program = word_count()
+    program.transformations[1].uid = ""
+    with pytest.raises(InvalidProgramError, match="'Flat Map' has the empty text as uid"):
+        generate_operator_ids(program.stream_graph())
+
+
 def test_same_uid_hash_twice_collides():
     program = word_count()
     for transformation in program.transformations[1:3]:
