@@ -277,12 +277,16 @@ def test_logs_are_printed(watched):
     following = subprocess.Popen(
         [sys.executable, "-m", "penstock.cli", "logs", "-f"], stdout=subprocess.PIPE, text=True
     )
-    assert following.stdout.readline()
-    logging.getLogger("shop").warning("and speaks again")
-    while "and speaks again" not in following.stdout.readline():
-        pass
-    following.send_signal(signal.SIGINT)
-    following.communicate(timeout=60)
+    try:
+        assert following.stdout.readline()
+        logging.getLogger("shop").warning("and speaks again")
+        while "and speaks again" not in following.stdout.readline():
+            pass
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=60)
+    finally:
+        following.kill()
+        following.communicate()
 
 
 def test_a_running_job_is_given_another_parallelism(watched):
