@@ -46,6 +46,7 @@ _COMMANDS: Final = {
     "list": "penstock.command_line.job_commands:list_jobs",
     "metrics": "penstock.command_line.job_commands:metrics",
     "savepoint": "penstock.savepoint_command:savepoint",
+    "state": "penstock.command_line.state_command:state",
     "status": "penstock.command_line.job_commands:status",
     "stop": "penstock.command_line.job_commands:stop",
 }

@@ -194,6 +194,20 @@ def test_records_on_an_edge_are_shown_when_somebody_asks(shown):
     panel.wait_for(state="detached")
 
 
+def test_the_state_of_a_key_is_looked_up(shown, watched):
+    client, job_id = watched
+    names = {v["name"]: v["id"] for v in client.get(f"/jobs/{job_id}")["vertices"]}
+    of_state = next(id_ for name, id_ in names.items() if "Largest" in name)
+    shown.go(f"/jobs/{job_id}/graph/{of_state}/state")
+    panel = shown.sees("Operator", ".lookup")
+    panel.get_by_role("button", name="Look up").click()
+    state = shown.page.locator(".lookup td").first.inner_text()
+    panel.locator("[data-lookup=state]").fill(state)
+    panel.locator("[data-lookup=key]").fill("2")
+    panel.get_by_role("button", name="Look up").click()
+    shown.sees(r"Value.*\d", ".lookup table")
+
+
 def test_flame_graphs(shown):
     vertex(shown, "Fails").click()
     shown.page.get_by_role("link", name="Flame graph").click()

@@ -15,7 +15,7 @@ from penstock.jobmaster.states import ExecutionState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.graph.job_graph import JobGraph
+    from penstock.graph.job_graph import JobGraph, OperatorIdentity
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.checkpointing.statistics import (
         CheckpointRecord,
@@ -105,6 +105,7 @@ class VertexSnapshot:
     inputs: tuple[tuple[bytes, str, str], ...]
     """Producer, ship strategy, and kind of the exchange, of each edge that leads here."""
     subtasks: tuple[SubtaskSnapshot, ...]
+    operators: tuple[OperatorIdentity, ...] = ()
 
     @property
     def state(self) -> ExecutionState:
@@ -289,6 +290,7 @@ def _vertex(
             for edge in fixed.inputs
         ),
         subtasks=tuple(_subtask(one, known, wall_offset_ms) for one in vertex.subtasks),
+        operators=fixed.operators,
     )
 
 

@@ -10,18 +10,20 @@ from penstock.jobmaster.inspections import InspectionError
 from penstock.jobmaster.log_tails import DRIVER
 from penstock.jobmaster.states import ExecutionState
 from penstock.rest.call import RestError, Text
-from penstock.rpc.inspection_messages import DumpThreads, SampleRecords
+from penstock.rpc.inspection_messages import DumpThreads, LookUpState, SampleRecords
 from penstock.taskexecutor.worker.inspection import thread_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.jobmaster.log_tails import LogTail
+    from penstock.jobmaster.snapshots import JobSnapshot
     from penstock.rest.call import Call, Json
     from penstock.rpc.inspection_messages import Inspected, Inspection, ThreadStack
 
 ASK_TIMEOUT_S: Final = 20.0
 SAMPLE_TIMEOUT_MS: Final = 2_000
+STATE_TIMEOUT_MS: Final = 10_000
 MAX_RECORDS: Final = 100
 DEFAULT_RECORDS: Final = 20
 DRIVER_LOG: Final = "jobmanager.log"
@@ -153,6 +155,63 @@ async def records(call: Call) -> Json:
             for one, answer in zip(running, answers, strict=True)
         ],
     }
+
+
+async def state(call: Call) -> Json:
+    """``/jobs/:jobid/state``: what the keyed states of ``operator`` have of ``key``.
+
+    The operator is named by its uid, id or name; ``state`` by its name, and without it only the
+    names and kinds of the operator's states are told.  Tasks look between two elements.
+    """
+    shown = rest.RECORD_SAMPLES.read(call.gateway.configuration)
+    if shown == "OFF":
+        raise RestError(403, f"values of state are not shown ({rest.RECORD_SAMPLES.key})")
+    name, wanted, key = (call.query.get(one, [""])[-1] for one in ("operator", "state", "key"))
+    ids = _operators(call.job(), name)
+    running = [
+        one.current
+        for vertex in call.job().vertices
+        if ids & {operator.id for operator in vertex.operators}
+        for one in vertex.subtasks
+        if one.current.state is ExecutionState.RUNNING and one.current.executor_id is not None
+    ]
+
+    def request(attempt_id: bytes) -> Callable[[int], Inspection]:
+        return lambda number: LookUpState(
+            number, attempt_id, tuple(ids), wanted, key, STATE_TIMEOUT_MS, shown == "TYPES"
+        )
+
+    answers = await asyncio.gather(
+        *(_ask(call, str(one.executor_id), request(one.attempt_id)) for one in running)
+    )
+    states = {one: kind for answer in answers for one, kind in answer.states.items()}
+    if wanted and running and wanted not in states:
+        known = ", ".join(sorted(states)) or "none"
+        raise RestError(404, f"{name[:100]!r} has no keyed state {wanted[:100]!r}, but: {known}")
+    return {
+        "operator": name,
+        "states": [{"name": one, "kind": kind} for one, kind in sorted(states.items())],
+        "redacted": shown == "TYPES",
+        "values": [
+            {"key": found.key, "namespace": found.namespace, "text": found.text}
+            for answer in answers
+            for found in answer.found
+        ],
+    }
+
+
+def _operators(job: JobSnapshot, name: str) -> set[bytes]:
+    operators = [one for vertex in job.vertices for one in vertex.operators]
+    for named in (
+        [one for one in operators if one.uid == name or one.id.hex() == name],
+        [one for one in operators if one.name == name],
+    ):
+        if len({one.id for one in named}) > 1:
+            raise RestError(400, f"several operators are named {name[:100]!r}: give the uid or id")
+        if named:
+            return {named[0].id}
+    known = ", ".join(sorted(one.uid or one.name for one in operators))
+    raise RestError(404, f"the job has no operator {name[:100]!r}, but: {known}"[:2000])
 
 
 def _number(call: Call, name: str, default: int, last: int) -> int:

@@ -55,7 +55,7 @@ class Endpoint:
 
 
 _OF_RUNNING_JOBS: Final = frozenset(
-    {"metrics", "jm-operator-metrics", "flamegraph", "records", "{triggerid}"}
+    {"metrics", "jm-operator-metrics", "flamegraph", "records", "state", "{triggerid}"}
 )
 """Ends of the paths whose answers depend on a query, or which tasks give."""
 
@@ -148,6 +148,12 @@ ENDPOINTS: Final = (
         f"{_VERTEX}/records",
         inspection_views.records,
         query=("edge", "subtask", "count"),
+    ),
+    Endpoint(
+        "GET",
+        f"{_JOB}/state",
+        inspection_views.state,
+        query=("operator", "state", "key"),
     ),
     Endpoint("GET", f"{_VERTEX}/metrics", metric_views.vertex_metrics, query=_GET),
     Endpoint("GET", f"{_VERTEX}/jm-operator-metrics", metric_views.coordinator_metrics),

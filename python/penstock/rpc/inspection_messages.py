@@ -44,6 +44,23 @@ class SampleRecords(Message, frozen=True):
     redacted: bool
 
 
+class LookUpState(Message, frozen=True):
+    """Asks a task for what its keyed state has of a key.
+
+    ``operators`` are the ids of those that are meant; ``state`` is empty when only the names of
+    states are wanted; ``key`` is a text, of which the task knows the type that keys have.
+    ``redacted`` asks for the types of values instead of the values.
+    """
+
+    request_id: int
+    attempt_id: bytes
+    operators: tuple[bytes, ...]
+    state: str
+    key: str
+    timeout_ms: int
+    redacted: bool
+
+
 class ReportMetrics(Message, frozen=True):
     """Somebody is looking: the metrics are wanted now and not only at the next interval."""
 
@@ -70,14 +87,28 @@ class SampledRecord(msgspec.Struct, frozen=True):
     timestamp_ms: int | None
 
 
+class FoundState(msgspec.Struct, frozen=True):
+    """What a state has of a key; ``namespace`` is empty outside of windows."""
+
+    operator: str
+    key: str
+    namespace: str
+    text: str
+
+
 class Inspected(Message, frozen=True):
-    """The answer to a request; ``error`` says why there is none."""
+    """The answer to a request; ``error`` says why there is none.
+
+    ``states`` are kinds of states by name.
+    """
 
     request_id: int
     threads: tuple[ThreadStack, ...] = ()
     stacks: tuple[StackCount, ...] = ()
     records: tuple[SampledRecord, ...] = ()
+    states: dict[str, str] = msgspec.field(default_factory=dict)
+    found: tuple[FoundState, ...] = ()
     error: str = ""
 
 
-Inspection = DumpThreads | SampleStacks | SampleRecords
+Inspection = DumpThreads | SampleStacks | SampleRecords | LookUpState

@@ -21,6 +21,7 @@ from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspected,
+    LookUpState,
     ReportMetrics,
     SampleRecords,
     SampleStacks,
@@ -542,6 +543,7 @@ ToTaskExecutor = (
     | DumpThreads
     | SampleStacks
     | SampleRecords
+    | LookUpState
     | ReportMetrics
     | Shutdown
 )

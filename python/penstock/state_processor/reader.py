@@ -89,10 +89,19 @@ class Savepoint:
         columns = zip(*rows, strict=True) if rows else ((),) * len(names)
         return table_of(dict(zip(names, columns, strict=True)), f"keyed_state {state!r}")
 
+    def keyed_state_names(self, operator: str) -> set[str]:
+        """The names of the keyed states of an operator.
+
+        Raises:
+            InvalidProgramError: There is no such operator; names those that there are.
+        """
+        states = self._states_of(self._operator(operator))
+        return {name for kind, name, _ in states if kind == "keyed"}
+
     def keyed_state_entries(self, operator: str, state: str) -> Iterator[tuple[int, Any, Any, Any]]:
         """As `keyed_state`, as values of Python."""
         found = self._operator(operator)
-        known = {name for kind, name, _ in self._states_of(found) if kind == "keyed"}
+        known = self.keyed_state_names(operator)
         if state not in known:
             raise _unknown("keyed state", state, found, known)
         for snapshot in self._snapshots(found):

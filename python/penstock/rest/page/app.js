@@ -16,6 +16,7 @@ const state = {
   plans: new Map(), history: new Map(),
   data: {}, values: [], metricValues: [], log: { key: "", text: "", position: 0 },
   find: "", order: "flow", metricFind: "", flameKind: "full", flameFind: "", flame: null, peek: null,
+  lookup: {},
 };
 let unwatch = () => {}, watched = null, graph = null, flame = null, loading = false, again = false;
 
@@ -39,6 +40,7 @@ function navigated() {
     state.values = state.metricValues = [];
     state.peek = null;
     state.flame = null;
+    state.lookup = {};
   }
   if (watched !== (state.route.job ?? "")) follow(state.route.job ?? "");
   render();
@@ -250,6 +252,22 @@ async function look(edge) {
   render();
 }
 
+async function lookUp(form) {
+  const wish = Object.fromEntries([...form.querySelectorAll("[data-lookup]")]
+    .map((one) => [one.dataset.lookup, one.value.trim()]));
+  const lookup = { vertex: state.route.rest[0], busy: true };
+  state.lookup = lookup;
+  render();
+  try {
+    const found = await api.ask(`/jobs/${state.route.job}/state?${new URLSearchParams(wish)}`);
+    lookup.found = { ...found, key: wish.key };
+  } catch (error) {
+    lookup.error = error.message;
+  }
+  lookup.busy = false;
+  render();
+}
+
 // ---- what can be done -------------------------------------------------------------------------
 
 function toast(text, kind = "") {
@@ -357,6 +375,11 @@ function start() {
   document.addEventListener("click", (event) => {
     const element = event.target.closest("[data-action]");
     if (element) ACTIONS[element.dataset.action]?.(element);
+  });
+  document.addEventListener("submit", (event) => {
+    if (!event.target.classList.contains("lookup")) return;
+    event.preventDefault();
+    lookUp(event.target);
   });
   document.addEventListener("input", (event) => {
     const name = event.target.dataset?.input;

@@ -4,8 +4,8 @@ import { badge, bytes, count, duration, eventTime, h, share, table, time } from 
 import { accumulators } from "./job.js";
 
 const PARTS = [["subtasks", "Subtasks"], ["flame", "Flame graph"], ["metrics", "Metrics"],
-  ["accumulators", "Accumulators"]];
-const TOLD_BY_TASKS = new Set(["flame", "metrics"]);
+  ["state", "State"], ["accumulators", "Accumulators"]];
+const TOLD_BY_TASKS = new Set(["flame", "metrics", "state"]);
 
 export function vertexPanel(state, job, plan) {
   const [id, part = "subtasks"] = state.route.rest;
@@ -18,6 +18,7 @@ export function vertexPanel(state, job, plan) {
       h("a", { href: `${at}/${name}`, "aria-current": part === name ? "page" : null }, title))),
     part === "flame" ? flame(state, id)
       : part === "metrics" ? metrics(state)
+        : part === "state" ? keyedState(state, plan, id)
         : part === "accumulators" ? accumulators(state.data.accumulators?.["user-accumulators"])
           : subtasks(state));
 }
@@ -104,6 +105,30 @@ function metrics({ data, metricFind, metricValues }) {
       ["Skew", (one) => `${Math.round(one.skew)} %`, "number"],
     ], metricValues, { key: (one) => one.id, caption: "Metrics",
       empty: metricFind ? "No number goes by that name." : "Nothing was sent yet." }));
+}
+
+// What the task that has a key holds for it; asked for when somebody wants to see it.
+function keyedState({ lookup }, plan, id) {
+  const node = plan.nodes.find((one) => one.id === id);
+  const operators = node.description.split("<br/>").filter(Boolean)
+    .map((text) => text.replace(/^\+- /, ""));
+  const found = lookup.vertex === id ? lookup.found : null;
+  const field = (name, label, hint) => h("label", {}, label, h("input", { type: "text",
+    "data-lookup": name, placeholder: hint, autocomplete: "off", spellcheck: "false" }));
+  return h("form", { class: "lookup" },
+    h("label", {}, "Operator", h("select", { "data-lookup": "operator" },
+      operators.map((name) => h("option", { value: name }, name)))),
+    field("state", "State", "its name; empty for a list"), field("key", "Key", "7, or (1, 'a')"),
+    h("button", { type: "submit", class: "main", disabled: lookup.busy },
+      lookup.busy ? "Looking …" : "Look up"),
+    lookup.error && h("p", { class: "bad" }, lookup.error),
+    found && found.redacted && h("p", { class: "quiet" }, "Types are shown instead of values."),
+    found && found.key ? table([["Key", (one) => h("code", {}, one.key)],
+      ["Window", (one) => h("code", {}, one.namespace || "–")],
+      ["Value", (one) => h("code", { class: "record" }, one.text)]], found.values,
+    { caption: "Values", empty: "The state has nothing of this key." })
+      : found && table([["State", (one) => one.name], ["Kind", (one) => one.kind]], found.states,
+        { key: (one) => one.name, caption: "States", empty: "The operator has no keyed state." }));
 }
 
 export function recordsPanel(state, plan) {

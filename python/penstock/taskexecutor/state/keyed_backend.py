@@ -88,6 +88,11 @@ class HeapKeyedStateBackend(KeyContext):
         self._epochs: dict[int, dict[StateTable, int]] = {}
         self._base_id: int | None = None
 
+    @property
+    def tables(self) -> Mapping[str, StateTable]:
+        """The entries of each state by its name, of those that were opened or restored."""
+        return self._tables
+
     def timer_table(self, name: str) -> StateTable:
         """The timers of one service and one notion of time, created when missing."""
         table = self._timers.get(name)

@@ -96,6 +96,10 @@ class KeyedStateBackend(Protocol):
     def num_entries(self) -> int:
         """Number of entries of all states, without timers."""
 
+    @property
+    def tables(self) -> Mapping[str, StateTable]:
+        """The entries of each state by its name, of those that were opened or restored."""
+
     def table(self, name: str, kind: str) -> StateTable:
         """The entries of a state by its name, created when missing."""
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from penstock.rpc.messages import ForCheckpoints, FromCoordinator
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot
     from penstock.taskexecutor.task.record_sample import RecordSample
+    from penstock.taskexecutor.task.state_lookup import StateLookup
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 #: Longest wait for input; mails and timers end a wait earlier.
@@ -238,6 +239,14 @@ class StreamTask:
         with suppress(MailboxClosedError):
             self.mailbox.execute(lambda: task_input.sample(edge, sample))
         return ""
+
+    def look_up(self, lookup: StateLookup) -> None:
+        """Has the task's thread look at keyed state."""
+        try:
+            self.mailbox.execute(lambda: lookup.run(self._opened_chain()))
+        except MailboxClosedError:
+            lookup.problem = f"{self._environment.task_name} is ending"
+            lookup.done.set()
 
     def _process_rescaled(self, chain: OperatorChain, in_flight: InFlightRecovery) -> None:
         """Processes what was in flight at another parallelism.

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
     from penstock.taskexecutor.task.record_sample import RecordSample
+    from penstock.taskexecutor.task.state_lookup import StateLookup
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,9 @@ class Invokable(Protocol):
 
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
         """Begins or ends a look at what comes over an edge; any thread, returns at once."""
+
+    def look_up(self, lookup: StateLookup) -> None:
+        """A look at keyed state is wanted; any thread, returns at once."""
 
 
 class TaskListener(Protocol):
@@ -214,6 +218,16 @@ class Task:
         if problem:
             self._is_sampled = False
         return problem
+
+    def look_up(self, lookup: StateLookup) -> None:
+        """Has the task look at its keyed state; returns at once."""
+        with self._lock:
+            invokable = self._invokable if self._state == "RUNNING" else None
+        if invokable is None:
+            lookup.problem = f"{self.name} is {self._state}"
+            lookup.done.set()
+        else:
+            invokable.look_up(lookup)
 
     def end_sample(self, edge: int) -> None:
         """Ends the look that `sample_records` has begun."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspected,
+    LookUpState,
     SampleRecords,
     SampleStacks,
     StackCount,
@@ -40,6 +41,7 @@ MAX_SAMPLES: Final = 10_000
 MAX_DEPTH: Final = 200
 MAX_RECORDS: Final = 100
 MAX_RECORDS_TIMEOUT_MS: Final = 30_000
+_GONE: Final = "the task does not run here any more"
 PROBE_S: Final = 0.002
 """How long a thread is watched to see whether it uses the processor."""
 
@@ -80,6 +82,8 @@ class Inspector:
                 answer = Inspected(request.request_id, threads=thread_stacks())
             elif isinstance(request, SampleStacks):
                 answer = self._sample_stacks(request)
+            elif isinstance(request, LookUpState):
+                answer = self._look_up(request)
             else:
                 answer = self._sample_records(request)
         except Exception as error:
@@ -111,10 +115,9 @@ class Inspector:
     def _sample_records(self, request: SampleRecords) -> Inspected:
         from penstock.taskexecutor.task.record_sample import RecordSample
 
-        attempt_id = request.attempt_id
-        task = next((t for t in self._tasks() if t.descriptor.attempt_id == attempt_id), None)
+        task = self._task(request.attempt_id)
         if task is None:
-            return Inspected(request.request_id, error="the task does not run here any more")
+            return Inspected(request.request_id, error=_GONE)
         sample = RecordSample(min(request.count, MAX_RECORDS), redacted=request.redacted)
         problem = task.sample_records(request.edge, sample)
         if problem:
@@ -127,6 +130,29 @@ class Inspector:
         finally:
             task.end_sample(request.edge)
         return Inspected(request.request_id, records=sample.records())
+
+    def _look_up(self, request: LookUpState) -> Inspected:
+        from penstock.taskexecutor.task.state_lookup import StateLookup
+
+        task = self._task(request.attempt_id)
+        if task is None:
+            return Inspected(request.request_id, error=_GONE)
+        lookup = StateLookup(
+            request.operators, request.state, request.key, redacted=request.redacted
+        )
+        task.look_up(lookup)
+        if not lookup.done.wait(min(request.timeout_ms, MAX_RECORDS_TIMEOUT_MS) / 1000):
+            problem = f"{task.name} did not come to it: it is in user code, or back pressured"
+            return Inspected(request.request_id, error=problem)
+        return Inspected(
+            request.request_id,
+            states=lookup.states,
+            found=tuple(lookup.found),
+            error=lookup.problem,
+        )
+
+    def _task(self, attempt_id: bytes) -> Task | None:
+        return next((t for t in self._tasks() if t.descriptor.attempt_id == attempt_id), None)
 
 
 def thread_stacks() -> tuple[ThreadStack, ...]:

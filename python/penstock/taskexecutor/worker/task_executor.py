@@ -23,6 +23,7 @@ from penstock.rpc.frames import write_frame
 from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspection,
+    LookUpState,
     ReportMetrics,
     SampleRecords,
     SampleStacks,
@@ -138,6 +139,7 @@ class TaskExecutor:
             DumpThreads: self._inspect,
             SampleStacks: self._inspect,
             SampleRecords: self._inspect,
+            LookUpState: self._inspect,
             ReportMetrics: self._report_metrics,
             Shutdown: lambda message: self.stop(message.reason, clean=True),
         }

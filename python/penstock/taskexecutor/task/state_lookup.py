@@ -1,0 +1,98 @@
+"""A look at the keyed state of one key, taken in the task's thread between two elements."""
+
+from __future__ import annotations
+
+import ast
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import PenstockError
+from penstock.rpc.inspection_messages import FoundState
+from penstock.taskexecutor.state.time_to_live import Aged
+from penstock.taskexecutor.task.record_sample import shape_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.taskexecutor.task.operator_chain import OperatorChain
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+MAX_FOUND: Final = 100
+
+
+class StateLookup:
+    """What is asked of one task; filled by its thread, read by another.
+
+    Attributes:
+        done: Set when the task has looked.
+        states: The kinds, by name, of the keyed states of the operators that are meant.
+        found: The values of the key.
+        problem: Why there is no answer; empty when there is one.
+    """
+
+    def __init__(self, operators: Sequence[bytes], state: str, key: str, *, redacted: bool) -> None:
+        """Asks nothing yet.
+
+        Args:
+            operators: The operators that are meant.
+            state: The name of a state; empty for its names only.
+            key: The key, as text; see `keys_meant`.
+            redacted: Whether types are shown instead of values.
+        """
+        self.done = threading.Event()
+        self.states: dict[str, str] = {}
+        self.found: list[FoundState] = []
+        self.problem = ""
+        self._operators = frozenset(operators)
+        self._state = state
+        self._key = key
+        self._describe: Callable[[Any], str] = shape_of if redacted else text_of
+
+    def run(self, chain: OperatorChain) -> None:
+        """Looks; in the task's thread."""
+        try:
+            for context in chain.contexts:
+                if context.config.id in self._operators and context.is_keyed:
+                    self._look_into(context)
+        except Exception as error:  # of a user's class, as it is compared or read
+            self.problem = f"{type(error).__name__}: {error}"
+        finally:
+            self.done.set()
+
+    def _look_into(self, context: OperatorContext) -> None:
+        tables = context.keyed_state.tables
+        self.states |= {name: table.kind for name, table in tables.items()}
+        table = tables.get(self._state)
+        if table is None:
+            return
+        for key in keys_meant(self._key):
+            try:
+                identity = context.identity_of(key)
+            except (PenstockError, TypeError, ValueError):
+                continue  # keys of this operator are of another type
+            for contents in table.namespaces():
+                value = contents.get(identity)
+                if value is None or len(self.found) >= MAX_FOUND:
+                    continue
+                namespace = "" if contents.namespace is None else text_of(contents.namespace)
+                text = self._describe(plain(value))
+                self.found.append(FoundState(context.name, text_of(key), namespace, text))
+
+
+def keys_meant(text: str) -> list[Any]:
+    """The keys that a text may mean: the literal of Python that it is, and the text itself."""
+    try:
+        return [ast.literal_eval(text.strip()), text]
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return [text]
+
+
+def plain(value: Any) -> Any:
+    """A value without what state keeps beside it: times of its life."""
+    if isinstance(value, Aged):
+        return plain(value.value)
+    if type(value) is list:
+        return [plain(item) for item in value]
+    if type(value) is dict:
+        return {key: plain(item) for key, item in value.items()}
+    return value
