@@ -1,4 +1,13 @@
-"""What must hold at every step of a simulated run (SEMANTICS E-4 to E-6, F-1 to F-5, F7, F14)."""
+"""What must hold at every step of a simulated run (SEMANTICS E-4 to E-6, F, F7, F14).
+
+- F-1, F-2, F-3, F-4: by what the coordinator does and tells, here.
+- F-5: by the storage at the end.
+- F-6, F-11, F-12, F-13: by the cut of each complete checkpoint; what is between the state of a
+  reader and that of its writer must be in flight, once and in order, without events.
+- F-7, F-8, F-9, F-10: by what barrier handlers ask of their tasks, and by channels that stopped.
+- F-14: by the tasks, which keep what is in flight for one checkpoint at a time.
+- F-15, F-16: by files that are gone when somebody reads them.
+"""
 
 import pickle
 
@@ -8,6 +17,7 @@ from penstock.jobmaster.checkpointing import actions as c
 from penstock.jobmaster.failure_causes import GRACE_MS
 from penstock.jobmaster.slot_sharing import LocalInputPreferredSlotSharingStrategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
+from penstock.network.events import Alignment
 from simulation.simulated_task import SYNCHRONOUS
 
 S = ExecutionState
@@ -36,6 +46,8 @@ class Invariants:
         self.cause_at = -1  # when the last one was
         self.consequences = {}  # attempt -> when its failure was reported, as that of another
         self.is_drained = False
+        self.unread = self.overtaken = 0  # records in flight, in complete checkpoints
+        self.begun = {}  # attempt -> the latest checkpoint that its handler began, or gave up
 
     # The scheduler ----------------------------------------------------------------------------
 
@@ -192,7 +204,9 @@ class Invariants:
             for index in range(vertex.parallelism):
                 if operator is not None and index in operator.finished_subtasks:
                     finished.add((vertex.id, index))
-                    states[(vertex.id, index)] = self.world.final[(vertex.id, index)]
+                    read, written = self.world.final[(vertex.id, index)]
+                    nothing = [[] for _ in read], [[] for _ in written]
+                    states[(vertex.id, index)] = (read, written, *nothing)
                     continue
                 assert operator is not None, "an operator's state is missing"
                 assert index in operator.subtasks, "F2: a subtask's state is missing"
@@ -208,12 +222,12 @@ class Invariants:
         else:
             assert stream.path in self.world.storage.files, f"F-15: {stream.path} is gone"
             data = self.world.storage.files[stream.path]
-        owner, _, read, written = pickle.loads(data)
+        owner, _, *counts = pickle.loads(data)
         assert owner == (vertex.id, index)
-        return read, written
+        return counts
 
     def _check_inputs(self, vertex, index, states):
-        read = states[(vertex.id, index)][0]
+        read, _, unread, _ = states[(vertex.id, index)]
         position = 0
         for gate, (_, result) in enumerate(vertex.inputs):
             for partition, subpartition in vertex.consumed(gate, index):
@@ -223,10 +237,17 @@ class Invariants:
                     if earlier is result:
                         break
                     offset += len(earlier.consumers_of_partition(partition))
-                written = states[(producer.id, partition)][1][offset + subpartition]
+                _, written, _, overtaken = states[(producer.id, partition)]
+                overtaken = overtaken[offset + subpartition]
+                in_flight = unread[position] + overtaken
+                self.unread += len(unread[position])
+                self.overtaken += len(overtaken)
+                written = written[offset + subpartition]
                 if self.world.settings.is_exactly_once:
-                    assert read[position] == written, "F-6: no consistent cut"
+                    wanted = list(range(read[position] + 1, written + 1))
+                    assert in_flight == wanted, "F-6, F-11, F-12: no consistent cut"
                 else:
+                    assert not in_flight
                     assert read[position] >= written, "a record would be lost"
                 position += 1
 
@@ -249,6 +270,24 @@ class Invariants:
             if self.complete and self.world.is_stopped_by_savepoint:
                 continue
             assert committed <= latest_id, f"restored from {latest_id}, committed {committed}"
+
+    def snapshot_begins(self, task, barrier):
+        """F-7, F-9 and F-10: once, in order, not after it was given up, and not too early."""
+        checkpoint_id = barrier.checkpoint_id
+        if self.world.settings.is_exactly_once:
+            assert self.begun.get(task.attempt, -1) < checkpoint_id, "F-7 or F-9"
+            self.begun[task.attempt] = checkpoint_id
+        if barrier.alignment is not Alignment.UNALIGNED:
+            arrived = task.barriers.get(checkpoint_id, set()) | task.closed
+            assert len(arrived) == len(task.inputs), "F-10: a channel's barrier has not come"
+
+    def given_up(self, task, checkpoint_id):
+        self.begun[task.attempt] = max(self.begun.get(task.attempt, -1), checkpoint_id)
+
+    def channels_moved(self, task):
+        """F-8 and F-9: channels stand still for a checkpoint that is still to begin here."""
+        begun = self.begun.get(task.attempt, -1)
+        assert all(checkpoint_id > begun for checkpoint_id in task.blocked.values()), "F-8 or F-9"
 
     # The end ------------------------------------------------------------------------------------
 

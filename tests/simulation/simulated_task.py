@@ -3,6 +3,10 @@
 Records of a channel are numbered from 1.  A task knows how many it has read from each channel and
 written to each, and that is its state: so a record that is lost, or comes twice, is seen at once.
 The barrier handlers are those of production.
+
+An unaligned barrier overtakes what its producer has sent and its consumer has not read, on edges
+that allow it, which is the producer's state in flight; what a consumer reads from a channel after
+its snapshot and before the channel's barrier is its own.
 """
 
 import pickle
@@ -18,8 +22,9 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
+from penstock.graph.wiring import DistributionPattern
 from penstock.jobmaster.states import ExecutionState as S
-from penstock.network.events import CheckpointBarrier, SnapshotKind
+from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
 
@@ -51,13 +56,24 @@ class SimulatedTask:
             for partition in deployment.partitions
             for index in range(partition.num_subpartitions)
         ]
+        results = world.scheduler.graph.vertices[deployment.vertex_id].results
+        #: Of each output whether barriers may overtake what is in it.
+        self.may_be_overtaken = [
+            result.edge.distribution is DistributionPattern.ALL_TO_ALL
+            for result, partition in zip(results, deployment.partitions, strict=True)
+            for _ in range(partition.num_subpartitions)
+        ]
         self.restored = restored
         self.channels = {id(channel) for channel in (*self.inputs, *self.outputs)}
         self.is_finished = restored is not None and restored.state.is_finished
         self.read = [0] * len(self.inputs)
         self.written = [0] * len(self.outputs)
         self.position = 0
-        self.blocked = set()
+        self.blocked = {}  # channel -> the checkpoint for which it stands still
+        self.barriers = {}  # checkpoint id -> the channels that have delivered its barrier
+        self.snapshot_of = None  # the one that waits for barriers, while what comes belongs to it
+        self.in_flight_read = []
+        self.in_flight_written = []
         self.data_ended = set()
         self.closed = set()
         self.has_ended = False
@@ -94,8 +110,13 @@ class SimulatedTask:
             data = self.world.storage.files.get(stream.path)
             if data is None:
                 raise AssertionError(f"F-15: {stream.path}, which is to be restored, is gone")
-        owner, self.position, self.read, self.written = pickle.loads(data)
+        owner, self.position, self.read, self.written, unread, overtaken = pickle.loads(data)
         assert owner == self.id, "the state of another subtask"
+        for output, numbers in zip(self.outputs, overtaken, strict=True):
+            output.extend(numbers)
+        for channel, numbers in enumerate(unread):
+            for number in numbers:
+                self._read_record(channel, number)
 
     def work(self):
         """One step; True while there will be another."""
@@ -146,7 +167,8 @@ class SimulatedTask:
             self._read_record(channel, item)
         elif isinstance(item, CheckpointBarrier):
             if item.needs_alignment:
-                self.blocked.add(channel)
+                self.blocked[channel] = item.checkpoint_id
+            self.barriers.setdefault(item.checkpoint_id, set()).add(channel)
             self.handler.on_barrier(channel, item)
         elif item == END_OF_DATA:
             self.data_ended.add(channel)
@@ -157,6 +179,7 @@ class SimulatedTask:
             self.handler.on_end_of_partition(channel)
         else:
             self.handler.on_cancellation(channel, item[1])
+        self.world.invariants.channels_moved(self)
 
     def _read_record(self, channel, number):
         assert not self.has_ended
@@ -165,6 +188,10 @@ class SimulatedTask:
             assert number == wanted, f"{self.name} reads record {number} instead of {wanted}"
         else:
             assert number <= wanted, f"{self.name} misses records {wanted} to {number - 1}"
+        if self.snapshot_of is not None:
+            checkpoint_id = self.snapshot_of[0].checkpoint_id
+            if channel not in self.barriers.get(checkpoint_id, ()):
+                self.in_flight_read[channel].append(number)
         if number == wanted:
             self.read[channel] = number
             self.position += 1
@@ -184,16 +211,32 @@ class SimulatedTask:
     def may_end(self):
         if self.complete_id < self.synchronous_id:
             return False
+        # What was sent has been read: no state in flight is anybody's who has finished.
+        if any(END_OF_DATA in output for output in self.outputs):
+            return False
         return not self.world.awaits_final or self.complete_id >= self.final_id
 
     # What the driver sends ------------------------------------------------------------------
 
     def trigger(self, barrier):
+        if self.world.settings.is_unaligned:
+            # Sources come to it at different times, between which readers have some barriers.
+            delay = self.world.delay(f"trigger of {self.name}", (0, 0, 20))
+            self.world.later(delay, self._triggered, barrier)
+        else:
+            self._triggered(barrier)
+
+    def _triggered(self, barrier):
+        if self.is_over or self.executor not in self.world.workers:
+            return
         if not self.is_running:
             self._send_all(("cancel", barrier.checkpoint_id))
             self._decline(barrier.checkpoint_id, Reason.DECLINED_TASK_NOT_READY)
         elif self.handler is not None:
+            every = set(range(len(self.inputs)))
+            self.barriers.setdefault(barrier.checkpoint_id, set()).update(every)
             self.handler.on_trigger(barrier)
+            self.world.invariants.channels_moved(self)
         elif barrier.kind not in SYNCHRONOUS or self.has_ended:
             self.take_snapshot(barrier, None)
         elif self.stop_barrier is not None:
@@ -209,6 +252,7 @@ class SimulatedTask:
     def notify_aborted(self, checkpoint_id, latest_completed_id):
         if checkpoint_id > self.last_id:
             self.aborted.add(checkpoint_id)
+        self._stop_keeping(checkpoint_id)
         if latest_completed_id >= 0:
             self.notify_complete(latest_completed_id)
 
@@ -223,15 +267,25 @@ class SimulatedTask:
         return len(self.inputs)
 
     def resume_consumption(self, channel):
-        self.blocked.discard(channel)
+        self.blocked.pop(channel, None)
 
     def prioritize_barrier(self, channel, checkpoint_id):
         return False
 
-    def barriers_complete(self, checkpoint_id):
-        raise AssertionError("no checkpoint is unaligned here")
+    def barriers_complete(self, checkpoint_id, figures):
+        if self.snapshot_of is not None:
+            barrier, counts = self.snapshot_of
+            assert barrier.checkpoint_id == checkpoint_id, "F-14"
+            self.snapshot_of = None
+            self._write_later(barrier, counts)
+
+    def _stop_keeping(self, checkpoint_id):
+        if self.snapshot_of is not None and self.snapshot_of[0].checkpoint_id == checkpoint_id:
+            self.snapshot_of = None
 
     def abort_snapshot(self, checkpoint_id, reason):
+        self.world.invariants.given_up(self, checkpoint_id)
+        self._stop_keeping(checkpoint_id)
         self.aborted.add(checkpoint_id)
         if checkpoint_id > self.last_id:
             self.last_id = checkpoint_id
@@ -240,6 +294,8 @@ class SimulatedTask:
 
     def take_snapshot(self, barrier, figures):
         checkpoint_id = barrier.checkpoint_id
+        if figures is not None:
+            self.world.invariants.snapshot_begins(self, barrier)
         if checkpoint_id <= self.last_id:
             return
         self.last_id = checkpoint_id
@@ -251,8 +307,32 @@ class SimulatedTask:
             return
         if barrier.kind in SYNCHRONOUS:
             self.synchronous_id = checkpoint_id
-        self._send_all(barrier)
-        data = pickle.dumps((self.id, self.position, list(self.read), list(self.written)))
+        self.in_flight_read = [[] for _ in self.inputs]
+        self.in_flight_written = [self._send_barrier(i, barrier) for i in range(len(self.outputs))]
+        counts = (self.id, self.position, list(self.read), list(self.written))
+        if barrier.alignment is Alignment.UNALIGNED and self.handler is not None:
+            assert self.snapshot_of is None, "F-14: two are unaligned"
+            self.snapshot_of = (barrier, counts)
+        else:
+            self._write_later(barrier, counts)
+
+    def _send_barrier(self, index, barrier):
+        """Sends it; the records that it overtakes."""
+        output = self.outputs[index]
+        if not self.may_be_overtaken[index]:
+            barrier = barrier.as_forced_aligned
+        if barrier.alignment is not Alignment.UNALIGNED:
+            output.append(barrier)
+            return []
+        place = 0
+        while place < len(output) and is_overtaking(output[place]):
+            place += 1
+        output.insert(place, barrier)
+        return [item for item in output if isinstance(item, int)]
+
+    def _write_later(self, barrier, counts):
+        checkpoint_id = barrier.checkpoint_id
+        data = pickle.dumps((*counts, self.in_flight_read, self.in_flight_written))
         location = self.world.locations[checkpoint_id]
         at = max(self.world.now, self.writer_free_at) + self.world.delay(
             f"writing of {self.name}", (1, 5, 60)
@@ -291,6 +371,10 @@ class SimulatedTask:
 
     def _decline(self, checkpoint_id, reason):
         self.world.up(self, "decline", self.world.declined, self.attempt, checkpoint_id, reason)
+
+
+def is_overtaking(item):
+    return isinstance(item, CheckpointBarrier) and item.alignment is Alignment.UNALIGNED
 
 
 def queue():

@@ -86,7 +86,7 @@ def random_strategy(rng):
 def random_checkpoints(rng, is_batch):
     interval_ms = None if is_batch else rng.choice([20, 60, 60, 250, HOUR_MS, None])
     concurrent = rng.choice([1, 1, 1, 2, 3])
-    return CheckpointSettings(
+    settings = CheckpointSettings(
         interval_ms=interval_ms,
         timeout_ms=rng.choice([400, 1_000, 2_000]),
         min_pause_ms=rng.choice([0, 0, 10]),
@@ -97,6 +97,8 @@ def random_checkpoints(rng, is_batch):
         retention=rng.choice(list(Retention)),
         after_tasks_finish=rng.random() < 0.85,
     )
+    may_be_unaligned = settings.is_exactly_once and concurrent == 1
+    return replace(settings, is_unaligned=may_be_unaligned and rng.random() < 0.5)
 
 
 class World:

@@ -1,0 +1,110 @@
+"""The simulation finds defects of barriers: F-6 to F-14 are checked, and something is in flight.
+
+Method: one defect at a time in the barrier handler of production, or in what a task keeps of its
+channels; a seed must fail, and say by which invariant.
+"""
+
+import logging
+
+import pytest
+from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
+from simulation.schedules import outcome
+from simulation.simulated_task import SimulatedTask
+
+SEEDS = 400
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def test_records_are_in_flight_in_complete_checkpoints():
+    """Of both kinds: overtaken, and read after a snapshot."""
+    worlds = [outcome(seed)[0] for seed in range(60)]
+    assert sum(world.invariants.overtaken for world in worlds) > 10
+    assert sum(world.invariants.unread for world in worlds) > 0
+
+
+def goes_on_with_what_it_gave_up(monkeypatch):
+    give_up = SingleCheckpointBarrierHandler._abort
+
+    def forgetful(self, checkpoint_id, reason):
+        give_up(self, checkpoint_id, reason)
+        self._last_done_id = checkpoint_id - 1
+
+    monkeypatch.setattr(SingleCheckpointBarrierHandler, "_abort", forgetful)
+
+
+def takes_snapshots_of_obsolete_barriers(monkeypatch):
+    on_barrier = SingleCheckpointBarrierHandler.on_barrier
+
+    def eager(self, channel, barrier):
+        if self._is_obsolete(barrier.checkpoint_id):
+            self._target.take_snapshot(barrier, self._figures(barrier))
+        on_barrier(self, channel, barrier)
+
+    monkeypatch.setattr(SingleCheckpointBarrierHandler, "on_barrier", eager)
+
+
+def leaves_channels_stopped(monkeypatch):
+    monkeypatch.setattr(SingleCheckpointBarrierHandler, "_release", lambda self: None)
+
+
+def is_content_with_two_barriers(monkeypatch):
+    complete = SingleCheckpointBarrierHandler._complete_if_all_came
+
+    def early(self, barrier):
+        if len(self._arrived) == 2:
+            self._arrived |= self._open
+        complete(self, barrier)
+
+    monkeypatch.setattr(SingleCheckpointBarrierHandler, "_complete_if_all_came", early)
+
+
+def forgets_what_it_overtakes(monkeypatch):
+    send = SimulatedTask._send_barrier
+    monkeypatch.setattr(SimulatedTask, "_send_barrier", lambda *args: send(*args)[1:])
+
+
+def keeps_what_comes_behind_barriers(monkeypatch):
+    snapshot = SimulatedTask.take_snapshot
+
+    def forgetful(self, barrier, figures):
+        snapshot(self, barrier, figures)
+        self.barriers.clear()
+
+    monkeypatch.setattr(SimulatedTask, "take_snapshot", forgetful)
+
+
+def restores_in_another_order(monkeypatch):
+    send = SimulatedTask._send_barrier
+    monkeypatch.setattr(SimulatedTask, "_send_barrier", lambda *args: send(*args)[::-1])
+
+
+def goes_on_with_an_older_one(monkeypatch):
+    """A second unaligned checkpoint begins while barriers of the first are to come."""
+    monkeypatch.setattr(SimulatedTask, "_stop_keeping", lambda self, checkpoint_id: None)
+
+
+@pytest.mark.parametrize(
+    ("defect", "invariant"),
+    [
+        (goes_on_with_what_it_gave_up, "F-8 or F-9"),
+        (leaves_channels_stopped, "F-8 or F-9"),
+        (takes_snapshots_of_obsolete_barriers, "F-7 or F-9"),
+        (is_content_with_two_barriers, "F-10"),
+        (forgets_what_it_overtakes, "F-11"),
+        (keeps_what_comes_behind_barriers, "F-11"),
+        (restores_in_another_order, "F-12"),
+        (goes_on_with_an_older_one, "F-14"),
+    ],
+)
+def test_a_defect_breaks_an_invariant(monkeypatch, defect, invariant):
+    defect(monkeypatch)
+    errors = (outcome(seed)[1] for seed in range(SEEDS))
+    found = next((error for error in errors if error is not None), None)
+    assert found is not None
+    assert invariant in str(found)
