@@ -19,8 +19,9 @@ SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").r
 #: Connectors that are there, and thus compared as the core is.
 BUILT = re.compile(
     r"datastream\.connectors\.kafka\.Kafka\w+"
+    r"|datastream\.connectors\.file_system\.BulkFormat"
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
-    r"|datastream\.formats\.avro\.AvroSchema"
+    r"|datastream\.formats\.(avro\.AvroSchema|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )
 CORE = {
     name: c

@@ -252,6 +252,12 @@ cdef object make_row(list names, list values, object kind):
     return row
 
 
+def rows_of_columns(names, columns):
+    """Rows with these names, each of what the columns have at one place."""
+    cdef list shared = list(names)
+    return [make_row(shared, list(values), INSERT) for values in zip(*columns, strict=True)]
+
+
 cdef list names_of_keywords(tuple keywords):
     """The names of a call as a list, which nobody changes: rows with the same share it."""
     cdef uintptr_t place = (<uintptr_t><PyObject *>keywords >> 4) % KEYWORDS

@@ -54,6 +54,33 @@ class ArrowFileSystem:
         with _naming(path), self._fs.open_input_file(_key(path)) as file:
             return cast("bytes", file.read_at(max(0, min(size, file.size() - offset)), offset))
 
+    def open_input(self, path: str) -> Any:
+        """An object to read from, at any place: a file of pyarrow."""
+        with _naming(path):
+            return self._fs.open_input_file(_key(path))
+
+    def files_below(self, path: str) -> list[tuple[str, int]]:
+        """The URLs and sizes of an object, or of all below a directory, in their order.
+
+        Names that start with a dot or an underscore are left out, and what is below them.
+        """
+        from pyarrow.fs import FileSelector, FileType
+
+        with _naming(path):
+            info = self._fs.get_file_info(_key(path))
+            if info.type == FileType.File:
+                return [(path, int(info.size))]
+            selector = FileSelector(_key(path), recursive=True, allow_not_found=True)
+            found = self._fs.get_file_info(selector)
+        key, base = _key(path), path.rstrip("/")
+        below = []
+        for info in found:
+            names = info.path[info.path.rindex(key) + len(key) :] if key in info.path else info.path
+            is_hidden = any(name.startswith((".", "_")) for name in names.split("/"))
+            if info.type == FileType.File and not is_hidden:
+                below.append((f"{base}/{names.lstrip('/')}", int(info.size)))
+        return sorted(below)
+
     def publish(self, path: str, data: bytes) -> None:
         """Writes an object, which appears whole."""
         stream = self.create(path)

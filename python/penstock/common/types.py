@@ -13,6 +13,9 @@ _IS_NATIVE = (
     os.environ.get("PENSTOCK_RUNTIME") != "pure" and find_spec("penstock._core") is not None
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 if TYPE_CHECKING or not _IS_NATIVE:
     from penstock.common.plain_row import RowBase
 else:
@@ -60,6 +63,21 @@ if _IS_NATIVE:
     from penstock._native.row import set_row_class
 
     set_row_class(Row)
+
+
+if TYPE_CHECKING or not _IS_NATIVE:
+
+    def rows_of_columns(names: Sequence[str], columns: Sequence[Iterable[Any]]) -> list[Row]:
+        """Rows with these names, each of what the columns have at one place.
+
+        Raises:
+            ValueError: The columns are not of one length.
+        """
+        shared, kind = list(names), RowKind.INSERT
+        return [_restore_row(shared, list(row), kind) for row in zip(*columns, strict=True)]
+
+else:
+    from penstock._native.row import rows_of_columns  # noqa: F401
 
 
 def _restore_row(fields: list[str] | None, values: list[Any], kind: RowKind) -> Row:

@@ -10,7 +10,9 @@ from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import DeserializationSchema, SerializationSchema
 from penstock.datastream.formats.compiled_schema import CompiledSchema
+from penstock.datastream.formats.csv_files import CsvReaderFormat
 from penstock.datastream.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter
+from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder
 from penstock.datastream.formats.misfit import Misfit, shown_bytes
 from penstock.datastream.refused import refused_class
 from penstock.errors import FormatError, InvalidProgramError
@@ -31,9 +33,6 @@ __all__ = [
 _INSTEAD = "read lines with StreamFormat.text_line_format, and see CsvRowDeserializationSchema"
 
 CsvBulkWriters = refused_class("CsvBulkWriters", _INSTEAD)
-CsvReaderFormat = refused_class("CsvReaderFormat", _INSTEAD)
-CsvSchema = refused_class("CsvSchema", _INSTEAD)
-CsvSchemaBuilder = refused_class("CsvSchemaBuilder", _INSTEAD)
 
 
 class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.graph.operators.descriptor import FunctionDescriptor, SourceDescriptor
 
@@ -59,19 +59,19 @@ class SocketTextSource(SourceDescriptor):
 
 @dataclass(frozen=True, kw_only=True)
 class FileSource(SourceDescriptor):
-    """The lines of files.
+    """The elements of files.
 
     Attributes:
         paths: Files and folders.
-        format: How elements are found in a file: ``text_line``.
-        charset: Of the text.
+        format: A FileFormat: how elements are found in a file; None finds lines.
+        charset: Of these lines.
         splittable: Whether several subtasks may read one file.
         discovery_interval_ms: Between two looks for new files; None reads what is there at the
             start.
     """
 
     paths: Sequence[str]
-    format: str = "text_line"
+    format: Any = None
     charset: str | None = None
     splittable: bool = True
     discovery_interval_ms: int | None = None

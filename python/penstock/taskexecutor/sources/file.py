@@ -1,33 +1,38 @@
-"""Lines of text files, divided among the subtasks by ranges of bytes."""
+"""Elements of files, divided among the subtasks by ranges of bytes."""
 
 from __future__ import annotations
 
-import codecs
 import time
 import zlib
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from penstock.errors import PenstockError
+from penstock.datastream.formats.file_format import DeadLetter
+from penstock.datastream.formats.lines import TextLines
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
     NOTHING_AVAILABLE,
-    IteratorSource,
+    Output,
+    SourceOperator,
     StreamOperator,
 )
 from penstock.taskexecutor.sources.file_splits import (
     FileSplit,
-    SplitLines,
-    can_be_cut,
+    SplitElements,
     divide,
     find_files,
+    whole_file,
 )
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
 from penstock.taskexecutor.sources.wait import SourceWait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from penstock.datastream.formats.file_format import FileFormat
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -35,50 +40,85 @@ if TYPE_CHECKING:
 def create_file_source(
     context: OperatorContext, descriptor: operators.FileSource
 ) -> StreamOperator:
-    """The lines of this subtask's splits."""
-    if descriptor.format != "text_line":
-        msg = f"{context.name!r} reads files of the unknown format {descriptor.format!r}"
-        raise PenstockError(msg)
+    """The elements of this subtask's splits."""
+    source: FileElements
     interval_ms = descriptor.discovery_interval_ms
-    if interval_ms is not None:
-        source = ContinuousTextFileSource(descriptor, interval_ms / 1000)
-        return with_watermarks(context, descriptor, source)
-    return with_watermarks(context, descriptor, TextFileSource(descriptor))
+    if interval_ms is None:
+        source = FileElements(context, descriptor)
+    else:
+        source = ContinuousFileElements(context, descriptor, interval_ms / 1000)
+    return with_watermarks(context, descriptor, source)
 
 
-class TextFileSource(SplitBySplit, IteratorSource):
+class _BatchSource(SourceOperator):
+    """Whatever `SplitElements` give, many elements at once.
+
+    Attributes:
+        side_output: Takes dead letters; the source's own output if None.
+    """
+
+    elements: SplitElements | None = None
+    iterator: Iterator[Any] = iter(())
+    side_output: Output | None = None
+    has_dead_letters = False
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        try:
+            if self.has_dead_letters:
+                self._emit_each(limit)
+            else:
+                self.output.collect_all(islice(self.iterator, limit), MIN_TIMESTAMP)
+        except BaseException as error:
+            self.failed_with = error
+            raise
+        is_over = self.elements is None or self.elements.is_exhausted
+        return END_OF_DATA if is_over else MORE_AVAILABLE
+
+    def _emit_each(self, limit: int) -> None:
+        collect, side_output = self.output.collect, self.side_output or self.output
+        for element in islice(self.iterator, limit):
+            if type(element) is DeadLetter:
+                side_output.collect_side(element.tag.tag_id, element.row, MIN_TIMESTAMP)
+            else:
+                collect(element, MIN_TIMESTAMP)
+
+
+class FileElements(SplitBySplit, _BatchSource):
     """Reads the splits whose number, modulo the number of shares, is that of the subtask's."""
 
-    def __init__(self, descriptor: operators.FileSource) -> None:
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSource) -> None:
         """Creates the source; files are looked for when it is opened."""
-        super().__init__(iter(()))
+        super().__init__()
         self.paths = tuple(descriptor.paths)
-        self.charset = codecs.lookup(descriptor.charset or "utf-8").name
-        self.splittable = descriptor.splittable and can_be_cut(self.charset)
-        self.lines: SplitLines | None = None
+        self.format: FileFormat = descriptor.format or TextLines(descriptor.charset or "utf-8")
+        self.splittable = descriptor.splittable and self.format.can_be_cut()
+        self.has_dead_letters = self.format.has_dead_letters
+        self.files = context.environment.files
 
     def divide(self, share: Share) -> Iterable[FileSplit]:
         """Looks for the files and cuts them."""
-        splits = divide(find_files(self.paths), share.of if self.splittable else 1)
+        found = find_files(self.paths, self.files)
+        splits = divide(found, share.of if self.splittable else 1, self.format)
         return splits[share.number :: share.of]
 
     def begin(self, split: FileSplit) -> None:
         """Goes on with this split."""
-        self.lines = SplitLines(split, self.charset)
-        self.iterator = iter(self.lines)
+        self.elements = SplitElements(split, self.format, self.files)
+        self.iterator = iter(self.elements)
 
     def rest(self) -> FileSplit:
-        """The split that is being read, from the next line on."""
-        assert self.lines is not None, "begun"
-        return self.lines.rest()
+        """The split that is being read, from the next element on."""
+        assert self.elements is not None, "begun"
+        return self.elements.rest()
 
     def close(self) -> None:
         """Releases what was opened."""
-        if self.lines is not None:
-            self.lines.close()
+        if self.elements is not None:
+            self.elements.close()
 
 
-class ContinuousTextFileSource(TextFileSource):
+class ContinuousFileElements(FileElements):
     """Reads new files as they appear; never ends.
 
     The name of a file, not its place in a listing that changes, says which subtask reads it.
@@ -86,9 +126,11 @@ class ContinuousTextFileSource(TextFileSource):
 
     looks_for_splits = True
 
-    def __init__(self, descriptor: operators.FileSource, interval_s: float) -> None:
+    def __init__(
+        self, context: OperatorContext, descriptor: operators.FileSource, interval_s: float
+    ) -> None:
         """Creates the source, which looks for files so often."""
-        super().__init__(descriptor)
+        super().__init__(context, descriptor)
         self.interval_s = interval_s
         self.wait = SourceWait()
         self.next_discovery = 0.0
@@ -108,10 +150,10 @@ class ContinuousTextFileSource(TextFileSource):
         now = time.monotonic()
         if now >= self.next_discovery:
             self.next_discovery = now + self.interval_s
-            for path, size in find_files(self.paths, must_exist=False):
+            for path, size in find_files(self.paths, self.files, must_exist=False):
                 if path not in self.taken and self._is_mine(path):
                     self.taken.add(path)
-                    self.waiting.append(FileSplit(path, 0, size))
+                    self.waiting.append(whole_file(path, size, self.format))
             self.begin_next()
         return NOTHING_AVAILABLE
 

@@ -1,33 +1,40 @@
-"""Text files: which there are, how they are cut, and the lines of a piece."""
+"""Files: which there are, how they are cut, and the elements of a piece."""
 
 from __future__ import annotations
 
 import glob
+import io
+import sys
+from contextlib import ExitStack
 from itertools import chain
 from operator import length_hint
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from penstock.datastream.formats.compression import decompressed, is_compressed
+from penstock.datastream.formats.file_format import BLOCK_BYTES, FileRange
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-_BLOCK_BYTES = 256 * 1024
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.datastream.formats.file_format import Batch, FileFormat
+
+_BLOCK_BYTES = BLOCK_BYTES
 
 #: Smaller files are not cut: opening one twice costs more than it gains.
 _SMALLEST_SPLIT_BYTES = 4 * 1024 * 1024
 
-#: Charsets in which a line feed is the byte 10 and nothing else is.
-_LINE_FEED_IS_A_BYTE = frozenset({"utf-8", "ascii", "iso8859-1", "cp1252", "iso8859-15"})
-
 
 class FileSplit(NamedTuple):
-    """A range of bytes of a file; the lines that begin in it belong to it.
+    """A range of bytes of a file; the elements that begin in it belong to it.
 
     Attributes:
         path: The file.
         start: The first byte.
         end: Behind the last byte.
-        skip: The number of its lines that were read already.
+        skip: The number of its elements that were read already.
     """
 
     path: str
@@ -36,26 +43,34 @@ class FileSplit(NamedTuple):
     skip: int = 0
 
 
-def find_files(paths: Iterable[str], *, must_exist: bool = True) -> list[tuple[str, int]]:
+def find_files(
+    paths: Iterable[str], files: FileSystems, *, must_exist: bool = True
+) -> list[tuple[str, int]]:
     """The files below several paths, with their sizes in bytes, in an order that all agree on.
 
     Folders are searched recursively.  A path that does not exist may be a pattern: ``*`` and ``?``
     stand for any characters of a name or one of them, ``[ab]`` for one of several, ``**`` for any
     folders.  Names that start with a dot or an underscore are left out, except where the user
-    named them.
+    named them.  Paths of stores are URLs, without patterns.
 
     Raises:
         FileNotFoundError: A path does not exist, or a pattern fits nothing.
     """
     found: list[tuple[str, int]] = []
     for name in paths:
+        if urlsplit(name).scheme:
+            below = files.store(name).files_below(name)
+            if not below and must_exist:
+                raise FileNotFoundError(f"the file source cannot read {name!r}: nothing is there")
+            found.extend(below)
+            continue
         path = Path(name)
         if path.is_file():
             found.append((name, path.stat().st_size))
         elif path.is_dir():
             found.extend(_files_below(path))
         elif matching := _matching(name):
-            found.extend(find_files(matching))
+            found.extend(find_files(matching, files))
         elif must_exist:
             what = "no file or folder fits" if glob.has_magic(name) else "no such file or folder"
             msg = f"the file source cannot read {name!r}: {what}"
@@ -89,10 +104,15 @@ def _files_below(folder: Path) -> Iterator[tuple[str, int]]:
             yield str(path), path.stat().st_size
 
 
-def divide(files: Iterable[tuple[str, int]], parts: int) -> list[FileSplit]:
-    """Cuts large files into at most ``parts`` splits each; small ones stay whole."""
+def divide(
+    files: Iterable[tuple[str, int]], parts: int, file_format: FileFormat
+) -> list[FileSplit]:
+    """Cuts large files into at most ``parts`` splits each; small and compressed ones stay whole."""
     splits: list[FileSplit] = []
     for path, size in files:
+        if file_format.is_compressible and is_compressed(path):
+            splits.append(whole_file(path, size, file_format))
+            continue
         length = max(_SMALLEST_SPLIT_BYTES, -(-size // parts))
         splits.extend(
             FileSplit(path, start, min(start + length, size)) for start in range(0, size, length)
@@ -100,83 +120,71 @@ def divide(files: Iterable[tuple[str, int]], parts: int) -> list[FileSplit]:
     return splits
 
 
-def can_be_cut(charset: str) -> bool:
-    """Whether lines of this charset, by its codec's name, can be told apart by their bytes."""
-    return charset in _LINE_FEED_IS_A_BYTE
+def whole_file(path: str, size: int, file_format: FileFormat) -> FileSplit:
+    """The split of a file that is not cut; how much a compressed one holds is not known."""
+    is_open_ended = file_format.is_compressible and is_compressed(path)
+    return FileSplit(path, 0, sys.maxsize if is_open_ended else size)
 
 
-class SplitLines:
-    """The lines of a split, without their ends: LF, CR LF or CR; read in blocks."""
+class SplitElements:
+    """The elements of a split, read in batches."""
 
-    def __init__(self, split: FileSplit, charset: str) -> None:
+    def __init__(self, split: FileSplit, file_format: FileFormat, files: FileSystems) -> None:
         """Opens nothing yet.
 
         Args:
             split: What to read.
-            charset: The name of its codec.
+            file_format: How elements lie in it.
+            files: Where the files of stores are.
         """
         self._split = split
-        self._charset = charset
-        self._blocks = self._read()
-        self._block_start = split.start
-        self._block: list[str] = []
-        #: The lines of the block that were not taken yet.
-        self._left: Iterator[str] = iter(())
+        self._format = file_format
+        self._files = files
+        self._batches = self._read()
+        self._batch: Batch | None = None
+        #: The elements of the batch that were not taken yet.
+        self._left: Iterator[Any] = iter(())
+        self.is_exhausted = False
 
-    def __iter__(self) -> Iterator[str]:
-        return chain.from_iterable(self._blocks)
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self._batches)
 
     def rest(self) -> FileSplit:
-        """The split from the line that follows the last one taken."""
-        if not self._block:
+        """The split from the element that follows the last one taken."""
+        batch = self._batch
+        if batch is None:
             return self._split
-        taken = len(self._block) - length_hint(self._left)
-        return self._split._replace(start=self._block_start, skip=taken)
+        taken = len(batch.elements) - length_hint(self._left)
+        return self._split._replace(start=batch.position, skip=batch.before + taken)
 
     def close(self) -> None:
         """Closes the file."""
-        self._blocks.close()
+        self._batches.close()
 
-    def _read(self) -> Generator[Iterator[str], None, None]:
-        skip = self._split.skip
-        blocks = self._read_bytes() if can_be_cut(self._charset) else self._read_text()
-        for start, block in blocks:
-            if skip >= len(block):
-                skip -= len(block)
-                continue
-            self._block_start, self._block = start, block
-            self._left = iter(block[skip:] if skip else block)
-            skip = 0
-            yield self._left
-
-    def _read_text(self) -> Iterator[tuple[int, list[str]]]:
-        path = Path(self._split.path)
-        with path.open(encoding=self._charset, errors="replace", newline=None) as text:
-            yield 0, [line.removesuffix("\n") for line in text]
-
-    def _read_bytes(self) -> Iterator[tuple[int, list[str]]]:
+    def _read(self) -> Generator[Iterator[Any], None, None]:
         split = self._split
-        with Path(split.path).open("rb") as file:
-            if split.start > 0:
-                # A line that begins before the split belongs to the one before it.
-                file.seek(split.start - 1)
-                file.readline()
-            position = file.tell()
-            while position < split.end:
-                block = file.read(min(_BLOCK_BYTES, split.end - position))
-                if not block:
-                    return
-                if not block.endswith(b"\n"):
-                    block += file.readline()
-                yield position, _lines(block, self._charset)
-                position += len(block)
+        what = FileRange(split.path, split.start, split.end, _BLOCK_BYTES)
+        with ExitStack() as opened:
+            for batch in self._format.read(self._open(opened), what):
+                skip = split.skip - batch.before if batch.position == split.start else 0
+                if skip >= len(batch.elements) > 0:
+                    continue
+                self._batch = batch
+                self._left = iter(batch.elements[skip:] if skip > 0 else batch.elements)
+                yield self._left
+        self.is_exhausted = True
 
+    def _open(self, opened: ExitStack) -> Any:
+        path, arrow = self._split.path, self._format.reads_arrow
+        if urlsplit(path).scheme:
+            file = opened.enter_context(self._files.store(path).open_input(path))
+            if arrow:
+                return file
+            file = io.BufferedReader(file, _BLOCK_BYTES)
+        elif arrow:
+            import pyarrow
 
-def _lines(block: bytes, charset: str) -> list[str]:
-    text = block.decode(charset, errors="replace")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+            return opened.enter_context(pyarrow.OSFile(path))
+        else:
+            file = opened.enter_context(Path(path).open("rb"))  # noqa: SIM115 (it is one)
+        return decompressed(path, file) if self._format.is_compressible else file

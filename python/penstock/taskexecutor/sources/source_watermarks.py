@@ -63,6 +63,9 @@ class _SourceWithWatermarks(SourceOperator):
         self.watermarks.setup(context, output)
         to_watermarks = ChainingOutput(self.watermarks)
         self.source.setup(context, to_watermarks)
+        if hasattr(self.source, "side_output"):
+            # Watermarks are none of a side output's business.
+            self.source.side_output = output
         super().setup(context, to_watermarks)
 
     def initialize_state(self, context: Any) -> None:

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
         FileSink,
     )
     from penstock.datastream.connectors.file_system.source import (
-        BulkFormat,
         FileEnumeratorProvider,
         FileSource,
         FileSourceBuilder,
         FileSplitAssignerProvider,
-        StreamFormat,
     )
     from penstock.datastream.connectors.file_system.streaming_sink import StreamingFileSink
+    from penstock.datastream.formats.file_format import BulkFormat
+    from penstock.datastream.formats.lines import StreamFormat
 
 __all__ = [
     "BucketAssigner",
@@ -59,11 +59,11 @@ __getattr__, __dir__ = lazy_exports(
         "FileCompactStrategy": "compaction",
         "FileSink": "sink",
         "StreamingFileSink": "streaming_sink",
-        "BulkFormat": "source",
+        "BulkFormat": "penstock.datastream.formats.file_format",
         "FileEnumeratorProvider": "source",
         "FileSource": "source",
         "FileSourceBuilder": "source",
         "FileSplitAssignerProvider": "source",
-        "StreamFormat": "source",
+        "StreamFormat": "penstock.datastream.formats.lines",
     },
 )

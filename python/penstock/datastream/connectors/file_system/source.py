@@ -8,50 +8,18 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import known_charset
-from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.connectors.base import Source
+from penstock.datastream.formats.file_format import BulkFormat, FileFormat
+from penstock.datastream.formats.lines import StreamFormat
+from penstock.datastream.formats.path_columns import WithPathColumns
 from penstock.errors import InvalidProgramError, WrongArgumentError
 from penstock.graph import operators
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.common.time import Duration
-
-
-@checks_arguments
-class StreamFormat:
-    """How elements lie in a file that is read from its start."""
-
-    def __init__(self, kind: str, charset_name: str) -> None:
-        """Makes a format; use `text_line_format`."""
-        self.kind = kind
-        self.charset_name = charset_name
-
-    @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
-        """One text per line; LF and CRLF both end a line.
-
-        Raises:
-            InvalidProgramError: Python does not know the charset.
-        """
-        return StreamFormat("text_line", known_charset(charset_name))
-
-    def get_produced_type(self) -> TypeInformation:
-        """STRING."""
-        return Types.STRING()
-
-
-class BulkFormat:
-    """How batches of elements lie in a file."""
-
-    def __init__(self, j_bulk_format: object) -> None:  # noqa: ARG002
-        """Refused: PyFlink's bulk formats wrap Java readers.
-
-        Raises:
-            JvmOnlyError: Always.
-        """
-        requires_jvm("BulkFormat", "read lines with StreamFormat, or write a Source in Python")
+    from penstock.common.typeinfo import TypeInformation
 
 
 class FileEnumeratorProvider:
@@ -82,11 +50,14 @@ class FileSplitAssignerProvider:
 
 
 class FileSource(Source):
-    """Reads files and, recursively, folders; names that start with a dot or _ are left out."""
+    """Reads files and, recursively, folders; names that start with a dot or _ are left out.
+
+    Paths may be URLs of stores that ``pyarrow.fs`` or ``fsspec`` knows.
+    """
 
     def __init__(
         self,
-        stream_format: StreamFormat,
+        file_format: FileFormat,
         paths: tuple[str, ...],
         *,
         splittable: bool = True,
@@ -94,7 +65,7 @@ class FileSource(Source):
     ) -> None:
         """Makes a source; use `for_record_stream_format`."""
         super().__init__(None)
-        self._format = stream_format
+        self._format = file_format
         self._paths = paths
         self._splittable = splittable
         self._discovery_interval_ms = discovery_interval_ms
@@ -111,19 +82,27 @@ class FileSource(Source):
             raise WrongArgumentError(f"for_record_stream_format takes a StreamFormat: {given!r}")
         if not paths:
             raise InvalidProgramError("for_record_stream_format needs at least one path")
-        return FileSourceBuilder(stream_format, tuple(local_path(path) for path in paths))
+        return FileSourceBuilder(stream_format, tuple(sink_path(path) for path in paths))
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:  # noqa: ARG004
-        """Refused: bulk formats wrap Java readers."""
-        requires_jvm("FileSource.for_bulk_file_format", "use for_record_stream_format")
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        """Starts a source of batches.
+
+        Raises:
+            InvalidProgramError: There is no path, or the format is none.
+        """
+        given: Any = bulk_format
+        if not isinstance(given, BulkFormat):
+            raise WrongArgumentError(f"for_bulk_file_format takes a BulkFormat: {given!r}")
+        if not paths:
+            raise InvalidProgramError("for_bulk_file_format needs at least one path")
+        return FileSourceBuilder(bulk_format, tuple(sink_path(path) for path in paths))
 
     def source_operator(self) -> operators.FileSource:
         """Reads the files."""
         return operators.FileSource(
             paths=self._paths,
-            format=self._format.kind,
-            charset=self._format.charset_name,
+            format=self._format,
             splittable=self._splittable,
             discovery_interval_ms=self._discovery_interval_ms,
         )
@@ -132,7 +111,7 @@ class FileSource(Source):
         """Whether new files are not looked for."""
         return self._discovery_interval_ms is None
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation | None:
         """The type of the format's elements."""
         return self._format.get_produced_type()
 
@@ -141,9 +120,9 @@ class FileSource(Source):
 class FileSourceBuilder:
     """Collects the settings of a FileSource."""
 
-    def __init__(self, stream_format: StreamFormat, paths: tuple[str, ...]) -> None:
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
         """Starts a source; use `FileSource.for_record_stream_format`."""
-        self._format = stream_format
+        self._format = file_format
         self._paths = paths
         self._splittable = True
         self._discovery_interval_ms: int | None = None
@@ -173,6 +152,23 @@ class FileSourceBuilder:
         split_assigner: FileSplitAssignerProvider,  # noqa: ARG002
     ) -> FileSourceBuilder:
         """Chooses which subtask reads which split; there is one way."""
+        return self
+
+    def add_path_columns(
+        self,
+        path_column: str | None = None,
+        partition_columns: Mapping[str, TypeInformation] | None = None,
+    ) -> FileSourceBuilder:
+        """Adds fields to the rows that follow from the path of their file (beyond PyFlink).
+
+        Args:
+            path_column: The name of a field for the path.
+            partition_columns: Fields, with their types, for folders called ``name=value``.
+
+        Raises:
+            InvalidProgramError: The elements are no rows, or a name is one of their fields.
+        """
+        self._format = WithPathColumns(self._format, path_column, partition_columns or {})
         return self
 
     def build(self) -> FileSource:

@@ -1,0 +1,261 @@
+"""Types of Arrow as the types of elements and back, and columns of Arrow as values and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.composite_types import (
+    BasicArrayTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    ObjectArrayTypeInfo,
+    PrimitiveArrayTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
+from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.datastream.formats.json_values import named_row
+from penstock.errors import DependencyError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
+
+_LISTS: Final = (BasicArrayTypeInfo, ListTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
+
+#: The names of Arrow's types.
+_BASIC: Final = {
+    BasicType.STRING: "string",
+    BasicType.CHAR: "string",
+    BasicType.BOOLEAN: "bool_",
+    BasicType.BYTE: "int8",
+    BasicType.SHORT: "int16",
+    BasicType.INT: "int32",
+    BasicType.LONG: "int64",
+    BasicType.FLOAT: "float32",
+    BasicType.DOUBLE: "float64",
+}
+
+
+def arrow_library(used_by: str) -> Any:
+    """The module ``pyarrow``.
+
+    Raises:
+        DependencyError: It is not installed.
+    """
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise DependencyError(
+            f"{used_by} needs the package pyarrow: pip install 'penstock[storage]' ({error})"
+        ) from error
+    return pyarrow
+
+
+def arrow_type(declared: TypeInformation) -> Any:
+    """The type of Arrow for values of a type.
+
+    Raises:
+        InvalidProgramError: There is none.
+    """
+    pa = arrow_library("a columnar format")
+    if isinstance(declared, BasicTypeInfo):
+        kind = declared.basic_type
+        if kind in _BASIC:
+            return getattr(pa, _BASIC[kind])()
+        if kind is BasicType.BIG_DEC:
+            return pa.decimal128(38, 18)
+        if kind is BasicType.BIG_INT:
+            return pa.decimal128(38, 0)
+    if declared == _BYTES:
+        return pa.binary()
+    if isinstance(declared, DateTypeInfo):
+        return pa.date32()
+    if isinstance(declared, TimeTypeInfo):
+        return pa.time64("us")
+    if isinstance(declared, TimestampTypeInfo):
+        return pa.timestamp("us")
+    if isinstance(declared, _LISTS):
+        return pa.list_(arrow_type(declared.element_type))
+    if isinstance(declared, MapTypeInfo):
+        return pa.map_(arrow_type(declared.key_type), arrow_type(declared.value_type))
+    if isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
+        return pa.struct(_fields(declared))
+    raise InvalidProgramError(f"Arrow has no type for {declared!r}")
+
+
+def _fields(declared: RowTypeInfo | TupleTypeInfo) -> list[tuple[str, Any]]:
+    types = declared.get_field_types()
+    names = (
+        declared.get_field_names()
+        if isinstance(declared, RowTypeInfo)
+        else [f"f{i}" for i in range(len(types))]
+    )
+    return list(zip(names, map(arrow_type, types), strict=True))
+
+
+def arrow_schema(declared: RowTypeInfo) -> Any:
+    """The schema of Arrow for rows of a type.
+
+    Raises:
+        InvalidProgramError: There is none.
+    """
+    return arrow_library("a columnar format").schema(_fields(declared))
+
+
+def type_of_arrow(kind: Any) -> TypeInformation:
+    """The type of the values of a type of Arrow; any Python value where there is none."""
+    import pyarrow.types as at
+
+    for is_kind, declared in (
+        (at.is_boolean, Types.BOOLEAN),
+        (at.is_int8, Types.BYTE),
+        (at.is_int16, Types.SHORT),
+        (lambda k: at.is_int32(k) or at.is_uint8(k) or at.is_uint16(k), Types.INT),
+        (lambda k: at.is_int64(k) or at.is_uint32(k), Types.LONG),
+        (at.is_uint64, Types.BIG_INT),
+        (lambda k: at.is_float16(k) or at.is_float32(k), Types.FLOAT),
+        (at.is_float64, Types.DOUBLE),
+        (lambda k: at.is_string(k) or at.is_large_string(k) or at.is_string_view(k), Types.STRING),
+        (at.is_decimal, Types.BIG_DEC),
+        (at.is_date, Types.SQL_DATE),
+        (at.is_time, Types.SQL_TIME),
+        (at.is_timestamp, Types.SQL_TIMESTAMP),
+    ):
+        if is_kind(kind):
+            return declared()
+    if at.is_binary(kind) or at.is_large_binary(kind) or at.is_fixed_size_binary(kind):
+        return Types.PRIMITIVE_ARRAY(Types.BYTE())
+    if at.is_dictionary(kind):
+        return type_of_arrow(kind.value_type)
+    if at.is_list(kind) or at.is_large_list(kind) or at.is_fixed_size_list(kind):
+        return Types.LIST(type_of_arrow(kind.value_type))
+    if at.is_map(kind):
+        return Types.MAP(type_of_arrow(kind.key_type), type_of_arrow(kind.item_type))
+    if at.is_struct(kind):
+        fields = [kind.field(i) for i in range(kind.num_fields)]
+        return Types.ROW_NAMED([f.name for f in fields], [type_of_arrow(f.type) for f in fields])
+    return Types.PICKLED_BYTE_ARRAY()
+
+
+def row_type_of(given: Any, where: str) -> RowTypeInfo:
+    """A row as a program describes it: as a type, or as a schema of Arrow.
+
+    Raises:
+        InvalidProgramError: It is neither.
+    """
+    if isinstance(given, RowTypeInfo):
+        return given
+    kinds = {(kind.__module__.partition(".")[0], kind.__name__) for kind in type(given).__mro__}
+    if ("pyarrow", "Schema") in kinds:
+        return Types.ROW_NAMED(given.names, [type_of_arrow(kind) for kind in given.types])
+    raise InvalidProgramError(
+        f"{where} takes a row, as Types.ROW_NAMED describes it, or a schema of Arrow: {given!r}"
+    )
+
+
+def column_values(column: Any, declared: TypeInformation) -> list[Any]:
+    """The values of a column, of the declared type.
+
+    Args:
+        column: An Array or ChunkedArray; its type is cast if it is another one.
+        declared: The type.
+
+    Raises:
+        pyarrow.ArrowInvalid: A value does not fit.
+    """
+    import pyarrow.types as at
+
+    kind = column.type
+    if at.is_timestamp(kind):
+        column = column.cast(arrow_type(Types.SQL_TIMESTAMP()))
+    elif isinstance(declared, BasicTypeInfo) and declared.basic_type in _BASIC:
+        wanted = arrow_type(declared)
+        if kind != wanted:
+            column = column.cast(wanted)
+        if column.null_count == 0 and declared.basic_type not in _AS_OBJECTS:
+            values: list[Any] = column.to_numpy().tolist()
+            return values
+    convert = value_reader(declared)
+    found: list[Any] = column.to_pylist()
+    return found if convert is None else [convert(value) for value in found]
+
+
+#: What numpy would have as objects, or as single bits.
+_AS_OBJECTS: Final = (BasicType.STRING, BasicType.CHAR, BasicType.BOOLEAN)
+
+
+def value_reader(declared: TypeInformation) -> Callable[[Any], Any] | None:
+    """What makes values of a type of what Arrow gives; None where they are the same."""
+    convert: Callable[[Any], Any] | None = None
+    if isinstance(declared, _LISTS) and declared != _BYTES:
+        element = value_reader(declared.element_type)
+        if element is not None:
+            convert = _each(element)
+    elif isinstance(declared, MapTypeInfo):
+        of_value = value_reader(declared.value_type) or _same
+
+        def convert(pairs: Any) -> Any:
+            return {key: of_value(value) for key, value in pairs}
+    elif isinstance(declared, RowTypeInfo):
+        names = declared.get_field_names()
+        fields = [value_reader(kind) or _same for kind in declared.get_field_types()]
+
+        def convert(members: Any) -> Any:
+            values = zip(fields, (members[name] for name in names), strict=True)
+            return named_row(names, [read(value) for read, value in values])
+    elif isinstance(declared, BasicTypeInfo) and declared.basic_type is BasicType.BIG_INT:
+        convert = int
+    if convert is None:
+        return None
+    return lambda value: None if value is None else convert(value)
+
+
+def _each(element: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda values: [element(value) for value in values]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
+    """A column of Arrow of the values of one field.
+
+    Raises:
+        pyarrow.ArrowInvalid, pyarrow.ArrowTypeError: A value does not fit.
+    """
+    import pyarrow as pa
+
+    convert = value_writer(declared)
+    shown = list(values) if convert is None else [convert(value) for value in values]
+    return pa.array(shown, arrow_type(declared))
+
+
+def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:
+    """What makes what Arrow takes of values of a type; None where they are the same."""
+    convert: Callable[[Any], Any] | None = None
+    if isinstance(declared, _LISTS) and declared != _BYTES:
+        element = value_writer(declared.element_type)
+        if element is not None:
+            convert = _each(element)
+    elif isinstance(declared, MapTypeInfo):
+        of_value = value_writer(declared.value_type) or _same
+
+        def convert(mapping: Any) -> Any:
+            return [(key, of_value(value)) for key, value in mapping.items()]
+    elif isinstance(declared, (RowTypeInfo, TupleTypeInfo)):
+        names = [name for name, _ in _fields(declared)]
+        fields = [value_writer(kind) or _same for kind in declared.get_field_types()]
+
+        def convert(row: Any) -> Any:
+            values = [row.get(name) for name in names] if isinstance(row, dict) else list(row)
+            members = zip(names, fields, values, strict=True)
+            return {name: write(value) for name, write, value in members}
+
+    if convert is None:
+        return None
+    return lambda value: None if value is None else convert(value)

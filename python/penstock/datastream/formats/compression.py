@@ -1,0 +1,112 @@
+"""Compressed files, known by what their names end with."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+
+from penstock.errors import DependencyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _gzip(file: BinaryIO) -> Any:
+    import gzip
+
+    return gzip.GzipFile(fileobj=file)
+
+
+def _bzip2(file: BinaryIO) -> Any:
+    import bz2
+
+    return bz2.BZ2File(file)
+
+
+def _xz(file: BinaryIO) -> Any:
+    import lzma
+
+    return lzma.LZMAFile(file)
+
+
+def _zstandard(file: BinaryIO) -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise DependencyError(
+            f"files that end with .zst need pyarrow: pip install 'penstock[storage]' ({error})"
+        ) from error
+    return io.BufferedReader(
+        cast("Any", _Forward(lambda: pyarrow.CompressedInputStream(file, "zstd"), file))
+    )
+
+
+class _Forward(io.RawIOBase):
+    """A stream that is read forwards, with the positions of a file: to go back, it starts anew."""
+
+    def __init__(self, start: Callable[[], Any], file: BinaryIO) -> None:
+        self._start = start
+        self._file = file
+        self._stream = start()
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        target = offset + (self._position if whence == io.SEEK_CUR else 0)
+        if whence == io.SEEK_END:
+            raise io.UnsupportedOperation("the end of a compressed file is not known")
+        if target < self._position:
+            self._file.seek(0)
+            self._stream = self._start()
+            self._position = 0
+        while self._position < target:
+            data = self._stream.read(min(1 << 20, target - self._position))
+            if not data:
+                break
+            self._position += len(data)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+_OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
+    ".gz": _gzip,
+    ".gzip": _gzip,
+    ".bz2": _bzip2,
+    ".xz": _xz,
+    ".zst": _zstandard,
+}
+
+
+def is_compressed(path: str) -> bool:
+    """Whether the name of a file is that of a compressed one."""
+    return path.endswith(tuple(_OPENERS))
+
+
+def decompressed(path: str, file: BinaryIO) -> BinaryIO:
+    """What a compressed file holds.
+
+    Raises:
+        DependencyError: A package that reads such files is not installed.
+    """
+    for ending, opener in _OPENERS.items():
+        if path.endswith(ending):
+            return cast("BinaryIO", opener(file))
+    return file

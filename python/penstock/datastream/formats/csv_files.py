@@ -1,0 +1,260 @@
+"""CSV files, a block of lines at a time: by pyarrow where it can, else line by line."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.basic_types import BasicType, BasicTypeInfo
+from penstock.common.composite_types import RowTypeInfo
+from penstock.common.types import rows_of_columns
+from penstock.datastream.formats.arrow_types import arrow_library, arrow_type, column_values
+from penstock.datastream.formats.compiled_schema import CompiledSchema
+from penstock.datastream.formats.csv_rows import CsvRowReader
+from penstock.datastream.formats.csv_schema import CsvSchema
+from penstock.datastream.formats.dead_letters import required_tag
+from penstock.datastream.formats.file_format import Batch, FileRange
+from penstock.datastream.formats.lines import StreamFormat, line_blocks, line_number, malformed
+from penstock.datastream.formats.misfit import Misfit
+from penstock.errors import FormatError, InvalidProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
+
+#: What pyarrow reads as the rules of `CsvRowReader` do.
+_QUICK: Final = (
+    BasicType.STRING,
+    BasicType.BYTE,
+    BasicType.SHORT,
+    BasicType.INT,
+    BasicType.LONG,
+    BasicType.FLOAT,
+    BasicType.DOUBLE,
+)
+
+
+class CsvReaderFormat(CompiledSchema, StreamFormat):
+    """Rows of the lines of CSV files; made by `for_schema`.  It needs pyarrow.
+
+    A file is read by one subtask, for a quoted text may hold ends of lines; without a quote
+    character large files are cut.
+    """
+
+    def __init__(self, j_csv_format: None = None) -> None:
+        """Makes a format; use `for_schema`.
+
+        Raises:
+            JvmOnlyError: A Java format was passed.
+        """
+        super().__init__(j_csv_format)
+        self._schema = CsvSchema(RowTypeInfo([]), CsvSchema.builder()._settings)
+        self._skips = False
+        self._tag: OutputTag | None = None
+
+    @staticmethod
+    def for_schema(
+        schema: CsvSchema,
+        *,
+        skip_malformed: bool = False,
+        dead_letters: OutputTag | None = None,
+    ) -> CsvReaderFormat:
+        """Reads the columns of a schema.
+
+        Args:
+            schema: The columns, and how they stand in a line.
+            skip_malformed: Whether to leave out lines that are malformed (beyond PyFlink);
+                otherwise one fails the job.
+            dead_letters: The side output that takes such lines (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: It is no schema, CSV has no form of a type, or both policies are
+                given.
+            DependencyError: pyarrow is not installed.
+        """
+        given: Any = schema
+        if not isinstance(given, CsvSchema):
+            raise InvalidProgramError(f"for_schema takes a CsvSchema, got {schema!r}")
+        arrow_library("CsvReaderFormat")
+        if dead_letters is not None:
+            required_tag("for_schema", dead_letters)
+            if skip_malformed:
+                raise InvalidProgramError("skip_malformed and dead_letters exclude each other")
+        made = CsvReaderFormat()
+        made._schema = schema
+        made._skips = skip_malformed
+        made._tag = dead_letters
+        made.has_dead_letters = dead_letters is not None
+        assert made._reader is not None
+        return made
+
+    def can_be_cut(self) -> bool:
+        """Whether an end of a line is the end of a row wherever it stands."""
+        return self._schema.settings.dialect.quote is None and not self._by_header
+
+    def get_produced_type(self) -> TypeInformation:
+        """The row of the columns."""
+        return self._schema.row_type
+
+    def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
+        """The rows of the lines of a range."""
+        order = self._header(file, what)
+        for position, block, is_closed in self._blocks(file, what):
+            rows = self._quick_rows(block) if is_closed and order is None else None
+            if rows is None:
+                rows = self._slow_rows(file, what.path, position, block, order)
+            yield Batch(position, 0, rows)
+
+    @property
+    def _by_header(self) -> bool:
+        return self._schema.settings.has_header
+
+    @cached_property
+    def _reader(self) -> CsvRowReader:
+        return CsvRowReader(self._schema.row_type, self._schema.settings.dialect)
+
+    def _header(self, file: BinaryIO, what: FileRange) -> list[int] | None:
+        """Reads the first line; where the columns stand if that is not as in the schema.
+
+        Leaves the file at the first line of rows, if the range begins with the file.
+
+        Raises:
+            FormatError: A column is not there, or the header is not that of the schema.
+        """
+        settings = self._schema.settings
+        if not (settings.has_header or (settings.skips_first and what.start == 0)):
+            return None
+        file.seek(0)
+        line = file.readline().decode(errors="replace")
+        if not settings.has_header or not line.strip():
+            return None
+        wanted = self._schema.row_type.get_field_names()
+        found = [name.strip() for name in settings.dialect.split(line.removeprefix("\ufeff"))[0]]
+        if found == wanted:
+            return None
+        missing = [name for name in wanted if name not in found]
+        if settings.is_header_strict or missing:
+            raise FormatError(f"line 1 of {what.path}: the columns are {found}, not {wanted}")
+        return [found.index(name) for name in wanted]
+
+    def _blocks(self, file: BinaryIO, what: FileRange) -> Iterator[tuple[int, bytes, bool]]:
+        """Blocks of whole rows, and whether all quotes are closed in them."""
+        settings = self._schema.settings
+        if what.start == 0 and (settings.has_header or settings.skips_first):
+            what = what._replace(start=file.tell())
+            if what.start == 0:
+                return
+        quote, escape = settings.dialect.quote, settings.dialect.escape
+        if quote is None:
+            for position, block in line_blocks(file, what):
+                yield position, block, True
+            return
+        first, rest = 0, b""
+        for position, block in line_blocks(file, what):
+            first, rest = (position, block) if not rest else (first, rest + block)
+            # An odd number of quotes: the last text goes on behind the end of its line.
+            counted = rest
+            if escape is not None:
+                counted = counted.replace(escape.encode() * 2, b"").replace(
+                    (escape + quote).encode(), b""
+                )
+            if counted.count(quote.encode()) % 2 == 0:
+                yield first, rest, True
+                rest = b""
+        if rest:
+            yield first, rest, False
+
+    def _quick_rows(self, block: bytes) -> list[Any] | None:
+        """The rows of a block by pyarrow; None where it cannot say what the rules say."""
+        options = self._quick
+        if options is None:
+            return None
+        from pyarrow import ArrowInvalid, BufferReader
+        from pyarrow import csv as arrow_csv
+
+        read, parse, convert = options
+        read.block_size = len(block) + 1
+        try:
+            table = arrow_csv.read_csv(BufferReader(block), read, parse, convert)
+            types = self._schema.row_type.get_field_types()
+            columns = [
+                column_values(column, kind)
+                for column, kind in zip(table.columns, types, strict=True)
+            ]
+        except ArrowInvalid:
+            return None
+        return rows_of_columns(self._schema.row_type.get_field_names(), columns)
+
+    @cached_property
+    def _quick(self) -> tuple[Any, Any, Any] | None:
+        dialect, declared = self._schema.settings.dialect, self._schema.row_type
+        types = declared.get_field_types()
+        if dialect.allows_comments or not all(
+            isinstance(kind, BasicTypeInfo) and kind.basic_type in _QUICK for kind in types
+        ):
+            return None
+        from pyarrow import csv as arrow_csv
+
+        names = declared.get_field_names()
+        return (
+            arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            arrow_csv.ParseOptions(
+                delimiter=dialect.separator,
+                quote_char=dialect.quote or False,
+                escape_char=dialect.escape or False,
+                newlines_in_values=dialect.quote is not None,
+            ),
+            arrow_csv.ConvertOptions(
+                column_types={
+                    name: arrow_type(kind) for name, kind in zip(names, types, strict=True)
+                },
+                null_values=[] if dialect.null is None else [dialect.null],
+                strings_can_be_null=dialect.null is not None,
+            ),
+        )
+
+    def _slow_rows(
+        self, file: BinaryIO, path: str, position: int, block: bytes, order: list[int] | None
+    ) -> list[Any]:
+        """The rows of a block line by line, and what becomes of lines that are none."""
+        rows: list[Any] = []
+        for number, text in self._texts(block):
+            try:
+                for fields in self._schema.settings.dialect.split(text.decode()):
+                    if order is not None:
+                        if max(order) >= len(fields):
+                            raise Misfit(f"there are only {len(fields)} fields")
+                        fields = [fields[place] for place in order]
+                    rows.append(self._reader.row(fields))
+            except (Misfit, UnicodeDecodeError) as error:
+                after = file.tell()
+                line = line_number(file, position) + number
+                file.seek(after)
+                letter = malformed(
+                    FormatError(str(error)), path, line, text, self._tag, skips=self._skips
+                )
+                if letter is not None:
+                    rows.append(letter)
+        return rows
+
+    def _texts(self, block: bytes) -> Iterator[tuple[int, bytes]]:
+        """The texts of rows, each with the number of lines before it."""
+        dialect = self._schema.settings.dialect
+        quote = None if dialect.quote is None else dialect.quote.encode()
+        escaped = (
+            None if dialect.escape is None else (dialect.escape + (dialect.quote or "")).encode()
+        )
+        first, text = 0, b""
+        for number, line in enumerate(block.splitlines(keepends=True)):
+            if not text:
+                first = number
+            text += line
+            counted = text if escaped is None else text.replace(escaped, b"")
+            if quote is None or counted.count(quote) % 2 == 0:
+                yield first, text
+                text = b""
+        if text:
+            yield first, text

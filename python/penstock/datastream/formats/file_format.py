@@ -1,0 +1,108 @@
+"""How the elements of a file are found: what formats of files are for a FileSource.
+
+A format gives batches of elements, each with a position from which the same elements are found
+again: a checkpoint notes the position and how many of its elements were taken.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.common.jvm import requires_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.common.typeinfo import TypeInformation
+    from penstock.datastream.output_tag import OutputTag
+
+BLOCK_BYTES: Final = 256 * 1024
+
+
+class Batch(NamedTuple):
+    """Elements of a file.
+
+    Attributes:
+        position: Where in the file to begin so as to find them again.
+        before: How many elements lie between the position and these.
+        elements: The elements; a `DeadLetter` among them goes to a side output.
+    """
+
+    position: int
+    before: int
+    elements: list[Any]
+
+
+class DeadLetter:
+    """What stands among the elements of a file for one that cannot be read."""
+
+    __slots__ = ("row", "tag")
+
+    def __init__(self, tag: OutputTag, row: Any) -> None:
+        """The row goes to the side output of the tag."""
+        self.tag = tag
+        self.row = row
+
+
+class FileRange(NamedTuple):
+    """What of a file is to be read.
+
+    Attributes:
+        path: The file, for errors and dead letters.
+        start: The elements that begin at this byte, of what it holds uncompressed, or later …
+        end: … and before this one.
+        block_bytes: How much to read at once.
+    """
+
+    path: str
+    start: int
+    end: int
+    block_bytes: int = BLOCK_BYTES
+
+
+class FileFormat(ABC):
+    """How elements lie in a file.
+
+    Attributes:
+        reads_arrow: Whether `read` takes a file of pyarrow, which reads at several places.
+        is_compressible: Whether a file whose name ends as one of a compressor's is decompressed.
+        has_dead_letters: Whether there may be a `DeadLetter` among the elements.
+    """
+
+    reads_arrow = False
+    is_compressible = True
+    has_dead_letters = False
+
+    @abstractmethod
+    def can_be_cut(self) -> bool:
+        """Whether several subtasks may read one file."""
+
+    @abstractmethod
+    def get_produced_type(self) -> TypeInformation | None:
+        """The type of the elements, None when it is not declared."""
+
+    @abstractmethod
+    def read(self, file: Any, what: FileRange) -> Iterator[Batch]:
+        """The elements of a range.
+
+        Args:
+            file: An open binary file; of pyarrow if `reads_arrow`.
+            what: The range.
+
+        Raises:
+            FormatError: There is something else; names the file, the place and the field.
+        """
+
+
+class BulkFormat(FileFormat):
+    """How batches of elements lie in a file."""
+
+    def __init__(self, j_bulk_format: None = None) -> None:
+        """Makes a format; subclasses say which.
+
+        Raises:
+            JvmOnlyError: A Java format was passed.
+        """
+        if j_bulk_format is not None:
+            requires_jvm("BulkFormat(j_bulk_format)", "use ParquetColumnarRowInputFormat")

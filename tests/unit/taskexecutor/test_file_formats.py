@@ -1,0 +1,321 @@
+"""Every format of files: all elements once, wherever a checkpoint was and whoever goes on.
+
+Method: files in the format, read by harnesses that are snapshotted after each number of elements
+and restored into one or three subtasks.
+"""
+
+import bz2
+import datetime
+import gzip
+import lzma
+from dataclasses import replace
+
+import fsspec
+import pyarrow as pa
+import pytest
+from penstock.common import Row, Types, WatermarkStrategy
+from penstock.common.watermark_strategy import TimestampAssigner
+from penstock.datastream.connectors.file_system import FileSource, StreamFormat
+from penstock.datastream.formats.arrow import ArrowColumnarRowInputFormat
+from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
+from penstock.datastream.formats.dead_letters import dead_letter_tag
+from penstock.datastream.formats.json import JsonRowDeserializationSchema
+from penstock.datastream.formats.orc import OrcColumnarRowInputFormat
+from penstock.datastream.formats.parquet import (
+    ParquetColumnarRowInputFormat,
+    ParquetColumnInputFormat,
+)
+from penstock.errors import FormatError, InvalidProgramError
+from penstock.taskexecutor.sources import file_splits
+from penstock.testing import OneInputStreamOperatorTestHarness
+from pyarrow import orc, parquet
+from support.s3_server import BUCKET, s3_server
+from unit.taskexecutor.test_source_positions import run
+
+DECLARED = Types.ROW_NAMED(["n", "s"], [Types.INT(), Types.STRING()])
+COUNT = 23
+TABLE = pa.table({"s": [f"t{n}" for n in range(COUNT)], "n": list(range(COUNT))})
+ROWS = [Row(n=n, s=f"t{n}") for n in range(COUNT)]
+JSON = "".join(f'{{"n":{n},"s":"t{n}"}}\n' for n in range(COUNT)).encode()
+CSV = "".join(f"{n},t{n}\n" for n in range(COUNT)).encode()
+
+
+def json_lines(**policy):
+    schema = JsonRowDeserializationSchema.builder().type_info(DECLARED).build()
+    return StreamFormat.line_format(schema, **policy)
+
+
+def csv_format(adjust=lambda builder: builder, **policy):
+    builder = CsvSchema.builder().add_number_column("n", Types.INT()).add_string_column("s")
+    adjust(builder)
+    return CsvReaderFormat.for_schema(builder.build(), **policy)
+
+
+def write_parquet(path):
+    parquet.write_table(TABLE, path, row_group_size=5)
+
+
+def write_orc(path):
+    orc.write_table(TABLE, path)
+
+
+def write_arrow(path):
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, TABLE.schema) as writer:
+        for batch in TABLE.to_batches(5):
+            writer.write_batch(batch)
+
+
+def written(data):
+    return lambda path: path.write_bytes(data)
+
+
+def zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
+
+
+FORMATS = {
+    "json": (json_lines, written(JSON)),
+    "json.gz": (json_lines, written(gzip.compress(JSON))),
+    "json.bz2": (json_lines, written(bz2.compress(JSON))),
+    "json.xz": (json_lines, written(lzma.compress(JSON))),
+    "json.zst": (json_lines, written(zstd(JSON))),
+    "csv": (csv_format, written(CSV)),
+    "cut.csv": (lambda: csv_format(lambda b: b.disable_quote_char()), written(CSV)),
+    "header.csv": (lambda: csv_format(lambda b: b.set_use_header()), written(b"n,s\n" + CSV)),
+    "slow.csv": (lambda: csv_format(lambda b: b.set_allow_comments()), written(b"#c\n" + CSV)),
+    "csv.gz": (csv_format, written(gzip.compress(CSV))),
+    "parquet": (lambda: ParquetColumnarRowInputFormat(DECLARED, batch_size=3), write_parquet),
+    "orc": (lambda: OrcColumnarRowInputFormat(DECLARED, batch_size=3), write_orc),
+    "arrow": (lambda: ArrowColumnarRowInputFormat(DECLARED, batch_size=3), write_arrow),
+}
+
+
+def source(file_format, *paths, strategy=None, **columns):
+    if isinstance(file_format, StreamFormat):
+        builder = FileSource.for_record_stream_format(file_format, *map(str, paths))
+    else:
+        builder = FileSource.for_bulk_file_format(file_format, *map(str, paths))
+    if columns:
+        builder.add_path_columns(**columns)
+    operator = builder.build().source_operator()
+    return replace(operator, watermark_strategy=strategy)
+
+
+def elements(operator, options=None):
+    test = OneInputStreamOperatorTestHarness(operator, configuration=options or {})
+    with test:
+        while test.operator.emit_next(1000) == 0:
+            pass
+        return test
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+@pytest.mark.parametrize("block_bytes", [40, 1 << 18])
+def test_all_rows_once_from_wherever_a_checkpoint_was(tmp_path, monkeypatch, name, block_bytes):
+    monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 64)
+    monkeypatch.setattr(file_splits, "_BLOCK_BYTES", block_bytes)
+    make, write = FORMATS[name]
+    write(tmp_path / f"a.{name}")
+    descriptor = source(make(), tmp_path)
+    for count in (0, 1, 2, 3, 5, 6, 11, COUNT - 1, COUNT, COUNT + 2):
+        (first,), snapshots = run(descriptor, None, [count])
+        (rest,), _ = run(descriptor, snapshots, [None])
+        assert first + rest == ROWS
+        two, snapshots = run(descriptor, None, [count, 1])
+        three, ended = run(descriptor, snapshots, [None] * 3)
+        assert sorted(row.n for part in two + three for row in part) == list(range(COUNT))
+        assert run(descriptor, ended, [None])[0] == [[]]
+
+
+def test_large_files_are_cut_and_compressed_ones_are_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_splits, "_SMALLEST_SPLIT_BYTES", 16)
+    shares = {}
+    for name, (make, write) in FORMATS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        write(folder / f"a.{name}")
+        values, _ = run(source(make(), folder), None, [None] * 3)
+        shares[name] = sum(1 for part in values if part)
+    cut = {name for name, number in shares.items() if number > 1}
+    assert cut == {"json", "cut.csv", "parquet", "arrow"}, "the ORC file has one stripe"
+
+
+def test_the_values_of_one_column(tmp_path):
+    write_parquet(tmp_path / "a")
+    numbers = ParquetColumnInputFormat("n", Types.LONG())
+    assert elements(source(numbers, tmp_path)).values == list(range(COUNT))
+
+
+def test_types_of_columns(tmp_path):
+    declared = Types.ROW_NAMED(
+        ["m", "l", "r", "t", "d", "o"],
+        [
+            Types.MAP(Types.STRING(), Types.LONG()),
+            Types.LIST(Types.INT()),
+            Types.ROW_NAMED(["x"], [Types.LONG()]),
+            Types.SQL_TIMESTAMP(),
+            Types.DOUBLE(),
+            Types.LONG(),
+        ],
+    )
+    when = datetime.datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=datetime.UTC)
+    table = pa.table(
+        {
+            "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+            "l": [[1, None]],
+            "r": [{"x": 1}],
+            "t": pa.array([when], pa.timestamp("ns", "UTC")),
+            "d": [1],
+            "o": pa.array([None], pa.int64()),
+        }
+    )
+    parquet.write_table(table, tmp_path / "a")
+    expected = Row(m={"a": 1}, l=[1, None], r=Row(x=1), t=when.replace(tzinfo=None), d=1.0, o=None)
+    for row_type in (declared, table.schema):
+        (row,) = elements(source(ParquetColumnarRowInputFormat(row_type), tmp_path)).values
+        assert row == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "data", "message"),
+    [
+        (json_lines, b'{"n":1}\n\n{"n":"x"}\n', "line 3 of .*a: the field 'n': 'x' is no whole"),
+        (csv_format, b'1,"a\nb"\nx,c\n', "line 3 of .*a: the field 'n': 'x' is no whole number"),
+        (csv_format, b"1,a\n2\n", "line 2 of .*a: 2 fields are expected, but there are 1"),
+        (csv_format, b'1,a\n2,"a\n', "line 2 of .*a: unexpected end"),
+        (
+            lambda: csv_format(lambda b: b.set_use_header()),
+            b"a,b\n1,2\n",
+            r"line 1 of .*a: the columns are \['a', 'b'\], not \['n', 's'\]",
+        ),
+        (lambda: ParquetColumnarRowInputFormat(DECLARED), b"no parquet", "a: Parquet"),
+        (lambda: ArrowColumnarRowInputFormat(DECLARED), b"no arrow" * 9, "a: .*Arrow"),
+    ],
+)
+def test_errors_name_file_line_and_field(tmp_path, make, data, message):
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(FormatError, match=message):
+        elements(source(make(), tmp_path))
+
+
+def test_columns_that_do_not_fit(tmp_path):
+    write_parquet(tmp_path / "a")
+    wrong = Types.ROW_NAMED(["s"], [Types.INT()])
+    with pytest.raises(FormatError, match=r"a, rows from 0 of piece 0: the field 's' does not fit"):
+        elements(source(ParquetColumnarRowInputFormat(wrong), tmp_path))
+    other_case = Types.ROW_NAMED(["N"], [Types.INT()])
+    with pytest.raises(FormatError, match=r"a has no column 'N', it has \['s', 'n'\]"):
+        elements(source(ParquetColumnarRowInputFormat(other_case), tmp_path))
+    lenient = ParquetColumnarRowInputFormat(other_case, is_case_sensitive=False)
+    assert elements(source(lenient, tmp_path)).values[1] == Row(N=1)
+
+
+class OfNumber(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value.n
+
+
+@pytest.mark.parametrize("make", [json_lines, csv_format])
+def test_dead_letters_pass_by_the_watermarks(tmp_path, make):
+    good, bad = (b'{"n":1}', b'{"n":"x"}') if make is json_lines else (b"1,a", b"x,a")
+    (tmp_path / "a").write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
+    assert len(elements(source(make(skip_malformed=True), tmp_path)).values) == 2
+    tag = dead_letter_tag("bad")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(OfNumber())
+    for watermarks in (None, strategy):
+        test = elements(source(make(dead_letters=tag), tmp_path, strategy=watermarks))
+        assert [row.n for row in test.values] == [1, 1]
+        (letter,) = [record.value for record in test.output.side_output(tag)]
+        assert (letter.origin, letter.position) == (str(tmp_path / "a"), 2)
+        assert "'n'" in letter.error
+        assert letter.data.rstrip() == bad
+
+
+def test_columns_of_the_path(tmp_path):
+    folder = tmp_path / "day=2020-01-02" / "shop=7"
+    folder.mkdir(parents=True)
+    (folder / "a").write_bytes(b"1,x\n")
+    operator = source(
+        csv_format(),
+        tmp_path,
+        path_column="file",
+        partition_columns={"shop": Types.INT(), "day": Types.STRING()},
+    )
+    assert elements(operator).values == [
+        Row(n=1, s="x", file=str(folder / "a"), shop=7, day="2020-01-02")
+    ]
+    with pytest.raises(FormatError, match="lies in no folder year="):
+        elements(source(csv_format(), tmp_path, partition_columns={"year": Types.INT()}))
+    with pytest.raises(FormatError, match="the field 'day'"):
+        elements(source(csv_format(), tmp_path, partition_columns={"day": Types.INT()}))
+    with pytest.raises(InvalidProgramError, match="must differ"):
+        source(csv_format(), tmp_path, path_column="n")
+    with pytest.raises(InvalidProgramError, match="added to rows"):
+        source(StreamFormat.text_line_format(), tmp_path, path_column="n")
+
+
+def test_header_chooses_the_columns_unless_it_is_strict(tmp_path):
+    (tmp_path / "a").write_bytes(b"other,s,n\n0,a,1\n")
+    assert elements(source(csv_format(lambda b: b.set_use_header()), tmp_path)).values == [
+        Row(n=1, s="a")
+    ]
+    strict = csv_format(lambda b: b.set_use_header().set_strict_headers())
+    with pytest.raises(FormatError, match="the columns are"):
+        elements(source(strict, tmp_path))
+    (tmp_path / "a").write_bytes(b"anything\n1,a\n")
+    skipping = csv_format(lambda b: b.set_skip_first_data_row())
+    assert elements(source(skipping, tmp_path)).values == [Row(n=1, s="a")]
+
+
+def test_settings_of_csv_files(tmp_path):
+    (tmp_path / "a").write_bytes(b"1;'a;b\\'c';1|2;true\n;;;x\n")
+    builder = (
+        CsvSchema.builder()
+        .add_columns_from(CsvSchema.builder().add_number_column("n").build())
+        .add_string_column("s")
+        .add_array_column("l", "|", Types.INT())
+        .add_boolean_column("b")
+        .set_column_separator(";")
+        .set_quote_char("'")
+        .set_escape_char("\\")
+        .set_null_value("")
+    )
+    assert len(builder) == len(builder.build()) == 4
+    assert elements(source(CsvReaderFormat.for_schema(builder.build()), tmp_path)).values == [
+        Row(n=1, s="a;b'c", l=[1, 2], b=True),
+        Row(n=None, s=None, l=None, b=False),
+    ]
+    for wrong in (
+        lambda: CsvSchema.builder().build(),
+        lambda: builder.add_string_column("s"),
+        lambda: builder.set_quote_char("ab"),
+        lambda: builder.set_any_property_name("x"),
+        lambda: CsvReaderFormat.for_schema("x"),
+        lambda: csv_format(skip_malformed=True, dead_letters=dead_letter_tag("x")),
+    ):
+        with pytest.raises(InvalidProgramError):
+            wrong()
+
+
+@pytest.mark.parametrize("name", ["json", "json.gz", "csv", "parquet"])
+def test_files_of_a_store(tmp_path, name):
+    make, write = FORMATS[name]
+    write(tmp_path / "data")
+    with s3_server() as server:
+        for key in (f"in/a.{name}", f"in/deep/b.{name}", "in/_hidden/c", f"in/.d.{name}"):
+            server.client.put_object(Bucket=BUCKET, Key=key, Body=(tmp_path / "data").read_bytes())
+        operator = source(make(), f"s3://{BUCKET}/in")
+        assert elements(operator, server.options).values == ROWS * 2
+        one = source(make(), f"s3://{BUCKET}/in/a.{name}")
+        assert elements(one, server.options).values == ROWS
+        with pytest.raises(FileNotFoundError, match="nothing is there"):
+            elements(source(make(), f"s3://{BUCKET}/no"), server.options)
+
+
+def test_files_of_fsspec():
+    store = fsspec.filesystem("memory")
+    store.pipe("/formats/a.csv", CSV)
+    try:
+        assert elements(source(csv_format(), "memory://formats")).values == ROWS
+    finally:
+        store.rm("/formats", recursive=True)
