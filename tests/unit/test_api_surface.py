@@ -19,7 +19,7 @@ SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").r
 #: Connectors that are there, and thus compared as the core is.
 BUILT = re.compile(
     r"datastream\.connectors\.kafka\.Kafka\w+"
-    r"|datastream\.connectors\.file_system\.BulkFormat"
+    r"|datastream\.connectors\.file_system\.BulkFormat|datastream\.formats\.parquet\.ParquetColumnar\w+"
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
     r"|datastream\.formats\.(avro\.AvroSchema|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )
