@@ -16,6 +16,8 @@
 //! a word to go on after an event that blocks, or of a buffer that it has lent and that its pool
 //! misses; or a writer has come for such things, and comes again within a tick
 //! (`Connection::left_to_writers`).
+//!
+//! The transitions of `Lookout`, and the rules W-5, W-6 and W-7, are in `docs/waiting.md`.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;

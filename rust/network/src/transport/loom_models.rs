@@ -1,5 +1,6 @@
 //! Models of the ways past the I/O thread: sending by whoever has news, announcing credit by
-//! whoever has it, receiving by whoever waits.
+//! whoever has it, receiving by whoever waits.  The rules that they hold (W-1, …) are those of
+//! `docs/waiting.md`.
 //!
 //! Connections are real, over pairs of Unix sockets; threads sleep in loom instead of the kernel,
 //! and `arrive` tells of arrivals as the kernel does.  Time does not pass: a tick is whatever the
@@ -165,7 +166,7 @@ fn serve(transport: &Transport, mut act: impl FnMut(Command)) {
     }
 }
 
-/// C-3: news reach the kernel, by the thread that has them or by the I/O thread, however both
+/// W-1, C-3: news reach the kernel, by the thread that has them or by the I/O thread, however both
 /// meet at the connection.
 #[test]
 fn news_are_sent() {
@@ -189,7 +190,7 @@ fn news_are_sent() {
     });
 }
 
-/// C-7: credit is announced, by the thread that has it or by the I/O thread.
+/// W-1, C-7: credit is announced, by the thread that has it or by the I/O thread.
 #[test]
 fn credit_is_announced_past_the_io_thread() {
     loom::model(|| {
@@ -262,8 +263,8 @@ fn io_thread(
     })
 }
 
-/// What arrives is read by the reader that waits, or by the I/O thread, which is told of it when
-/// the reader does not wait; the reader is never left asleep over it.
+/// W-2, W-3, W-5: what arrives is read by the reader that waits, or by the I/O thread, which is
+/// told of it when the reader does not wait; the reader is never left asleep over it.
 #[test]
 fn arrivals_find_the_reader() {
     loom::model(|| {
@@ -299,7 +300,7 @@ fn arrivals_find_the_reader() {
     });
 }
 
-/// C-7: credit that the producer is in no want of is announced before the reader sleeps.
+/// W-4, C-7: credit that the producer is in no want of is announced before the reader sleeps.
 #[test]
 fn credit_that_was_put_off_is_announced() {
     loom::model(|| {
@@ -328,7 +329,7 @@ fn credit_that_was_put_off_is_announced() {
     });
 }
 
-/// C9: `wakeup` and `close` reach a reader that is about to sleep at its sockets.
+/// W-2, W-9, C9: `wakeup` and `close` reach a reader that is about to sleep at its sockets.
 #[test]
 fn reader_at_its_sockets_is_woken_and_cancelled() {
     loom::model(|| {
@@ -339,7 +340,7 @@ fn reader_at_its_sockets_is_woken_and_cancelled() {
     });
 }
 
-/// C-7: a sender without credit finds what has come, or has the I/O thread look out for it.
+/// W-7, C-7: a sender without credit finds what has come, or has the I/O thread look out for it.
 #[test]
 fn credit_that_was_not_looked_for_is_found() {
     loom::model(|| {
@@ -423,8 +424,8 @@ fn writer_out_of_buffers(
     (shared, far, context, set)
 }
 
-/// Credit that arrives lets the writer have a buffer: it receives it while it waits, or else the
-/// I/O thread does, which is told of it when the writer does not wait.
+/// W-2, W-3, W-6: credit that arrives lets the writer have a buffer: it receives it while it waits,
+/// or else the I/O thread does, which is told of it when the writer does not wait.
 #[test]
 fn credit_finds_the_writer() {
     loom::model(|| {
@@ -455,7 +456,7 @@ fn credit_finds_the_writer() {
     });
 }
 
-/// The end of a partition reaches a writer that is about to sleep at its sockets.
+/// W-2, W-9: the end of a partition reaches a writer that is about to sleep at its sockets.
 #[test]
 fn writer_at_its_sockets_is_cancelled() {
     loom::model(|| {

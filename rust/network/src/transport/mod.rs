@@ -10,9 +10,7 @@
 //! queue is bounded by the number of channels and connections; task events come on top, at most a
 //! few for each superstep of a task.
 //!
-//! A connection has a lock.  The I/O thread, readers at their gates and writers that wait for buffers
-//! wait for it, holding none that are taken under it; others try it, so they may hold whatever they like.  What is done under it takes the locks of
-//! subpartitions, pools, gates and channels, which are never held while a reader is notified.
+//! `docs/waiting.md` has the rules that these threads keep and the order of the crate's locks.
 
 mod auth;
 mod backstop;

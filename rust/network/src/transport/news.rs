@@ -5,10 +5,7 @@
 //! has nothing else to do: a flushed record then reaches the kernel without waiting for the I/O
 //! thread to wake.  Otherwise, and for news of many readers, the I/O thread does it.
 //!
-//! No news is lost.  It is in the list before anybody rings; a ring either gets the connection,
-//! whose `transmit` takes the whole list, or leaves a command behind, and the I/O thread takes the
-//! list when it serves the command.  News that come while somebody transmits find the list empty
-//! or not yet taken: in the first case their own ring follows, in the second they are taken along.
+//! That none is lost is rule W-1 of `docs/waiting.md`.
 
 use super::connection::Connection;
 use super::{Command, Transport};

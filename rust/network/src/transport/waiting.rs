@@ -13,30 +13,8 @@
 //! and wakes the readers of other gates in the common way.  Last in line is the I/O thread's own
 //! set (`backstop`), for the time when no reader waits.
 //!
-//! **No wake-up is lost.**  News from other threads (a local channel's data, `wakeup`, `close`,
-//! what others have received) change the gate's state under its lock, then look at `asleep`.  The
-//! reader sets `asleep` under that lock, having found nothing: whoever changes the state later
-//! sees it set and rings the bell of the set, which stays rung until the reader has heard it.
-//!
-//! **No arrival is lost.**  What is unread keeps its socket reported in each set that was told of
-//! it.  A reader that is told, or finds it reported, reads until the socket has no more, or leaves
-//! the rest to be seen by the I/O thread within a tick.
-//!
-//! **What has come goes first.**  Credits that the producer is in no want of are announced when the
-//! reader is about to sleep.  It may not come back for long: a producer that spends the credit it
-//! has left is told of the rest by whoever receives what it sent.
-//!
-//! **Nobody waits for a reader.**  What a reader does not come back for within a tick is taken by
-//! the I/O thread, so that credits, priority events and other channels do not depend on how long
-//! user code takes.
-//!
-//! **Nobody waits for a writer.**  Once a writer has come for credit, what arrives while it is busy
-//! is left to it: it has just got buffers to fill, looks with every few of them while it is ahead of
-//! a reader, and comes back when they are full.  When it does not within a tick, the I/O thread
-//! takes what there is and looks out for all that follows, until the writer has come again.
-//!
-//! A reader waits for a connection's lock holding none but its own role at the set, which others
-//! only try; a writer holds its partition's writing side, too, which others only try as well.
+//! What all of them keep to, the states of a connection and the order of locks are on one page,
+//! `docs/waiting.md`: here W-2 (`asleep`), W-3 (`unread`), W-4 (`owing`), W-6 and W-8 (`role`).
 
 use std::collections::HashMap;
 use std::io;
