@@ -10,7 +10,10 @@ import sys
 import types
 from collections import deque
 
+from penstock import errors
+from penstock.network.error_codes import code_of
 from support.capi_structures import (
+    ABI_VERSION,
     APPEND,
     EVENT,
     FLUSH,
@@ -161,7 +164,7 @@ class FakeCore(types.ModuleType):
         self.objects = {}
         self.last_error = ("NetworkError", "none")
         self.table = Table(
-            1,
+            ABI_VERSION,
             ctypes.sizeof(Table),
             LAST_ERROR(self._last_error),
             NEXT_BUFFER(self._next_buffer),
@@ -184,7 +187,9 @@ class FakeCore(types.ModuleType):
         return self.objects[handle].fill_urgent(batch.contents)
 
     def _last_error(self, out, capacity):
-        text = "\0".join(self.last_error).encode()
+        kind, message = self.last_error
+        code = kind if isinstance(kind, int) else code_of(getattr(errors, kind)())
+        text = code.to_bytes(2, "big") + message.encode()
         ctypes.memmove(out, text, min(len(text), capacity))
         return len(text)
 

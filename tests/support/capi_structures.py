@@ -41,6 +41,10 @@ GATE_URGENT = ctypes.CFUNCTYPE(BYTES, HANDLE)
 GATE_TRY_NEXT = ctypes.CFUNCTYPE(INDEX, HANDLE, BATCH)
 
 
+#: PS_CAPI_ABI_VERSION of capi.h.
+ABI_VERSION = 2
+
+
 class Table(ctypes.Structure):
     """CApi."""
 
