@@ -120,6 +120,7 @@ def parse_option(text: str) -> tuple[str, str]:
     is_flag=True,
     help="Run it in the background, with the REST interface on; returns when its job is there.",
 )
+@click.option("--json", "as_json", is_flag=True, help="With -d, print what was started as JSON.")
 @click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program.")
 @click.option("-m", "--module", is_flag=True, help="PROGRAM is a module, as for python -m.")
 @click.argument("program")
@@ -135,6 +136,7 @@ def run(
     allow_non_restored_state: bool,
     claim_mode: str | None,
     detached: bool,
+    as_json: bool,
     as_pyflink: bool,
     module: bool,
     program: str,
@@ -143,6 +145,8 @@ def run(
     """Run PROGRAM with ARGUMENTS; options of penstock come before PROGRAM."""
     if not module and not Path(program).is_file():
         raise click.BadParameter(f"there is no file {program!r}", param_hint="PROGRAM")
+    if as_json and not detached:
+        raise click.UsageError("--json goes with -d: else what PROGRAM prints is all there is")
     given = dict(parse_option(option) for option in options)
     if target is not None and given.setdefault(TARGET.key, target) != target:
         raise click.UsageError(f"--target {target} and -D {TARGET.key}={given[TARGET.key]}")
@@ -177,7 +181,7 @@ def run(
     if detached:
         from penstock.command_line.program_commands import detach
 
-        detach(_arguments(context.params), configuration)
+        detach(_arguments(context.params), configuration, as_json=as_json)
         return
     os.environ[CONFIGURATION_VARIABLE] = json.dumps(configuration)
     if as_pyflink:
@@ -194,11 +198,15 @@ def run(
 
 
 def _arguments(params: Mapping[str, Any]) -> list[str]:
-    """The command line of ``run`` again, without the option that detaches."""
+    """The command line of ``run`` again, without what is about detaching."""
     found: list[str] = []
     for option in run.params:
         value = params[option.name or ""]
-        if option.name == "detached" or not isinstance(option, click.Option) or not value:
+        if (
+            option.name in ("detached", "as_json")
+            or not isinstance(option, click.Option)
+            or not value
+        ):
             continue
         name = option.opts[-1]
         if option.is_flag:

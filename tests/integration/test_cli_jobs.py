@@ -299,6 +299,19 @@ def test_a_running_job_is_given_another_parallelism(watched):
     assert [vertex["parallelism"] for vertex in vertices] == [1, 2, 2]
 
 
+def test_what_prints_no_json_by_itself_is_asked_for_it(tmp_path):
+    assert json.loads(penstock("completion", "--json", "bash"))["shell"] == "bash"
+    assert "def build(env" in json.loads(penstock("demo", "--source", "--json"))["source"]
+    assert "--json goes with" in penstock("demo", "--json", code=2)
+    path = tmp_path / "nothing.py"
+    path.write_text("print('no job')")
+    assert "--json goes with -d" in penstock("run", "--json", str(path), code=2)
+    found = json.loads(penstock("run", "-d", "--json", "--target", "local", str(path)))
+    assert found["job"] is None
+    assert Path(found["log"]).read_text() == "no job\n"
+    Path(found["log"]).unlink()
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_shells_learn_the_commands(shell):
     assert "_PENSTOCK_COMPLETE" in penstock("completion", shell)

@@ -216,6 +216,27 @@ def test_triggers_are_answered_with_an_id_and_later_with_the_outcome(watched):
     assert latest["external_path"] == done["operation"]["location"]
 
 
+def test_savepoints_are_deleted_and_checkpoints_are_not(watched):
+    client, job = watched["client"], "/jobs/" + watched["parts"]["jobid"]
+
+    def outcome(path, body):
+        status, trigger = client.ask(path, "POST", body)
+        assert status == 202
+        at = path if path.startswith("/savepoint") else f"{job}/savepoints"
+        return client.until(
+            f"{at}/{trigger['request-id']}", lambda found: found["status"]["id"] == "COMPLETED"
+        )["operation"]
+
+    location = outcome(f"{job}/savepoints", {})["location"]
+    assert outcome("/savepoint-disposal", {"savepoint-path": location}) == {}
+    assert not Path(location).exists()
+    again = outcome("/savepoint-disposal", {"savepoint-path": location})
+    assert "CheckpointStorageError" in again["failure-cause"]["class"]
+    latest = client.get(f"{job}/checkpoints")["latest"]["completed"]["external_path"]
+    refused = outcome("/savepoint-disposal", {"savepoint-path": latest})["failure-cause"]
+    assert latest in refused["stack-trace"]
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
@@ -262,6 +283,8 @@ def test_what_cannot_be_answered_is_an_error_in_words(path, status, watched):
         ("PATCH", "/jobs/{jobid}/rescaling?parallelism=0", None, 400),
         ("GET", f"/jobs/{{jobid}}/rescaling/{'0' * 32}", None, 404),
         ("POST", "/jobs", {}, 501),
+        ("POST", "/savepoint-disposal", {}, 400),
+        ("GET", f"/savepoint-disposal/{'0' * 32}", None, 404),
         ("POST", "/overview", {}, 405),
         ("DELETE", "/jobs/{jobid}", None, 405),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -32,13 +33,19 @@ _OPTIONS: Final = {
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.option("-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option.")
 @click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
+@click.option("--json", "as_json", is_flag=True, help="With --source, print that as JSON.")
 @click.option("--source", "show", is_flag=True, help="Print the program instead of running it.")
 @click.pass_context
-def demo(context: click.Context, options: tuple[str, ...], no_browser: bool, show: bool) -> None:
+def demo(
+    context: click.Context, options: tuple[str, ...], no_browser: bool, as_json: bool, show: bool
+) -> None:
     """Run an example that never ends on this machine, and open its dashboard; Ctrl-C ends it."""
     program = Path(demo_job.__file__)
+    if as_json and not show:
+        raise click.UsageError("--json goes with --source: else the job prints")
     if show:
-        click.echo(program.read_text("utf-8"), nl=False)
+        text = program.read_text("utf-8")
+        click.echo(json.dumps({"source": text}) if as_json else text, nl=as_json)
         return
     from penstock.cli import run
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import get_completion_class
 
-from penstock.command_line.cluster_client import ClusterClient, UnreachableError
+from penstock.command_line.cluster_client import ClusterClient, UnreachableError, print_json
 from penstock.common.options import rest
 from penstock.rest.run_files import RunningCluster, running_clusters
 
@@ -61,12 +61,13 @@ def info(context: click.Context, /, as_json: bool, **given: Any) -> None:
     click.echo(json.dumps(json.loads(found[0]), indent=2) if as_json else found[0])
 
 
-def detach(arguments: Sequence[str], options: dict[str, str]) -> None:
+def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) -> None:
     """Runs a program in a process of its own, and returns when its job is there.
 
     Args:
         arguments: Of ``penstock run``, without the one that says to detach.
         options: Those that are set already.
+        as_json: Whether JSON is printed.
 
     Raises:
         ClickException: The program ended before it ran a job; shows what it said.
@@ -86,13 +87,17 @@ def detach(arguments: Sequence[str], options: dict[str, str]) -> None:
         setsid=True,
     )
     os.close(descriptor)
-    click.echo(f"Process {pid}, log {log}")
+    if not as_json:
+        click.echo(f"Process {pid}, log {log}")
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline_s:
         ended, status = os.waitpid(pid, os.WNOHANG)
         own = [one for one in running_clusters() if one.pid == pid]
         job = _first_job(own[0]) if own else None
         if job is not None:
+            if as_json:
+                print_json({"job": job["jid"], "pid": pid, "log": log})
+                return
             click.echo(f"Job has been submitted with JobID {job['jid']}")
             click.echo(f"penstock status --watch {job['jid'][:8]}")
             return
@@ -101,6 +106,9 @@ def detach(arguments: Sequence[str], options: dict[str, str]) -> None:
             if status:
                 code = os.waitstatus_to_exitcode(status)
                 raise click.ClickException(f"the program ended with code {code}:\n{text}")
+            if as_json:
+                print_json({"job": None, "pid": pid, "log": log})
+                return
             click.echo(f"The program has ended already.\n{text}", nl=False)
             return
         time.sleep(0.1)
@@ -118,10 +126,15 @@ def _first_job(cluster: RunningCluster) -> dict[str, Any] | None:
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def completion(shell: str, as_json: bool) -> None:
     """Print what makes SHELL complete commands: eval "$(penstock completion bash)"."""
     from penstock.cli import main
 
     made = get_completion_class(shell)
     assert made is not None, "click has all three"
-    click.echo(made(main, {}, "penstock", "_PENSTOCK_COMPLETE").source())
+    script = made(main, {}, "penstock", "_PENSTOCK_COMPLETE").source()
+    if as_json:
+        print_json({"shell": shell, "script": script})
+    else:
+        click.echo(script)

@@ -101,8 +101,8 @@ class Operations:
         if found is None or found.kind != kind or found.job_id != job_id:
             raise RestError(
                 404,
-                f"There is no {kind} operation with triggerId={trigger_id[:64]} "
-                f"for job {job_id.hex()}.",
+                f"There is no {kind} operation with triggerId={trigger_id[:64]}"
+                + (f" for job {job_id.hex()}." if job_id else "."),
             )
         return found
 
@@ -145,7 +145,7 @@ async def rescale(call: Call) -> Json:
         raise RestError(
             400, f"parallelism is a number from 1 to {MAX_PARALLELISM}, not {given[:64]!r}"
         )
-    trigger_id = _trigger_id(call)
+    trigger_id = trigger_id_of(call)
     if not call.operations.knows(trigger_id):
         outcome = await _rescaled(call, job.id, int(given))
         call.operations.trigger("rescaling", job.id, outcome, trigger_id)
@@ -190,7 +190,7 @@ async def _rescaled(call: Call, job_id: bytes, wish: int | dict[bytes, int]) -> 
 
 def rescaling_status(call: Call) -> Json:
     """``/jobs/:jobid/rescaling/:triggerid``."""
-    return _status(call, "rescaling", None)
+    return operation_status(call, "rescaling", call.job().id, None)
 
 
 def no_submission(call: Call) -> Json:  # noqa: ARG001
@@ -213,7 +213,7 @@ def stop(call: Call) -> Json:
 
 
 def _savepoint(call: Call, directory: str | None, end: Any, *, drains: bool = False) -> Json:
-    job, trigger_id = call.job(), _trigger_id(call)
+    job, trigger_id = call.job(), trigger_id_of(call)
     if call.operations.knows(trigger_id):
         return {"request-id": trigger_id}
     if directory is None and checkpointing.SAVEPOINT_FOLDER.read(job.configuration) is None:
@@ -235,7 +235,7 @@ def _savepoint(call: Call, directory: str | None, end: Any, *, drains: bool = Fa
 
 def trigger_checkpoint(call: Call) -> Json:
     """``POST /jobs/:jobid/checkpoints``."""
-    job, trigger_id = call.job(), _trigger_id(call)
+    job, trigger_id = call.job(), trigger_id_of(call)
     kind = call.field("checkpointType", str) or "CONFIGURED"
     if kind not in ("CONFIGURED", "FULL"):
         raise RestError(400, f"checkpointType is CONFIGURED or FULL, not {kind!r}")
@@ -247,16 +247,17 @@ def trigger_checkpoint(call: Call) -> Json:
 
 def savepoint_status(call: Call) -> Json:
     """``/jobs/:jobid/savepoints/:triggerid``, also of a stop."""
-    return _status(call, "savepoint", "location")
+    return operation_status(call, "savepoint", call.job().id, "location")
 
 
 def checkpoint_status(call: Call) -> Json:
     """``/jobs/:jobid/checkpoints/:triggerid``."""
-    return _status(call, "checkpoint", "checkpointId")
+    return operation_status(call, "checkpoint", call.job().id, "checkpointId")
 
 
-def _status(call: Call, kind: str, result: str | None) -> Json:
-    operation = call.operations.status(kind, call.job().id, call.path["triggerid"])
+def operation_status(call: Call, kind: str, job_id: bytes, result: str | None) -> Json:
+    """What came of an operation, under the name of its result if it has one."""
+    operation = call.operations.status(kind, job_id, call.path["triggerid"])
     if not operation.outcome.done():
         return {"status": {"id": "IN_PROGRESS"}, "operation": None}
     operation.was_told = True
@@ -272,7 +273,7 @@ def _status(call: Call, kind: str, result: str | None) -> Json:
     return {"status": {"id": "COMPLETED"}, "operation": answer}
 
 
-def _trigger_id(call: Call) -> str:
+def trigger_id_of(call: Call) -> str:
     """The client's id, under which it may ask twice and trigger once, or a new one."""
     given = call.field("triggerId", str)
     if given is None:

@@ -14,6 +14,7 @@ from penstock.rest import (
     job_views,
     metric_views,
     operations,
+    savepoint_disposal,
 )
 from penstock.rest.call import Call, Json, Text
 
@@ -91,6 +92,14 @@ ENDPOINTS: Final = (
     Endpoint("GET", f"{_JOB}/rescaling/{{triggerid}}", operations.rescaling_status),
     Endpoint("POST", "/jobs", operations.no_submission, takes_any_body=True),
     Endpoint("DELETE", "/cluster", operations.end_cluster),
+    Endpoint(
+        "POST",
+        "/savepoint-disposal",
+        savepoint_disposal.dispose,
+        202,
+        body=(("savepoint-path", "string"), _TRIGGER),
+    ),
+    Endpoint("GET", "/savepoint-disposal/{triggerid}", savepoint_disposal.disposal_status),
     Endpoint("GET", f"{_JOB}/exceptions", job_views.exceptions, query=("maxExceptions",)),
     Endpoint("GET", f"{_JOB}/accumulators", job_views.accumulators),
     Endpoint("GET", f"{_JOB}/metrics", metric_views.job_metrics_of, query=_GET),
