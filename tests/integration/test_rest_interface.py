@@ -14,11 +14,10 @@ from integration.test_rest_contract import ANSWERS, differences
 from penstock import rest
 from penstock.common import Types
 from penstock.common.options.check import check_options
-from penstock.datastream import MapFunction
 from penstock.errors import ConfigurationError, JobCancelledError
 from penstock.rest.routes import ENDPOINTS
 from penstock.rest.run_files import running_clusters
-from support.rest_client import Client, UntilMarked, environment, running_job
+from support.rest_client import Client, FailsOnce, UntilMarked, environment, running_job
 
 
 @pytest.fixture(autouse=True)
@@ -80,17 +79,6 @@ def test_a_savepoint_that_cannot_be_taken_is_a_failure_with_its_cause(tmp_path):
     assert client.get(f"/jobs/{job_id}/status") == {"status": "RUNNING"}
     (tmp_path / "stop").touch()
     job.get_job_execution_result().result()
-
-
-class FailsOnce(MapFunction):
-    def __init__(self, path):
-        self.path = path
-
-    def map(self, value):
-        if not self.path.exists():
-            self.path.touch()
-            raise ArithmeticError("once")
-        return value
 
 
 def test_failures_are_shown_with_their_tracebacks(tmp_path):

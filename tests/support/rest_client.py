@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.common import Configuration, Types
-from penstock.datastream import SourceFunction, StreamExecutionEnvironment
+from penstock.datastream import MapFunction, SourceFunction, StreamExecutionEnvironment
 from penstock.rest.run_files import RunningCluster, running_clusters
 
 PATIENCE_S = 60.0
@@ -27,6 +27,20 @@ class UntilMarked(SourceFunction):
             ctx.collect(number)
             number += 1
             time.sleep(self.pause_s)
+
+
+class FailsOnce(MapFunction):
+    """Raises unless a file is there, which it makes."""
+
+    def __init__(self, path: Path, message: str = "once") -> None:
+        self.path = path
+        self.message = message
+
+    def map(self, value: Any) -> Any:
+        if not self.path.exists():
+            self.path.touch()
+            raise ArithmeticError(self.message)
+        return value
 
 
 def environment(**options: str) -> StreamExecutionEnvironment:
