@@ -1,4 +1,4 @@
-"""Jobs that read files and whose workers are killed: every row once (F12).
+"""Jobs that read and write files and whose workers are killed: every row once (F12).
 
 Method: real processes of the local target, many small splits, a function that kills its worker
 at some rows; what a FileSink has committed is compared with the files' rows.
@@ -18,7 +18,7 @@ from penstock.datastream.connectors.file_system import (
     StreamFormat,
 )
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
-from penstock.datastream.formats.parquet import ParquetColumnarRowInputFormat
+from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from pyarrow import parquet, table
 from recovery.programs import environment
 from recovery.sink_programs import Fate, fates
@@ -63,24 +63,47 @@ def parquet_source(folder):
     return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(DECLARED), str(folder))
 
 
+def lines_of(stream):
+    texts = stream.map(lambda row: str(row.n), Types.STRING())
+    return texts, FileSink.for_row_format, Encoder.simple_string_encoder()
+
+
+def columns_of(stream):
+    return stream, FileSink.for_bulk_format, ParquetBulkWriters.for_row_type(DECLARED)
+
+
+def read_lines(part):
+    return map(int, part.read_text().split())
+
+
+def read_columns(part):
+    return parquet.read_table(part)["n"].to_pylist()
+
+
 @pytest.mark.parametrize("runtime", ["native", "pure"])
-@pytest.mark.parametrize("make", [json_source, parquet_source])
-def test_every_row_once_though_workers_are_killed(tmp_path, monkeypatch, runtime, make):
+@pytest.mark.parametrize(
+    ("make", "written_as", "read"),
+    [(json_source, lines_of, read_lines), (parquet_source, columns_of, read_columns)],
+)
+def test_every_row_once_though_workers_are_killed(
+    tmp_path, monkeypatch, runtime, make, written_as, read
+):
     monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
     fates(tmp_path / "fates", map(str, MOMENTS))
     out = tmp_path / "out"
     env = environment({})
     source = make(tmp_path / "in").build()
     stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "files")
+    failing = stream.map(FailingAt(Fate(tmp_path / "fates", "kill")), DECLARED)
+    elements, of_format, format_of_sink = written_as(failing)
     sink = (
-        FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
+        of_format(str(out), format_of_sink)
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
         .build()
     )
-    failing = FailingAt(Fate(tmp_path / "fates", "kill"))
-    stream.map(failing, DECLARED).map(lambda row: str(row.n), Types.STRING()).sink_to(sink)
+    elements.sink_to(sink)
     env.execute()
     assert not list((tmp_path / "fates").iterdir())
-    found = [int(n) for part in out.glob("part-*") for n in part.read_text().split()]
+    found = [number for part in out.glob("part-*") for number in read(part)]
     assert sorted(found) == list(range(ROWS))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import codecs
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
 from penstock.errors import InvalidProgramError
 
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 __all__ = [
+    "BulkWriter",
     "BulkWriterFactory",
     "ByteArraySchema",
     "DeserializationSchema",
@@ -114,19 +119,43 @@ class Encoder:
         return f"{element}\n".encode(self.charset_name)
 
 
-class BulkWriterFactory:
-    """Makes writers of column formats."""
+class BulkWriter(ABC):
+    """Writes the elements of one file, which is of use when it is finished (beyond PyFlink)."""
 
-    def __init__(self, j_bulk_writer_factory: object) -> None:  # noqa: ARG002
-        """Refused: PyFlink's factories wrap Java writers.
+    @abstractmethod
+    def add_element(self, element: Any) -> None:
+        """Takes an element; it may be written later."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Writes what is kept."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Writes what is kept, and the end of the file; does not close it."""
+
+    def abandon(self) -> None:  # noqa: B027 (optional)
+        """Releases what was opened: nobody will read the file."""
+
+
+class BulkWriterFactory:
+    """Makes the writers of a FileSink's files; subclasses say how."""
+
+    def __init__(self, j_bulk_writer_factory: None = None) -> None:
+        """Makes a factory.
 
         Raises:
-            JvmOnlyError: Always.
+            JvmOnlyError: A Java factory was passed.
         """
-        requires_jvm("BulkWriterFactory", "write rows with FileSink.for_row_format")
+        if j_bulk_writer_factory is not None:
+            requires_jvm("BulkWriterFactory(j_bulk_writer_factory)", "use ParquetBulkWriters")
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """The writer of a file, which is written from its start to its end."""
+        raise NotImplementedError(f"{type(self).__name__}.create")
 
     def get_java_object(self) -> None:
-        """Refused, as the constructor."""
+        """Refused, as there is none."""
         requires_jvm("BulkWriterFactory.get_java_object", "there is no Java object behind it")
 
 

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.serialization import (
+    BulkWriter,
+    BulkWriterFactory,
+    DeserializationSchema,
+    SerializationSchema,
+)
 from penstock.datastream.formats.avro_library import avro_library
 from penstock.datastream.formats.avro_types import AvroTypes
 from penstock.datastream.formats.compiled_schema import CompiledSchema
@@ -20,6 +25,7 @@ from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import BinaryIO
 
     from penstock.common.typeinfo import TypeInformation
 
@@ -34,7 +40,6 @@ __all__ = [
 
 _INSTEAD = "decode in a map function with the fastavro package"
 
-AvroBulkWriters = refused_class("AvroBulkWriters", _INSTEAD)
 AvroInputFormat = refused_class("AvroInputFormat", _INSTEAD)
 GenericRecordAvroTypeInfo = refused_class("GenericRecordAvroTypeInfo", _INSTEAD)
 
@@ -103,6 +108,65 @@ class AvroSchema(CompiledSchema):
             library.schema.UnknownType,
         ) as error:
             raise InvalidProgramError(f"not an Avro schema: {error!r}") from None
+
+
+class AvroBulkWriters:
+    """Writers of Avro's files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema, codec: str = "null") -> BulkWriterFactory:
+        """Writes records of a schema: rows, dictionaries or tuples.
+
+        Args:
+            schema: The schema.
+            codec: What compresses blocks, as fastavro calls it: ``null``, ``deflate``, ``bzip2``,
+                ``xz``; others need a package (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: It is no schema.
+        """
+        given: Any = schema
+        if not isinstance(given, AvroSchema):
+            raise InvalidProgramError(f"for_generic_record takes an AvroSchema, got {schema!r}")
+        return _AvroWriters(schema, codec)
+
+
+class _AvroWriters(BulkWriterFactory):
+    def __init__(self, schema: AvroSchema, codec: str) -> None:
+        super().__init__()
+        self._schema = schema
+        self._codec = codec
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """A writer of one file."""
+        return _AvroWriter(self._schema, self._codec, file)
+
+
+class _AvroWriter(BulkWriter):
+    def __init__(self, schema: AvroSchema, codec: str, file: BinaryIO) -> None:
+        self._schema = schema
+        library = avro_library("AvroBulkWriters")
+        # Its block is written when it is full: the position of the file is never asked for.
+        self._writer = library.write.Writer(file, schema.parsed, codec=codec)
+
+    def add_element(self, element: Any) -> None:
+        """Takes a record."""
+        try:
+            self._writer.write(self._schema.types.writable(element))
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from None
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise FormatError(
+                f"{_explained(self._schema, element) or error}; the row is {element!r:.200}"
+            ) from error
+
+    def flush(self) -> None:
+        """Writes the records that are kept."""
+        self._writer.flush()
+
+    def finish(self) -> None:
+        """Writes the records that are left."""
+        self._writer.flush()
 
 
 class AvroRowDeserializationSchema(CompiledSchema, DeserializationSchema):
@@ -184,23 +248,24 @@ class AvroRowSerializationSchema(CompiledSchema, SerializationSchema):
             raise FormatError(f"{misfit}; the row is {element!r:.200}") from None
         except Exception as error:
             raise FormatError(
-                f"{self._explained(element) or error}; the row is {element!r:.200}"
+                f"{_explained(self._schema, element) or error}; the row is {element!r:.200}"
             ) from error
         return stream.getvalue()
-
-    def _explained(self, element: Any) -> str:
-        """Which field does not fit, as fastavro's slow validation says."""
-        library = avro_library(type(self).__name__)
-        try:
-            library.validation.validate(self._schema.types.writable(element), self._schema.parsed)
-        except library.validation.ValidationError as error:
-            return "; ".join(map(str, error.errors))
-        return ""
 
     @cached_property
     def _write(self) -> Callable[..., None]:
         writer: Callable[..., None] = avro_library(type(self).__name__).schemaless_writer
         return writer
+
+
+def _explained(schema: AvroSchema, element: Any) -> str:
+    """Which field does not fit, as fastavro's slow validation says."""
+    library = avro_library("AvroSchema")
+    try:
+        library.validation.validate(schema.types.writable(element), schema.parsed)
+    except library.validation.ValidationError as error:
+        return "; ".join(map(str, error.errors))
+    return ""
 
 
 def _schema_of(

@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Any
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.common.jvm import requires_jvm
-from penstock.common.serialization import DeserializationSchema, SerializationSchema
+from penstock.common.serialization import (
+    BulkWriter,
+    BulkWriterFactory,
+    DeserializationSchema,
+    SerializationSchema,
+)
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.csv_files import CsvReaderFormat
 from penstock.datastream.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter
 from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder
 from penstock.datastream.formats.misfit import Misfit, shown_bytes
-from penstock.datastream.refused import refused_class
 from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
+    from typing import BinaryIO
+
     from penstock.common.typeinfo import TypeInformation
     from penstock.common.types import Row
 
@@ -30,9 +36,55 @@ __all__ = [
     "CsvSchemaBuilder",
 ]
 
-_INSTEAD = "read lines with StreamFormat.text_line_format, and see CsvRowDeserializationSchema"
 
-CsvBulkWriters = refused_class("CsvBulkWriters", _INSTEAD)
+class CsvBulkWriters:
+    """Writers of CSV files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_schema(schema: CsvSchema) -> BulkWriterFactory:
+        """Writes rows as a schema says, behind a header if it has one.
+
+        Raises:
+            InvalidProgramError: It is no schema, or CSV has no form of a type.
+        """
+        given: Any = schema
+        if not isinstance(given, CsvSchema):
+            raise InvalidProgramError(f"for_schema takes a CsvSchema, got {schema!r}")
+        CsvRowWriter(schema.row_type, schema.settings.dialect)
+        return _CsvWriters(schema)
+
+
+class _CsvWriters(BulkWriterFactory):
+    def __init__(self, schema: CsvSchema) -> None:
+        super().__init__()
+        self._schema = schema
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        """A writer of one file."""
+        return _CsvWriter(self._schema, file)
+
+
+class _CsvWriter(BulkWriter):
+    def __init__(self, schema: CsvSchema, file: BinaryIO) -> None:
+        dialect = schema.settings.dialect
+        self._file = file
+        self._writer = CsvRowWriter(schema.row_type, dialect)
+        if schema.settings.has_header:
+            names = map(self._writer.quoted, self._writer.names)
+            file.write(f"{dialect.separator.join(names)}{dialect.line_end}".encode())
+
+    def add_element(self, element: Any) -> None:
+        """Writes the line of a row."""
+        try:
+            self._file.write(self._writer.line(element).encode())
+        except Misfit as misfit:
+            raise FormatError(f"{misfit}; the row is {element!r:.200}") from misfit.__cause__
+
+    def flush(self) -> None:
+        """Nothing is kept."""
+
+    def finish(self) -> None:
+        """Nothing is left."""
 
 
 class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):

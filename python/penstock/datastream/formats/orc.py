@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.formats.arrow_types import row_type_of
+from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import OrcFormat
-from penstock.datastream.refused import refused_class
+from penstock.datastream.formats.hadoop import refuse_hadoop
+from penstock.errors import InvalidProgramError
+
+if TYPE_CHECKING:
+    from penstock.common.configuration import Configuration
+    from penstock.common.serialization import BulkWriterFactory
 
 __all__ = [
     "OrcBulkWriters",
     "OrcColumnarRowInputFormat",
 ]
 
-OrcBulkWriters = refused_class("OrcBulkWriters", "write in functions with the pyarrow package")
+
+class OrcBulkWriters:
+    """Writers of ORC files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: Any,
+        writer_properties: Configuration | None = None,
+        hadoop_config: Configuration | None = None,
+    ) -> BulkWriterFactory:
+        """Writes rows of a type.
+
+        Args:
+            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            writer_properties: ``orc.compress`` (NONE, SNAPPY, ZLIB, LZ4 or ZSTD) and
+                ``orc.stripe.size`` in bytes.
+            hadoop_config: Nothing, or an empty one: there is no Hadoop here.
+
+        Raises:
+            InvalidProgramError: The row type is none, or a setting is another one.
+            DependencyError: pyarrow is not installed.
+        """
+        refuse_hadoop(hadoop_config, "OrcBulkWriters.for_row_type")
+        declared = row_type_of(row_type, "OrcBulkWriters.for_row_type")
+        settings = {} if writer_properties is None else dict(writer_properties.to_dict())
+        options = {
+            "compression": _compression(settings.pop("orc.compress", "ZLIB")),
+            "stripe_size": _size(settings.pop("orc.stripe.size", str(64 << 20))),
+        }
+        if settings:
+            raise InvalidProgramError(
+                "OrcBulkWriters.for_row_type heeds orc.compress and orc.stripe.size, not "
+                f"{sorted(settings)}"
+            )
+        return ColumnWriters("orc", declared, options=options)
+
+
+def _compression(name: str) -> str:
+    known = {"NONE": "uncompressed", **{each: each for each in ("SNAPPY", "ZLIB", "LZ4", "ZSTD")}}
+    if name.upper() not in known:
+        raise InvalidProgramError(f"orc.compress is one of {list(known)}, got {name!r}")
+    return known[name.upper()]
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise InvalidProgramError(f"orc.stripe.size is a number of bytes, got {text!r}")
+    return int(text)
 
 
 class OrcColumnarRowInputFormat(OrcFormat):

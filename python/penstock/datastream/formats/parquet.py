@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import as_type_information
 from penstock.datastream.formats.arrow_types import row_type_of
+from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import ParquetFormat
+from penstock.datastream.formats.hadoop import refuse_hadoop
 from penstock.datastream.refused import refused_class
-from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
+    from penstock.common.serialization import BulkWriterFactory
     from penstock.common.typeinfo import TypeInformation
 
 __all__ = [
@@ -22,11 +24,38 @@ __all__ = [
     "ParquetColumnarRowInputFormat",
 ]
 
-_INSTEAD = "read and write in functions with the pyarrow package"
-
 AvroParquetReaders = refused_class("AvroParquetReaders", "use ParquetColumnarRowInputFormat")
-AvroParquetWriters = refused_class("AvroParquetWriters", _INSTEAD)
-ParquetBulkWriters = refused_class("ParquetBulkWriters", _INSTEAD)
+AvroParquetWriters = refused_class("AvroParquetWriters", "use ParquetBulkWriters")
+
+
+class ParquetBulkWriters:
+    """Writers of Parquet files, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_row_type(
+        row_type: Any,
+        hadoop_config: Configuration | None = None,
+        utc_timestamp: bool = False,
+        compression: str = "snappy",
+    ) -> BulkWriterFactory:
+        """Writes rows of a type.
+
+        Args:
+            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            hadoop_config: Nothing, or an empty one: there is no Hadoop here.
+            utc_timestamp: Whether the file says of times that they are in UTC, rather than of no
+                zone.
+            compression: As ``pyarrow.parquet`` calls it (beyond PyFlink).
+
+        Raises:
+            InvalidProgramError: The row type is none, or there is a setting of Hadoop.
+            DependencyError: pyarrow is not installed.
+        """
+        refuse_hadoop(hadoop_config, "ParquetBulkWriters.for_row_type")
+        declared = row_type_of(row_type, "ParquetBulkWriters.for_row_type")
+        return ColumnWriters(
+            "parquet", declared, is_utc=utc_timestamp, options={"compression": compression}
+        )
 
 
 class ParquetColumnarRowInputFormat(ParquetFormat):
@@ -64,19 +93,6 @@ class ParquetColumnarRowInputFormat(ParquetFormat):
             row_type_of(row_type, "ParquetColumnarRowInputFormat"),
             batch_size,
             is_case_sensitive=is_case_sensitive,
-        )
-
-
-def refuse_hadoop(hadoop_config: Configuration | None, where: str) -> None:
-    """Takes no settings of Hadoop.
-
-    Raises:
-        InvalidProgramError: There are some.
-    """
-    settings = {} if hadoop_config is None else hadoop_config.to_dict()
-    if settings:
-        raise InvalidProgramError(
-            f"{where}: there is no Hadoop here; of hadoop_config nothing can be heeded: {settings}"
         )
 
 

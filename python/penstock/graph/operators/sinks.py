@@ -62,7 +62,8 @@ class FileSink(OperatorDescriptor):
 
     Attributes:
         base_path: The folder.
-        encoder: What makes bytes of an element.
+        encoder: What makes bytes of an element; None of a bulk format.
+        bulk_writer_factory: Makes the writers of a bulk format's files; None of a row format.
         bucket_assigner: A BucketAssigner: in which folder below an element belongs.
         rolling_policy: A RollingPolicy: when a new file begins.
         bucket_check_interval_ms: Between two looks at the age of the files.
@@ -72,9 +73,10 @@ class FileSink(OperatorDescriptor):
     """
 
     base_path: str
-    encoder: Encoder
+    encoder: Encoder | None
     bucket_assigner: Any
     rolling_policy: Any
+    bulk_writer_factory: Any = None
     bucket_check_interval_ms: int = 60_000
     part_prefix: str = "part"
     part_suffix: str = ""

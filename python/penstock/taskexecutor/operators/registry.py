@@ -59,7 +59,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.SinkWriter: ("sinks.writer", "create_sink_writer"),
     operators.PrintSink: ("sinks.print", "create_print_sink"),
     operators.SinkCommitter: ("sinks.committer", "create_committer"),
-    operators.FileSink: ("sinks.file", "create_file_sink"),
+    operators.FileSink: ("sinks.file_sinks", "create_file_sink"),
     operators.FileCommitter: ("sinks.file_committer", "create_file_committer"),
     operators.CollectSink: ("sinks.collect", "create_collect_sink"),
     operators.DiscardingSink: ("sinks.function", "create_discarding_sink"),

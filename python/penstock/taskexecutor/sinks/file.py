@@ -23,14 +23,8 @@ if TYPE_CHECKING:
         StateSnapshotContext,
     )
     from penstock.graph import operators
-    from penstock.taskexecutor.compiled import StreamOperator
     from penstock.taskexecutor.sinks.part_file import PartFile, PendingFile
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-
-def create_file_sink(context: OperatorContext, descriptor: operators.FileSink) -> StreamOperator:
-    """The row format of FileSink."""
-    return FileSinkOperator(context, descriptor)
 
 
 def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[Any], bytes]:
@@ -43,7 +37,7 @@ def _encode_function(context: OperatorContext, encoder: Encoder) -> Callable[[An
 
 
 class FileSinkOperator(CommittableEmitter):
-    """Writes each element into the open part file of its bucket.
+    """Writes elements into the open part file of their bucket; subclasses say how.
 
     A part file is in progress while it is written, pending when its policy has ended it, and
     finished once the committer has given it its name, ``<prefix>-<uuid>-<number><suffix>``.  Until
@@ -57,7 +51,6 @@ class FileSinkOperator(CommittableEmitter):
         super().__init__()
         self.base_path = descriptor.base_path
         self.folder = folder_of(descriptor.base_path, context.environment)
-        self.encode = _encode_function(context, descriptor.encoder)
         self.assigner = descriptor.bucket_assigner
         self.policy = descriptor.rolling_policy
         size: int | None = self.policy.part_size_bytes
@@ -109,19 +102,6 @@ class FileSinkOperator(CommittableEmitter):
             raise SinkError(msg) from error
         if self.policy.rollover_interval_ms or self.policy.inactivity_interval_ms:
             self._schedule_check()
-
-    def process(self, value: Any, timestamp: int) -> None:
-        """Takes one element."""
-        del timestamp
-        now_ms = self.now()
-        bucket = self.assigner.get_bucket_id(value, now_ms)
-        part = self.parts.get(bucket)
-        if part is None:
-            part = self.parts[bucket] = self._new_part(bucket, now_ms)
-        elif part.size_bytes > self.limit_bytes:
-            self._end_part(bucket)
-            part = self.parts[bucket] = self._new_part(bucket, now_ms)
-        part.write(self.encode(value), now_ms)
 
     def flush(self, *, end_of_input: bool) -> None:
         """Ends the files that a checkpoint, or the end of the input, ends."""
@@ -178,3 +158,26 @@ class FileSinkOperator(CommittableEmitter):
             if too_old or inactive:
                 self._end_part(bucket)
         self._schedule_check()
+
+
+class RowFileSinkOperator(FileSinkOperator):
+    """Writes the bytes of each element."""
+
+    def __init__(self, context: OperatorContext, descriptor: operators.FileSink) -> None:
+        """Creates the sink."""
+        super().__init__(context, descriptor)
+        assert descriptor.encoder is not None, "of a row format"
+        self.encode = _encode_function(context, descriptor.encoder)
+
+    def process(self, value: Any, timestamp: int) -> None:
+        """Takes one element."""
+        del timestamp
+        now_ms = self.now()
+        bucket = self.assigner.get_bucket_id(value, now_ms)
+        part = self.parts.get(bucket)
+        if part is None:
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+        elif part.size_bytes > self.limit_bytes:
+            self._end_part(bucket)
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+        part.write(self.encode(value), now_ms)

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.common.argument_kinds import checks_arguments
-from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import BulkWriterFactory, Encoder
 from penstock.datastream.connectors.base import Sink, StreamTransformer, SupportsPreprocessing
 from penstock.datastream.connectors.file_system.buckets import (
@@ -53,11 +52,17 @@ class FileSink(Sink, SupportsPreprocessing):
 
     @staticmethod
     def for_bulk_format(
-        base_path: str,  # noqa: ARG004
-        writer_factory: BulkWriterFactory,  # noqa: ARG004
+        base_path: str, writer_factory: BulkWriterFactory
     ) -> FileSink.BulkFormatBuilder:
-        """Refused: bulk writers wrap Java writers."""
-        requires_jvm("FileSink.for_bulk_format", "use for_row_format")
+        """Starts a sink whose files are written in batches.
+
+        Raises:
+            InvalidProgramError: The factory is none.
+        """
+        given: Any = writer_factory
+        if not isinstance(given, BulkWriterFactory):
+            raise WrongArgumentError(f"for_bulk_format takes a BulkWriterFactory, got {given!r}")
+        return FileSink.BulkFormatBuilder(sink_path(base_path), writer_factory)
 
     def get_transformer(self) -> StreamTransformer | None:
         """None: the stream is written as it is."""
@@ -75,9 +80,10 @@ class FileSink(Sink, SupportsPreprocessing):
     class BaseBuilder:
         """Collects the settings of a FileSink."""
 
-        def __init__(self, base_path: str, encoder: Encoder) -> None:
+        def __init__(self, base_path: str, encoder: Encoder | None) -> None:
             self._base_path = base_path
             self._encoder = encoder
+            self._bulk_writer_factory: BulkWriterFactory | None = None
             self._bucket_assigner = BucketAssigner.date_time_bucket_assigner()
             self._bucket_check_interval_ms = 60_000
             self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
@@ -132,6 +138,7 @@ class FileSink(Sink, SupportsPreprocessing):
             return operators.FileSink(
                 base_path=self._base_path,
                 encoder=self._encoder,
+                bulk_writer_factory=self._bulk_writer_factory,
                 bucket_assigner=self._bucket_assigner,
                 bucket_check_interval_ms=self._bucket_check_interval_ms,
                 rolling_policy=self._rolling_policy,
@@ -151,6 +158,11 @@ class FileSink(Sink, SupportsPreprocessing):
 
     class BulkFormatBuilder(BaseBuilder):
         """A sink that writes batches; its files end at checkpoints only."""
+
+        def __init__(self, base_path: str, writer_factory: BulkWriterFactory) -> None:
+            super().__init__(base_path, None)
+            self._bulk_writer_factory = writer_factory
+            self._rolling_policy = RollingPolicy.on_checkpoint_rolling_policy()
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
             """Sets when a new file begins; it must be at checkpoints."""
