@@ -11,6 +11,7 @@ if [ $# -eq 0 ]; then
     done
 fi
 tests=${TESTS:-tests/unit/expressions tests/unit/taskexecutor tests/contract/test_codec.py
+    tests/contract/test_undeclared_values.py tests/contract/test_damaged_values.py
     tests/contract/test_heap_states.py tests/contract/test_interop.py tests/contract/test_keys.py
     tests/contract/test_state_table.py tests/contract/test_value_copies.py
     tests/contract/test_value_layouts.py tests/integration/test_local_programs.py

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import pytest
+from penstock.common.typeinfo import Types
 from penstock.serialization.type_schema import schema_of
 
 NATIVE_IS_BUILT = importlib.util.find_spec("penstock._native.codec") is not None
@@ -114,3 +115,6 @@ EXTENDED = [
     range(3),
     ValueError,
 ]
+
+WORD_COUNT = Types.TUPLE([Types.STRING(), Types.INT()])
+PERSON = Types.ROW_NAMED(["name", "age"], [Types.STRING(), Types.INT()])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contract.codecs import RUNTIMES as CODEC_RUNTIMES
 from contract.plane import NATIVE_IS_BUILT, Plane, eventually
 
 RUNTIMES = [
@@ -17,6 +18,12 @@ RUNTIMES = [
     ),
     "pure",
 ]
+
+
+@pytest.fixture(params=CODEC_RUNTIMES)
+def kind(request):
+    """The runtime whose codecs are tested."""
+    return request.param
 
 
 @pytest.fixture
