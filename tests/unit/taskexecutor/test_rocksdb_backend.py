@@ -6,6 +6,7 @@ nothing stays on disk.  Method: backends without a task.
 
 import copy
 import importlib.util
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
     OperatorSnapshotWriter,
 )
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
+from penstock.taskexecutor.rocksdb import restoring
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
@@ -297,6 +299,22 @@ def test_a_value_that_cannot_be_serialised_fails_the_snapshot_alone(make):
         snapshot.advance(FOREVER)
     backend.table("any", "value").map(None).put("a", 1)
     assert snapshot_of(backend).advance(FOREVER)
+
+
+def test_files_are_fetched_by_as_many_threads_as_are_set(make, tmp_path, monkeypatch):
+    pools = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, threads, name):
+            pools.append(threads)
+            super().__init__(threads, name)
+
+    monkeypatch.setattr(restoring, "ThreadPoolExecutor", Pool)
+    storage = Storage(tmp_path / "checkpoints")
+    state, _ = storage.written(filled(make()))
+    option = {"state.backend.rocksdb.checkpoint.transfer.thread.num": "3"}
+    restored(make(**option), [read(state)])
+    assert pools == [3]
 
 
 def test_options_that_are_set_count_more_than_predefined_ones():

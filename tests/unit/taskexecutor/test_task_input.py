@@ -9,6 +9,7 @@ from penstock.network.pure.environment import NetworkEnvironment
 from penstock.network.pure.record_writer import RecordWriter
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.compiled.operator_loop import Input
+from penstock.taskexecutor.task import task_input as task_input_module
 from penstock.taskexecutor.task.task_input import TaskInput
 
 PATIENCE_MS = 10_000
@@ -64,3 +65,32 @@ def test_attributes_and_internal_watermarks(network):
         ("value", 7),
     ]
     assert [item for item in seen.seen if not isinstance(item, tuple)] == [5, "end"]
+
+
+@pytest.mark.parametrize("where", ["MEMORY", "DISK"])
+def test_a_barrier_buffer_has_the_size_that_is_set(network, tmp_path, monkeypatch, where):
+    made = []
+
+    class Noted(task_input_module.BarrierBuffer):
+        def __init__(self, gate, blocker, wall_ms, limit_bytes):
+            made.append(limit_bytes)
+            super().__init__(gate, blocker, wall_ms, limit_bytes)
+
+    monkeypatch.setattr(task_input_module, "BarrierBuffer", Noted)
+    network.create_result_partition(bytes(60), 1)
+    options = {
+        "penstock.checkpointing.barrier-buffer": where,
+        "penstock.checkpointing.barrier-buffer.max-size": "1234",
+    }
+    environment = SimpleNamespace(
+        gates=[(0, network.create_input_gate([(bytes(60), 0, None)]))],
+        network=network,
+        configuration=options,
+        temp_directory=lambda: str(tmp_path),
+    )
+    TaskInput(
+        SimpleNamespace(gates=[SimpleNamespace(type=None)]),
+        environment,
+        SimpleNamespace(head=None, get_input=lambda number: SeenInput()),
+    )
+    assert made == [1234]

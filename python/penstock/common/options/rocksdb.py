@@ -156,7 +156,7 @@ TRANSFER_THREADS: Final[Option[int]] = _rocksdb(
     "checkpoint.transfer.thread.num",
     IntegerType(1),
     4,
-    "threads that copy the files of a checkpoint to and from its directory",
+    "threads that fetch the files of a checkpoint when a task starts from it",
 )
 PREDEFINED: Final[Option[str]] = _rocksdb(
     "predefined-options",

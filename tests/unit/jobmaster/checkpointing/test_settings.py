@@ -97,6 +97,8 @@ WRONG = {
     "execution.state-recovery.ignore-unclaimed-state": "2",
     "state.backend.type": "paper",
     "state.changelog.enabled": "perhaps",
+    "penstock.checkpointing.barrier-buffer": "SOMEWHERE",
+    "penstock.checkpointing.barrier-buffer.max-size": "-2",
     "taskmanager.memory.managed.size": "-1",
     "restart-strategy.type": "hope",
     "restart-strategy.fixed-delay.attempts": "-1",

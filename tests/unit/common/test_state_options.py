@@ -1,0 +1,234 @@
+"""Each option of state and checkpoints has a test of its effect; wrong values are refused.
+
+Goal: nobody adds an option here that does nothing, or takes anything.  Method: the registry of
+options is compared with a table of tests; those that had none are in this file.
+"""
+
+import ast
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from penstock.checkpoint_storage.storage import configured_directory
+from penstock.common import Configuration, Types
+from penstock.common.options import checkpointing, rocksdb, state, state_recovery
+from penstock.common.options.check import check_options
+from penstock.common.options.registry import options_of
+from penstock.common.options.value_types import FoldersType, TextType
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.rpc.messages import TaskDeploymentDescriptor
+from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
+from penstock.taskexecutor.worker.launch import LaunchSpec
+from penstock.taskexecutor.worker.slot_resources import SlotResources
+
+TESTS = Path(__file__).parents[2]
+HERE = "unit/common/test_state_options.py"
+SETTINGS = "unit/jobmaster/checkpointing/test_settings.py"
+STARTING = "recovery/test_starting_from_savepoints.py"
+FAULTS = "recovery/test_storage_faults.py"
+RECOVERY = "recovery/test_recovery.py"
+ROCKSDB = "unit/taskexecutor/test_rocksdb_backend.py"
+EACH = f"{SETTINGS}::test_each_option_changes_one_setting"
+
+#: By key a test that shows what the option does.
+EFFECTS = {
+    "execution.checkpointing.interval": f"{RECOVERY}::test_tasks_end_with_a_last_checkpoint",
+    "execution.checkpointing.mode": EACH,
+    "execution.checkpointing.timeout": EACH,
+    "execution.checkpointing.min-pause": EACH,
+    "execution.checkpointing.max-concurrent-checkpoints": EACH,
+    "execution.checkpointing.tolerable-failed-checkpoints": EACH,
+    "execution.checkpointing.externalized-checkpoint-retention": EACH,
+    "execution.checkpointing.unaligned.enabled": EACH,
+    "execution.checkpointing.unaligned.forced": (
+        f"{HERE}::test_forced_unaligned_checkpoints_are_not_refused"
+    ),
+    "execution.checkpointing.aligned-checkpoint-timeout": EACH,
+    "penstock.checkpointing.barrier-buffer": (
+        f"{RECOVERY}::test_what_waits_behind_barriers_comes_once"
+    ),
+    "penstock.checkpointing.barrier-buffer.max-size": (
+        "unit/taskexecutor/test_task_input.py::test_a_barrier_buffer_has_the_size_that_is_set"
+    ),
+    "execution.checkpointing.storage": f"{HERE}::test_where_checkpoints_are_kept",
+    "execution.checkpointing.dir": f"{HERE}::test_where_checkpoints_are_kept",
+    "execution.checkpointing.num-retained": EACH,
+    "execution.checkpointing.incremental": (
+        "recovery/test_object_stores.py::test_a_job_survives_the_death_of_a_worker"
+    ),
+    "execution.checkpointing.snapshot-compression": (
+        f"{STARTING}::test_state_is_restored_compressed_or_not"
+    ),
+    "execution.checkpointing.checkpoints-after-tasks-finish": EACH,
+    "execution.checkpointing.data-inline-threshold": (
+        f"{STARTING}::test_a_damaged_file_of_a_savepoint_is_named"
+    ),
+    "execution.checkpointing.local-backup.enabled": f"{HERE}::test_who_keeps_copies_of_checkpoints",
+    "execution.checkpointing.local-backup.dirs": f"{HERE}::test_who_keeps_copies_of_checkpoints",
+    "execution.checkpointing.savepoint-dir": (
+        "recovery/test_savepoints.py::test_checkpoints_and_savepoints_do_not_disturb_each_other"
+    ),
+    "state.backend.type": f"{RECOVERY}::test_state_is_exact_after_failures",
+    "state.changelog.enabled": (
+        "unit/common/test_options.py::test_a_changelog_of_state_is_refused"
+    ),
+    "execution.state-recovery.path": f"{STARTING}::test_a_program_may_try_again",
+    "execution.state-recovery.ignore-unclaimed-state": (
+        f"{STARTING}::test_state_of_an_operator_that_is_gone"
+    ),
+    "execution.state-recovery.from-local": f"{HERE}::test_who_keeps_copies_of_checkpoints",
+    "execution.state-recovery.claim-mode": f"{STARTING}::test_who_deletes_a_retained_checkpoint",
+    "state.backend.rocksdb.localdir": (
+        f"{ROCKSDB}::test_what_an_environment_is_told_is_what_its_options_say"
+    ),
+    "penstock.rocksdb.cache.size": f"{ROCKSDB}::make",
+    "state.backend.rocksdb.memory.managed": (
+        f"{ROCKSDB}::test_the_databases_of_a_slot_share_their_memory"
+    ),
+    "state.backend.rocksdb.memory.fixed-per-slot": f"{HERE}::test_the_shared_memory_of_databases",
+    "state.backend.rocksdb.memory.write-buffer-ratio": (
+        f"{HERE}::test_the_shared_memory_of_databases"
+    ),
+    "state.backend.rocksdb.checkpoint.transfer.thread.num": (
+        f"{ROCKSDB}::test_files_are_fetched_by_as_many_threads_as_are_set"
+    ),
+    "state.backend.rocksdb.predefined-options": (
+        f"{ROCKSDB}::test_options_that_are_set_count_more_than_predefined_ones"
+    ),
+    "state.backend.rocksdb.timer-service.factory": f"{ROCKSDB}::test_what_cannot_be_had_is_refused",
+}
+
+#: What each option of databases changes.
+OF_DATABASES = {
+    "block.cache-size": ("1 mb", {"block_cache_bytes": 1 << 20}),
+    "block.blocksize": ("8 kb", {"block_bytes": 8 << 10}),
+    "block.metadata-blocksize": ("8 kb", {"metadata_block_bytes": 8 << 10}),
+    "use-bloom-filter": ("false", {"use_bloom_filter": False}),
+    "bloom-filter.bits-per-key": ("12", {"bloom_filter_bits": 12.0}),
+    "writebuffer.size": ("1 mb", {"write_buffer_bytes": 1 << 20}),
+    "writebuffer.count": ("5", {"write_buffer_count": 5}),
+    "writebuffer.number-to-merge": ("2", {"write_buffers_merged": 2}),
+    "compression.per.level": ("NO_COMPRESSION", {"compressions": ("NO_COMPRESSION",)}),
+    "compaction.style": ("UNIVERSAL", {"compaction_style": "UNIVERSAL"}),
+    "compaction.level.use-dynamic-size": ("true", {"dynamic_levels": True}),
+    "compaction.level.target-file-size-base": ("1 mb", {"target_file_bytes": 1 << 20}),
+    "compaction.level.max-size-level-base": ("1 mb", {"level_bytes": 1 << 20}),
+    "thread.num": ("3", {"threads": 3}),
+    "files.open": ("100", {"open_files": 100}),
+}
+EFFECTS |= {
+    f"state.backend.rocksdb.{name}": f"{HERE}::test_each_option_of_databases_changes_one_setting"
+    for name in OF_DATABASES
+}
+OPTIONS = [
+    option
+    for module in (checkpointing, state, state_recovery, rocksdb)
+    for option in options_of(module)
+]
+
+
+def test_each_option_has_a_test_of_its_effect():
+    assert sorted(EFFECTS) == sorted(option.key for option in OPTIONS)
+    for key, place in EFFECTS.items():
+        path, _, name = place.partition("::")
+        source = (TESTS / path).read_text()
+        names = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+        assert name in names, place
+        named = key.removeprefix("execution.checkpointing.").removeprefix("state.backend.rocksdb.")
+        assert named in source, f"{path} does not name {key}"
+
+
+WRONG_TEXTS = ("-7", "no such thing", "0.5.5")
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.key)
+def test_what_is_no_value_is_refused_before_the_start(option):
+    """Any text is a name of a folder; all other options refuse each of these."""
+    if isinstance(option.value_type, FoldersType | TextType):
+        return
+    for text in WRONG_TEXTS:
+        with pytest.raises(ConfigurationError, match=option.key):
+            check_options({option.key: text})
+
+
+@pytest.mark.parametrize("name", OF_DATABASES)
+def test_each_option_of_databases_changes_one_setting(name):
+    """And RocksDB takes it."""
+    text, changed = OF_DATABASES[name]
+    settings = RocksDBSettings.of({f"state.backend.rocksdb.{name}": text})
+    assert settings == dataclasses.replace(RocksDBSettings.of({}), **changed)
+    settings.options(None)
+
+
+def test_the_shared_memory_of_databases():
+    options = {
+        "state.backend.rocksdb.memory.fixed-per-slot": "12 mb",
+        "state.backend.rocksdb.memory.write-buffer-ratio": "0.25",
+    }
+    memory = memory_of_slot(options, b"another job", 0)
+    assert memory.limit_bytes == 12 << 20
+    assert memory.write_buffers.get_buffer_size() == 2 << 20
+
+
+@pytest.mark.parametrize(("options", "directory"), [
+    ({"dir": "/checkpoints"}, "/checkpoints"),
+    ({"dir": "/checkpoints", "storage": "filesystem"}, "/checkpoints"),
+    ({"dir": "/checkpoints", "storage": "jobmanager"}, None),
+    ({"storage": "jobmanager"}, None),
+    ({}, None),
+])  # fmt: skip
+def test_where_checkpoints_are_kept(options, directory):
+    """In files when there is a directory, unless the driver is to keep them: None."""
+    options = {f"execution.checkpointing.{name}": value for name, value in options.items()}
+    assert configured_directory(options) == directory
+
+
+def test_files_of_checkpoints_need_a_directory():
+    with pytest.raises(ConfigurationError, match=r"filesystem: set execution\.checkpointing\.dir"):
+        check_options({"execution.checkpointing.storage": "filesystem"})
+
+
+@pytest.mark.parametrize(("backup", "from_local", "is_kept"), [
+    (None, None, False),
+    ("true", None, True),
+    ("true", "false", True),
+    (None, "true", True),
+    ("false", "true", False),
+])  # fmt: skip
+def test_who_keeps_copies_of_checkpoints(tmp_path, backup, from_local, is_kept):
+    """`local-backup.enabled` decides, and without it `execution.state-recovery.from-local`."""
+    options = {"execution.checkpointing.local-backup.dirs": str(tmp_path)}
+    if backup is not None:
+        options["execution.checkpointing.local-backup.enabled"] = backup
+    if from_local is not None:
+        options["execution.state-recovery.from-local"] = from_local
+    resources = SlotResources(LaunchSpec(("127.0.0.1", 1), "", "executor", 1))
+    task = SimpleNamespace(job_id=b"j", allocation_id=b"a", vertex_id=b"v", subtask=0)
+    assert {"job_id", "allocation_id", "vertex_id", "subtask"} <= set(
+        TaskDeploymentDescriptor.__struct_fields__
+    )
+    try:
+        assert (resources.local_state(task, options) is not None) is is_kept
+        assert bool(list(tmp_path.iterdir())) is is_kept
+    finally:
+        resources.close()
+
+
+@pytest.mark.parametrize("forced", ["true", "false"])
+def test_forced_unaligned_checkpoints_are_not_refused(forced):
+    """Behind a partitioner of its own, which is refused otherwise."""
+    options = {
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.unaligned.enabled": "true",
+        "execution.checkpointing.unaligned.forced": forced,
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(options))
+    stream = env.from_collection([(1, 1)], Types.TUPLE([Types.INT(), Types.INT()]))
+    stream.partition_custom(lambda key, count: key % count, lambda value: value[0]).print()
+    if forced == "true":
+        assert env.get_execution_plan()
+    else:
+        with pytest.raises(InvalidProgramError, match=r"unaligned\.forced"):
+            env.get_execution_plan()
