@@ -379,3 +379,18 @@ def test_an_archive_that_is_damaged_fails_the_job(environment, tmp_path):
     env.add_python_archive(str(damaged))
     with pytest.raises(NoResourceAvailableError, match=r"damaged.zip.*cannot be unpacked"):
         results(env, str)
+
+
+@pytest.mark.parametrize("by", ["option", "variable"])
+def test_one_process_has_one_runtime(environment, monkeypatch, by):
+    """Its operators are those of the runtime with which it began."""
+    env = environment("in-process")
+    assert results(env, str) == ["x"]
+    other = "native" if os.environ.get("PENSTOCK_RUNTIME") == "pure" else "pure"
+    env = environment("in-process")
+    if by == "option":
+        env.get_configuration().set_string("penstock.runtime", other)
+    else:
+        monkeypatch.setenv("PENSTOCK_RUNTIME", other)
+    with pytest.raises(ConfigurationError, match=f"one runtime.*asks for '{other}'"):
+        results(env, str)

@@ -6,10 +6,11 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.options import user_code
-from penstock.common.options.cluster import TARGET
+from penstock.common.options.cluster import RUNTIME, TARGET
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.local_driver import InProcessDriver, LocalDriver
 from penstock.jobmaster.per_job_cluster import PerJobCluster
+from penstock.network import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,11 +39,13 @@ class LocalExecutor:
         """Starts a cluster and the job on it; returns at once.
 
         Raises:
-            ConfigurationError: an option of the cluster is malformed.
+            ConfigurationError: an option of the cluster is malformed, or asks in one process for
+                what only workers of their own can have.
         """
         factory = driver_of(configuration)
         if factory is InProcessDriver:
             _refuse_what_needs_a_process(configuration)
+            _refuse_another_runtime(configuration)
         cluster = PerJobCluster(configuration, factory)
         return cluster.execute(job_graph, collect_ids)
 
@@ -60,6 +63,19 @@ def _refuse_what_needs_a_process(configuration: Mapping[str, str]) -> None:
                 f"{option.key} ({value}) cannot be had by the target in-process: {reason}; "
                 "use the target local"
             )
+
+
+def _refuse_another_runtime(configuration: Mapping[str, str]) -> None:
+    # Imported here because its operators are chosen by the environment of the moment.
+    from penstock.taskexecutor.compiled import LOADED
+
+    wanted = RUNTIME.read(configuration) or runtime()
+    if wanted != LOADED:
+        raise ConfigurationError(
+            f"in one process there is one runtime: this one runs {LOADED!r}, {RUNTIME.key} or "
+            f"PENSTOCK_RUNTIME asks for {wanted!r}; set PENSTOCK_RUNTIME before the program "
+            "starts, or use the target local"
+        )
 
 
 def driver_of(configuration: Mapping[str, str]) -> DriverFactory:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.dependencies.worker_environment import SharedEnvironment
-from penstock.errors import ConfigurationError, DependencyError
+from penstock.errors import DependencyError
 from penstock.jobmaster.resource_manager import WorkerExit, WorkerSpec
 from penstock.taskexecutor.logs.speaker import name_records, unname_records
 from penstock.taskexecutor.worker.forked_process import ForkServers
@@ -205,14 +205,7 @@ class InProcessDriver:
         if not self._names_records:
             self._names_records = True
             name_records()
-        from penstock.network import runtime
-
         for spec in requests:
-            if spec.launch["runtime"] != runtime():
-                raise ConfigurationError(
-                    f"in one process there is one runtime: this one runs {runtime()!r}, "
-                    f"penstock.runtime asks for {spec.launch['runtime']!r}; set PENSTOCK_RUNTIME"
-                )
             thread = threading.Thread(
                 target=self._run, args=(spec,), name=spec.executor_id, daemon=True
             )

@@ -4,9 +4,12 @@ Everything else imports the names of ``operator_loop`` and of the operators buil
 so that one process never mixes the classes of both.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.network import runtime
+
+LOADED: Final = runtime()
+"""Whose operators this process has, whatever ``PENSTOCK_RUNTIME`` says later."""
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.field_sum import *  # noqa: F403
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.compiled.time_operators import *  # noqa: F403
     from penstock.taskexecutor.compiled.timers import *  # noqa: F403
     from penstock.taskexecutor.compiled.value_copies import *  # noqa: F403
-elif runtime() == "native":
+elif LOADED == "native":
     from penstock._native.field_sum import *  # noqa: F403
     from penstock._native.function_operators import *  # noqa: F403
     from penstock._native.operator_loop import *  # noqa: F403
