@@ -56,6 +56,10 @@ class TaskExecutorLostError(JobExecutionError):
     """A TaskExecutor ended or stopped answering; names it and what is known of the reason."""
 
 
+class LeadershipLostError(JobExecutionError):
+    """Another driver runs the jobs of this one's `high-availability.cluster-id`, or may do so."""
+
+
 class CancelTaskError(PenstockError):
     """Raised inside a task to unwind it quietly: its network resources were closed."""
 

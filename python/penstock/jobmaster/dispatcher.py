@@ -11,6 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
+from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.common.options.rest import without_secrets
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable, Mapping
 
+    from penstock.errors import LeadershipLostError
     from penstock.graph.job_graph import JobGraph
+    from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 
 logger = logging.getLogger(__name__)
@@ -146,6 +149,7 @@ class Dispatcher:
         collect_ids: Iterable[str] = (),
         on_ended: Callable[[JobHandle], None] | None = None,
         on_interrupt: Callable[[JobHandle], None] | None = None,
+        records: JobRecords | None = None,
     ) -> JobHandle:
         """Starts a job and returns its handle.
 
@@ -154,13 +158,18 @@ class Dispatcher:
             collect_ids: names of its collect sinks, whose results the handle gives.
             on_ended: completes the handle, from the main thread; at once when not given.
             on_interrupt: see `JobHandle`.
+            records: what former drivers have left of it, and what the next one is left.
 
         Raises:
             DuplicateJobSubmissionError: this job id is running here or has ended here.
             InvalidProgramError: the job does not fit the checkpoint that it is to start from.
             CheckpointStorageError: that checkpoint cannot be read.
         """
-        recovery = RecoverySource.of(job_graph.configuration)
+        recovery: list[RecoverySource] = []
+        if records is not None:
+            recovery = records.checkpoints(FileSystems(job_graph.configuration))
+        if not recovery and (first := RecoverySource.of(job_graph.configuration)) is not None:
+            recovery = [first]
 
         def run() -> JobHandle:
             job_id = job_graph.job_id
@@ -188,6 +197,7 @@ class Dispatcher:
                 on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
                 on_stuck=self._kill_workers,
                 recovery=recovery,
+                records=records,
             )
             self._jobs[job_id] = master
             self.gateway.job_started(master)
@@ -195,6 +205,10 @@ class Dispatcher:
             return handle
 
         return self._main_thread.call(run, CALL_TIMEOUT_S)
+
+    def leadership_lost(self, error: LeadershipLostError) -> None:
+        """Another driver may run the jobs: they end here, wherever they are."""
+        self._main_thread.post(lambda: self._abandon_jobs(error))
 
     def stop(self) -> None:
         """Ends workers, connections, threads and the port; returns when they are gone.
@@ -426,11 +440,13 @@ class Dispatcher:
         return self._main_thread.call(get, CALL_TIMEOUT_S)
 
     def _end_jobs(self) -> None:
-        error = JobExecutionError("the cluster was shut down before the job ended")
+        self._abandon_jobs(JobExecutionError("the cluster was shut down before the job ended"))
+        self._resources.stop()
+
+    def _abandon_jobs(self, error: BaseException) -> None:
         for master in list(self._jobs.values()):
             if master is not None:
                 master.abandon(error)
-        self._resources.stop()
 
     def _kill_workers(self) -> None:
         """User code does not let a cancelled job end: its workers are killed."""
@@ -440,9 +456,7 @@ class Dispatcher:
 
     def _main_thread_failed(self, error: BaseException) -> None:
         """A defect of the JobMaster fails its jobs instead of leaving them hanging."""
-        for master in list(self._jobs.values()):
-            if master is not None:
-                master.abandon(error)
+        self._abandon_jobs(error)
 
     def _launch_specification(
         self, executor_id: str, epoch: int, slots: int

@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import JobCancelledError, JobExecutionError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.states import JobStatus
 
@@ -14,7 +15,29 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.common.job_client import SavepointWish
+    from penstock.high_availability.job_records import JobResult
     from penstock.jobmaster.collect import CollectResults
+
+
+def ended_job(job_id: bytes, result: JobResult) -> JobHandle:
+    """The handle of a job that has ended in a former driver of the program."""
+
+    def nothing(*_: object) -> Any:
+        raise AssertionError("it has ended, and collects nothing")
+
+    handle = JobHandle(job_id, result.name, nothing, nothing, nothing, nothing, nothing)
+    status = JobStatus(result.status)
+    error: BaseException | None = None
+    if status is JobStatus.CANCELED:
+        error = JobCancelledError(result.error)
+    elif status is JobStatus.FAILED:
+        error = JobExecutionError(
+            f"job {result.name!r} has failed in a former driver, which is not done again: "
+            f"{result.error}; another high-availability.cluster-id runs it anew"
+        )
+    handle.set_result(status, error, result.accumulators, result.runtime_ms)
+    handle.complete()
+    return handle
 
 
 class JobHandle:
@@ -143,13 +166,17 @@ class JobHandle:
         self._status = status
 
     def set_result(
-        self, status: JobStatus, error: BaseException | None, accumulators: dict[str, Any]
+        self,
+        status: JobStatus,
+        error: BaseException | None,
+        accumulators: dict[str, Any],
+        runtime_ms: int | None = None,
     ) -> None:
-        """Notes how the job ended, before `complete` tells of it."""
+        """Notes how the job ended, before `complete` tells of it; now unless it took less time."""
         self._status = status
         self._error = error
         self._final_accumulators = accumulators
-        self._runtime_ms = int((time.monotonic() - self._started_s) * 1000)
+        self._runtime_ms = self.runtime_ms() if runtime_ms is None else runtime_ms
 
     def complete(self) -> None:
         """Lets the waiting callers go on."""

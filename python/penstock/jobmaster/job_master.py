@@ -22,6 +22,7 @@ from penstock.checkpoint_storage.storage import (
 from penstock.common.options.cluster import FAILOVER_STRATEGY
 from penstock.errors import JobCancelledError, JobExecutionError, NoResourceAvailableError
 from penstock.graph.ids import ExecutionAttemptID
+from penstock.high_availability.job_records import JobResult
 from penstock.jobmaster import actions
 from penstock.jobmaster.accumulators import merge_accumulators
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
@@ -46,11 +47,12 @@ from penstock.jobmaster.user_failure import (
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.graph.job_graph import JobGraph
+    from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.cluster_settings import ClusterSettings
@@ -69,7 +71,8 @@ class JobMaster:
     Args:
         on_ended: called once, when the job has reached a terminal status.
         on_stuck: called when a cancelled job has not ended within the shutdown grace.
-        recovery: what the job starts from, if anything.
+        recovery: checkpoints that the job may restart from, oldest first; it starts from the last.
+        records: what the next driver is left; None when the job ends with this one.
 
     Raises:
         InvalidProgramError: the job does not fit what it is to start from.
@@ -84,7 +87,8 @@ class JobMaster:
         handle: JobHandle,
         on_ended: Callable[[JobMaster], None],
         on_stuck: Callable[[], None],
-        recovery: RecoverySource | None = None,
+        recovery: Sequence[RecoverySource] = (),
+        records: JobRecords | None = None,
     ) -> None:
         self.job_id = job_graph.job_id
         self.handle = handle
@@ -121,6 +125,7 @@ class JobMaster:
             self._coordinators,
             self._send_to,
             lambda error: self.fail(error, recoverable=True),
+            records,
         )
         self._savepoints = Savepoints(job_graph.configuration, self._checkpoints, self.cancel)
         self._rescaling = Rescaling(
@@ -130,7 +135,7 @@ class JobMaster:
             main_thread.post,
         )
         self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
-        if recovery is not None:
+        if recovery:
             self._restored = self._checkpoints.start_from(recovery)
         self._tick_timer: Timer | None = None
         self._required = 0
@@ -499,7 +504,14 @@ class JobMaster:
             accumulators = {}
             error = error or without_control_flow(failure)
         self.handle.set_result(action.new, error, accumulators)
-        self._checkpoints.job_ended(action.new, lambda: self._on_ended(self))
+        result = JobResult(
+            self._graph.name,
+            action.new.value,
+            self.handle.runtime_ms(),
+            accumulators,
+            "" if error is None else f"{type(error).__name__}: {error}",
+        )
+        self._checkpoints.job_ended(action.new, result, lambda: self._on_ended(self))
 
     def _release_code(self) -> None:
         prefix = f"{self.job_id.hex()}/"

@@ -6,6 +6,7 @@ import atexit
 import sys
 import sysconfig
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,15 @@ from penstock.dependencies.declarations import Dependencies
 from penstock.dependencies.program_folder import INSTALLED, program_files, program_folder
 from penstock.dependencies.staging import stage
 from penstock.dependencies.worker_environment import MANIFEST
+from penstock.high_availability.services import HighAvailabilityServices
 from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.jobmaster.job_handle import ended_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from penstock.graph.job_graph import JobGraph
+    from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.resource_manager import DriverFactory
 
@@ -58,33 +62,73 @@ class PerJobCluster:
             "program_path": None if program is None else str(program),
             "as_pyflink": pyflink_alias.is_installed(),
         }
-        self._dispatcher = Dispatcher(configuration, driver_factory, extras)
+        self._make_dispatcher = partial(Dispatcher, configuration, driver_factory, extras)
+        self._dispatcher: Dispatcher | None = None
+        self._leads: HighAvailabilityServices | None = None
         self._closer: threading.Thread | None = None
 
     def execute(self, job_graph: JobGraph, collect_ids: Iterable[str] = ()) -> JobHandle:
-        """Submits the job; the cluster is stopped when it has ended."""
+        """Submits the job; the cluster is stopped when it has ended.
+
+        With `high-availability.type` it waits while another driver runs the job, and takes it up
+        where that one has left it.
+
+        Raises:
+            ConfigurationError: Options do not fit together.
+            InvalidProgramError: The job does not fit the checkpoint that it is to start from, or
+                cannot go on in another driver.
+            CheckpointStorageError: What a former driver has left cannot be read.
+        """
+        collect_ids = tuple(collect_ids)
+        services = HighAvailabilityServices.of(
+            job_graph.configuration,
+            takes_checkpoints=job_graph.checkpoint_interval_ms is not None,
+            collects=bool(collect_ids),
+        )
         atexit.register(self.stop)
         try:
-            self._dispatcher.start()
-            manifest = stage(self._dependencies, self._dispatcher.blobs.put, self._program)
-            if not manifest.is_empty:
-                self._dispatcher.add_launch_extras({MANIFEST: msgspec.to_builtins(manifest)})
-            return self._dispatcher.submit(
-                job_graph, collect_ids, self._job_ended, self._interrupted
-            )
+            records = None
+            if services is not None:
+                records = services.lead()
+                self._leads = services
+                job_graph.job_id = records.job_id
+                result = records.result()
+                if result is not None:
+                    self.stop()
+                    return ended_job(records.job_id, result)
+            return self._submit(job_graph, collect_ids, records)
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
         """Ends everything; a job that still runs fails.  Idempotent."""
-        self._dispatcher.stop()
+        if self._dispatcher is not None:
+            self._dispatcher.stop()
+        leads, self._leads = self._leads, None
+        if leads is not None:
+            leads.release()
         atexit.unregister(self.stop)
+
+    def _submit(
+        self, job_graph: JobGraph, collect_ids: Iterable[str], records: JobRecords | None
+    ) -> JobHandle:
+        self._dispatcher = dispatcher = self._make_dispatcher()
+        dispatcher.start()
+        if records is not None:
+            records.leadership.on_lost(dispatcher.leadership_lost)
+        manifest = stage(self._dependencies, dispatcher.blobs.put, self._program)
+        if not manifest.is_empty:
+            dispatcher.add_launch_extras({MANIFEST: msgspec.to_builtins(manifest)})
+        return dispatcher.submit(
+            job_graph, collect_ids, self._job_ended, self._interrupted, records
+        )
 
     def _interrupted(self, handle: JobHandle) -> None:
         """Ctrl-C: the job is cancelled, and whatever does not end in time is killed."""
         try:
             handle.cancel()
+            assert self._dispatcher is not None, "it runs the job"
             handle.join(self._dispatcher.settings.shutdown_grace_ms / 1000)
         finally:
             self.stop()

@@ -65,10 +65,17 @@ class TriggerTasks:
 
 @dataclass(frozen=True)
 class StoreMetadata:
-    """Publishes the metadata of a checkpoint: from then on it can be restored."""
+    """Publishes the metadata of a checkpoint: from then on it can be restored.
+
+    Attributes:
+        metadata: The metadata.
+        location: The checkpoint's directory.
+        is_restored_from: Whether the job itself restarts from it, unlike from a savepoint.
+    """
 
     metadata: CheckpointMetadata
     location: str
+    is_restored_from: bool
 
 
 @dataclass(frozen=True)

@@ -314,19 +314,30 @@ class CheckpointCoordinator:
         self._shut_down("the job is cancelled", now_ms)
         return self._settle(now_ms)
 
-    def job_ended(self, status: JobStatus, now_ms: int) -> list[a.CheckpointAction]:
-        """The job has reached a terminal status: nothing follows."""
+    def job_ended(
+        self, status: JobStatus, now_ms: int, *, is_resumed: bool = False
+    ) -> list[a.CheckpointAction]:
+        """The job has reached a terminal status: nothing follows.
+
+        Args:
+            status: The status.
+            now_ms: The time.
+            is_resumed: Whether another driver goes on with it, from the checkpoints.
+        """
         self._shut_down(f"the job is {status.name}", now_ms)
-        for checkpoint in self.store.end(status):
-            self._discard(checkpoint)
+        if not is_resumed:
+            for checkpoint in self.store.end(status):
+                self._discard(checkpoint)
         return self._settle(now_ms)
 
-    def start_from(self, checkpoint: CompletedCheckpoint, now_ms: int) -> None:
+    def start_from(self, checkpoint: CompletedCheckpoint, now_ms: int) -> list[a.CheckpointAction]:
         """The job starts from a checkpoint or savepoint of another run; before all else."""
-        self.store.add(checkpoint)
+        for subsumed in self.store.add(checkpoint):
+            self._discard(subsumed)
         self._next_id = max(self._next_id, checkpoint.checkpoint_id + 1)
         self._latest_completed_id = checkpoint.checkpoint_id
         self.statistics.restored(checkpoint, self._wall(now_ms))
+        return self._settle(now_ms)
 
     # Inside ---------------------------------------------------------------------------------
 
@@ -447,7 +458,8 @@ class CheckpointCoordinator:
         pending.stage = Stage.METADATA
         assert pending.location is not None
         pending.written = metadata
-        self._out.append(a.StoreMetadata(metadata, pending.location))
+        is_savepoint = pending.request.properties.is_savepoint
+        self._out.append(a.StoreMetadata(metadata, pending.location, not is_savepoint))
 
     def _completed(self, pending: PendingCheckpoint, pointer: str, now_ms: int) -> None:
         properties = pending.request.properties

@@ -25,12 +25,13 @@ from penstock.jobmaster.main_thread import MainThread
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.checkpoint_storage.handles import TaskStateSnapshot
     from penstock.checkpoint_storage.recovery import RecoverySource
     from penstock.checkpoint_storage.storage import CheckpointStorage
     from penstock.graph.job_graph import JobGraph
+    from penstock.high_availability.job_records import JobRecords, JobResult
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.execution_graph import ExecutionGraph
     from penstock.jobmaster.main_thread import Timer
@@ -60,6 +61,7 @@ class CheckpointService:
         sources: SourceCoordinators,
         send: Callable[[str, messages.Message], None],
         fail_job: Callable[[BaseException], None],
+        records: JobRecords | None = None,
     ) -> None:
         """Prepares; nothing happens before `tasks_changed`.
 
@@ -72,9 +74,16 @@ class CheckpointService:
             sources: The coordinators of the job's sources.
             send: Sends a message to a TaskExecutor, if it is still there.
             fail_job: Fails the job, which may restart.
+            records: Tells the next driver of checkpoints; None when there is none.
         """
         wall_offset_ms = time.time_ns() // 1_000_000 - _now_ms()
-        self.coordinator = CheckpointCoordinator(graph, settings, wall_offset_ms)
+        self.coordinator = CheckpointCoordinator(
+            graph,
+            settings,
+            wall_offset_ms,
+            first_id=1 if records is None else records.next_checkpoint_id,
+        )
+        self._records = records
         self._job = job
         self._storage = storage
         self._main_thread = main_thread
@@ -110,12 +119,18 @@ class CheckpointService:
         self._run(todo)
         return future
 
-    def start_from(self, source: RecoverySource) -> dict[tuple[bytes, int], messages.RestoredState]:
+    def start_from(
+        self, sources: Sequence[RecoverySource]
+    ) -> dict[tuple[bytes, int], messages.RestoredState]:
         """What the subtasks of the job start from; before anything else happens.
+
+        Args:
+            sources: Checkpoints, oldest first; the last is the one.
 
         Raises:
             InvalidProgramError: The job does not fit the checkpoint.
         """
+        source = sources[-1]
         operators = source.metadata.operators
         try:
             assigned = assign_states(
@@ -124,15 +139,16 @@ class CheckpointService:
         except BaseException:
             self._io.close(timeout_s=0)
             raise
-        # Claimed, it is a checkpoint of this job like those that follow.
-        checkpoint = CompletedCheckpoint(
-            source.metadata,
-            CheckpointProperties.checkpoint(self.coordinator.settings.retention),
-            source.location,
-            time.time_ns() // 1_000_000,
-            is_unclaimed=not source.is_claimed,
-        )
-        self.coordinator.start_from(checkpoint, _now_ms())
+        for one in sources:
+            # Claimed, it is a checkpoint of this job like those that follow.
+            checkpoint = CompletedCheckpoint(
+                one.metadata,
+                CheckpointProperties.checkpoint(self.coordinator.settings.retention),
+                one.location,
+                time.time_ns() // 1_000_000,
+                is_unclaimed=not one.is_claimed,
+            )
+            self._run(self.coordinator.start_from(checkpoint, _now_ms()))
         logger.info(
             "job %s starts from checkpoint %d in %s",
             self._job.name,
@@ -163,11 +179,10 @@ class CheckpointService:
         """The user cancels the job, whose tasks end one after the other."""
         self._run(self.coordinator.job_cancelling(_now_ms()))
 
-    def job_ended(self, status: JobStatus, then: Callable[[], None]) -> None:
+    def job_ended(self, status: JobStatus, result: JobResult, then: Callable[[], None]) -> None:
         """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""
         if self._timer is not None:
             self._timer.cancel()
-        self._run(self.coordinator.job_ended(status, _now_ms()))
         done = False
 
         def end() -> None:
@@ -185,14 +200,47 @@ class CheckpointService:
                 )
             end()
 
-        def delete_the_rest() -> None:
+        def delete(*, is_resumed: bool) -> None:
+            self._run(self.coordinator.job_ended(status, _now_ms(), is_resumed=is_resumed))
+            self._io.post(
+                lambda: self._main_thread.post(partial(delete_the_rest, is_resumed=is_resumed))
+            )
+
+        def delete_the_rest(*, is_resumed: bool) -> None:
             # What the storage was doing when the job ended has been answered by now.
-            self._io.post(lambda: _tolerating(self._storage.close))
+            if not is_resumed:
+                self._io.post(lambda: _tolerating(self._storage.close))
             self._io.post(lambda: self._main_thread.post(end))
             self._io.close(timeout_s=0)
 
-        self._io.post(lambda: self._main_thread.post(delete_the_rest))
+        def record() -> None:
+            is_recorded = self._recorded(result)
+            self._main_thread.post(partial(delete, is_resumed=not is_recorded))
+
+        if self._records is None:
+            delete(is_resumed=False)
+        elif not status.is_globally_terminal:
+            delete(is_resumed=True)
+        else:
+            # First, so that no driver runs a job again whose checkpoints are gone.
+            self._io.post(record)
         self._main_thread.schedule(CLOSE_TIMEOUT_S, give_up)
+
+    def _recorded(self, result: JobResult) -> bool:
+        """Notes how the job has ended; False when that cannot be, so that it is to be resumed."""
+        assert self._records is not None
+        try:
+            self._records.set_result(result)
+        except Exception as error:
+            logger.error(
+                "job %s: that it is %s could not be recorded, so that the next driver takes it up "
+                "at its last checkpoint: %s",
+                self._job.name,
+                result.status,
+                _text(error),
+            )
+            return False
+        return True
 
     def restored(
         self, subtasks: Iterable[tuple[bytes, int]], *, is_global: bool
@@ -294,6 +342,8 @@ class CheckpointService:
     def _create_location(self, action: a.CreateLocation) -> None:
         def create() -> None:
             try:
+                if self._records is not None:
+                    self._records.checkpoint_begins(action.checkpoint_id)
                 if action.properties.target is not None:
                     location = self._storage.create_savepoint(action.properties.target)
                 else:
@@ -359,6 +409,8 @@ class CheckpointService:
         def store() -> None:
             try:
                 pointer = self._storage.publish(action.location, action.metadata)
+                if self._records is not None and action.is_restored_from:
+                    self._records.checkpoint_completed(checkpoint_id, pointer)
             except Exception as error:
                 self._later(self.coordinator.storage_failed, checkpoint_id, _text(error))
             else:
@@ -403,10 +455,12 @@ class CheckpointService:
         self._io.post(discard)
 
     def _discard_checkpoint(self, action: a.DiscardCheckpoint) -> None:
-        files = self._storage.files
+        files, records = self._storage.files, self._records
 
         def discard() -> None:
             checkpoint = action.checkpoint
+            if records is not None:
+                _tolerating(partial(records.checkpoint_discarded, checkpoint.checkpoint_id))
             _tolerating(lambda: discard_checkpoint_state(checkpoint.metadata, files))
             _tolerating(lambda: discard_streams(action.unused, files))
             _tolerating(lambda: self._storage.discard(checkpoint.pointer))

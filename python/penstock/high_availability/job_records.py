@@ -1,0 +1,148 @@
+"""What a driver leaves to the next one of a job: its complete checkpoints, or how it has ended.
+
+Files of the leader's epoch, each beginning with the job's id:
+
+```
+<job>-checkpoint-<id, 19 digits>   where the checkpoint is
+<job>-counter                      no checkpoint has this id yet, or a greater one
+<job>-result                       the job has ended
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from penstock.checkpoint_storage.recovery import RecoverySource
+from penstock.checkpoint_storage.storage import load_metadata
+from penstock.errors import CheckpointStorageError, PenstockError
+from penstock.serialization.codec import codec_for
+
+if TYPE_CHECKING:
+    from penstock.checkpoint_storage.file_systems import FileSystems
+    from penstock.high_availability.leadership import Leadership
+
+#: How many ids are reserved at a time.
+_RESERVED_IDS: Final = 100
+
+
+class _Pointer(msgspec.Struct, frozen=True):
+    checkpoint_id: int
+    location: str
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job has ended, for good.
+
+    Attributes:
+        name: Of the job.
+        status: FINISHED, FAILED or CANCELED.
+        runtime_ms: From its submission to the last driver until its end.
+        accumulators: Their last values.
+        error: Why it has failed; empty if it has not.
+    """
+
+    name: str
+    status: str
+    runtime_ms: int
+    accumulators: dict[str, Any]
+    error: str = ""
+
+
+class JobRecords:
+    """What belongs to one job among what leaders leave to each other.
+
+    Attributes:
+        leadership: Of this driver.
+        job_id: The job's id, the same in each driver.
+
+    Every method raises a `LeadershipLostError` once another driver leads, and an `OSError` when the
+    storage fails.
+    """
+
+    def __init__(self, leadership: Leadership, job_id: bytes) -> None:
+        """Names the files.
+
+        Args:
+            leadership: Of this driver.
+            job_id: 16 bytes.
+        """
+        self.leadership = leadership
+        self.job_id = job_id
+        self._job = job_id.hex()
+        self._reserved = self.next_checkpoint_id
+
+    @property
+    def next_checkpoint_id(self) -> int:
+        """The id of the first checkpoint that no driver has begun."""
+        found = self.leadership.read(f"{self._job}-counter")
+        return 1 if found is None else int(found)
+
+    def checkpoint_begins(self, checkpoint_id: int) -> None:
+        """A checkpoint gets an id, which no later driver gives to another one."""
+        if checkpoint_id >= self._reserved:
+            self._reserved = checkpoint_id + _RESERVED_IDS
+            self.leadership.publish(f"{self._job}-counter", b"%d" % self._reserved)
+
+    def checkpoint_completed(self, checkpoint_id: int, location: str) -> None:
+        """A checkpoint can be restored from; nobody has been told yet."""
+        pointer = msgspec.json.encode(_Pointer(checkpoint_id, location))
+        self.leadership.publish(self._pointer_name(checkpoint_id), pointer)
+
+    def checkpoint_discarded(self, checkpoint_id: int) -> None:
+        """A checkpoint is about to be deleted."""
+        self.leadership.delete(self._pointer_name(checkpoint_id))
+
+    def checkpoints(self, files: FileSystems) -> list[RecoverySource]:
+        """The checkpoints that the job can go on from, oldest first.
+
+        Raises:
+            CheckpointStorageError: One cannot be read; none is skipped.
+        """
+        return [
+            self._recovery_source(name, files)
+            for name in self.leadership.names(f"{self._job}-checkpoint-")
+        ]
+
+    def set_result(self, result: JobResult) -> None:
+        """The job has ended: no driver runs it again."""
+        self.leadership.publish(
+            f"{self._job}-result",
+            codec_for(None).encode(
+                (result.name, result.status, result.runtime_ms, result.accumulators, result.error)
+            ),
+        )
+
+    def result(self) -> JobResult | None:
+        """How the job has ended; None while it has not.
+
+        Raises:
+            CheckpointStorageError: That cannot be read.
+        """
+        name = f"{self._job}-result"
+        data = self.leadership.read(name)
+        if data is None:
+            return None
+        try:
+            return JobResult(*codec_for(None).decode(data))
+        except (PenstockError, TypeError) as error:
+            raise self._damaged(name, error) from error
+
+    def _damaged(self, name: str, error: Exception) -> CheckpointStorageError:
+        return CheckpointStorageError(f"{self.leadership}: {name} is damaged: {error}")
+
+    def _pointer_name(self, checkpoint_id: int) -> str:
+        return f"{self._job}-checkpoint-{checkpoint_id:019}"
+
+    def _recovery_source(self, name: str, files: FileSystems) -> RecoverySource:
+        data = self.leadership.read(name)
+        try:
+            pointer = msgspec.json.decode(data or b"", type=_Pointer)
+        except msgspec.MsgspecError as error:
+            raise self._damaged(name, error) from error
+        metadata, location = load_metadata(pointer.location, files)
+        return RecoverySource(metadata, location, is_claimed=True, allows_non_restored=False)

@@ -1,0 +1,136 @@
+"""The part of high availability that a program has: which job comes next, and who leads."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from penstock.checkpoint_storage.file_systems import absolute
+from penstock.checkpoint_storage.storage import configured_directory
+from penstock.common.options import checkpointing, high_availability
+from penstock.errors import ConfigurationError, InvalidProgramError
+from penstock.high_availability.job_records import JobRecords
+from penstock.high_availability.leadership import Leadership
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CLUSTER_ID: Final = re.compile(r"/?([A-Za-z0-9_][A-Za-z0-9_.-]*)")
+
+
+class _OfProcess:
+    """What the jobs of this process have in common that have the same cluster id.
+
+    Attributes:
+        begun: How many there were: the next driver begins the same ones, in the same order.
+        running: How many run under ``leadership``.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.begun = 0
+        self.running = 0
+        self.leadership: Leadership | None = None
+
+
+_of_process: defaultdict[tuple[str, str], _OfProcess] = defaultdict(_OfProcess)
+
+
+@dataclass(frozen=True)
+class HighAvailabilityServices:
+    """What outlives the driver of a program.
+
+    Attributes:
+        storage_folder: Where it is kept.
+        cluster_id: Names the program.
+        lease_ms: How long a driver that is not heard of is waited for.
+    """
+
+    storage_folder: str
+    cluster_id: str
+    lease_ms: int
+
+    @staticmethod
+    def of(
+        configuration: Mapping[str, str], *, takes_checkpoints: bool, collects: bool
+    ) -> HighAvailabilityServices | None:
+        """What is configured; None when a job ends with its driver.
+
+        Args:
+            configuration: Of a job.
+            takes_checkpoints: Whether it does.
+            collects: Whether the program gets results of the job.
+
+        Raises:
+            ConfigurationError: Options do not fit together.
+            InvalidProgramError: The job cannot go on in another driver.
+        """
+        if high_availability.TYPE.read(configuration) == "NONE":
+            return None
+        folder = high_availability.STORAGE_FOLDER.read(configuration)
+        key = high_availability.STORAGE_FOLDER.key
+        if folder is None:
+            raise ConfigurationError(
+                f"{high_availability.TYPE.key}: filesystem needs {key}: name a folder that all "
+                "drivers of the job reach"
+            )
+        parts = urlsplit(folder)
+        if parts.scheme not in ("", "file"):
+            raise ConfigurationError(
+                f"{key}: {folder}: who leads is decided by renaming a directory, which object "
+                "stores cannot do: name a folder of a file system that all drivers mount"
+            )
+        cluster_id = high_availability.CLUSTER_ID.read(configuration)
+        name = _CLUSTER_ID.fullmatch(cluster_id)
+        if name is None:
+            raise ConfigurationError(
+                f"{high_availability.CLUSTER_ID.key}: {cluster_id!r} is to be the name of a "
+                "folder: letters, digits, '_', '-' and '.'"
+            )
+        if takes_checkpoints and configured_directory(configuration) is None:
+            raise ConfigurationError(
+                f"{high_availability.TYPE.key}: filesystem needs {checkpointing.FOLDER.key}: "
+                "checkpoints that the driver keeps end with it"
+            )
+        if collects:
+            raise InvalidProgramError(
+                "results that a program collects are lost with its driver: with "
+                f"{high_availability.TYPE.key} a job writes them to a sink"
+            )
+        local = absolute(parts.path if parts.scheme else folder)
+        return HighAvailabilityServices(local, name[1], high_availability.LEASE.read(configuration))
+
+    def lead(self) -> JobRecords:
+        """Waits until no other driver leads.
+
+        Returns:
+            The records of the job that the program begins now, to be given to `release`.
+
+        Raises:
+            CheckpointStorageError: The storage cannot be used.
+        """
+        shared = _of_process[self.storage_folder, self.cluster_id]
+        with shared.lock:
+            if shared.leadership is None:
+                leadership = Leadership(self.storage_folder, self.cluster_id, self.lease_ms)
+                leadership.acquire()
+                shared.leadership = leadership
+            shared.running += 1
+            name = f"{self.cluster_id}/{shared.begun}"
+            shared.begun += 1
+            job_id = hashlib.blake2b(name.encode(), digest_size=16).digest()
+            return JobRecords(shared.leadership, job_id)
+
+    def release(self) -> None:
+        """A job has ended here: with the last one the next driver may lead."""
+        shared = _of_process[self.storage_folder, self.cluster_id]
+        with shared.lock:
+            shared.running -= 1
+            if shared.running == 0 and shared.leadership is not None:
+                shared.leadership.release()
+                shared.leadership = None

@@ -1,0 +1,43 @@
+"""A program that a supervisor starts again: ``supervised.py FOLDER ELEMENTS OPTIONS``.
+
+Its output is in ``out``; a file in ``fates`` has the driver killed at that moment.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from recovery.sink_programs import Fate, write_files
+
+
+class DriverFate(Fate):
+    """Kills the driver, which ends the worker."""
+
+    def __init__(self, folder):
+        super().__init__(folder, "kill driver")
+        self.driver = os.getpid()
+
+    def strike(self, moment):
+        try:
+            Path(self.folder, moment).unlink()
+        except FileNotFoundError:
+            return
+        os.kill(self.driver, signal.SIGKILL)
+        threading.Event().wait()
+
+
+def main(folder, elements, options):
+    options = {
+        "high-availability.type": "filesystem",
+        "high-availability.storageDir": str(folder / "high-availability"),
+        "execution.checkpointing.dir": str(folder / "checkpoints"),
+        **options,
+    }
+    write_files(folder / "out", elements, "on checkpoint", DriverFate(folder / "fates"), options)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3]))
