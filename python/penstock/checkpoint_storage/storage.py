@@ -20,7 +20,7 @@ from penstock.common.options import checkpointing
 from penstock.errors import CheckpointStorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
     from penstock.checkpoint_storage.file_systems import FileSystems
@@ -108,8 +108,11 @@ class CheckpointStorage:
         if not pointer.startswith(_DRIVER):
             discard_location(pointer, self.files)
 
-    def close(self) -> None:
+    def close(self, retained: Collection[str]) -> None:
         """The job has ended: what belongs to no checkpoint is deleted.
+
+        Args:
+            retained: The pointers of checkpoints that stay.
 
         Raises:
             OSError: It cannot be deleted.
@@ -154,21 +157,20 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._fs.make_directory(location)
         return location
 
-    def close(self) -> None:
-        """Deletes the job's directory, or what only began beside a checkpoint that is retained.
+    def close(self, retained: Collection[str]) -> None:
+        """Deletes the job's directory, or all but the checkpoints in it that are retained.
 
-        Workers that were killed have left files in it that nobody heard of.
+        Workers and drivers that were killed have left files in it that nobody heard of.
         """
-        names = self._fs.names(self.job_directory)
-        checkpoints = [f"{self.job_directory}/{name}" for name in names if name.startswith("chk-")]
-        begun = [
-            location
-            for location in checkpoints
-            if not self._fs.exists(f"{location}/{METADATA_FILE}")
-        ]
-        nothing_retained = len(begun) == len(checkpoints)
-        for location in [self.job_directory] if nothing_retained else begun:
-            self._fs.delete_directory(location)
+        # By their last two names, as a path and a URL may name the same directory.
+        in_it = f"/{self._job_id.hex()}/"
+        kept = {name for _, found, name in (p.rpartition(in_it) for p in retained) if found}
+        if not kept:
+            self._fs.delete_directory(self.job_directory)
+            return
+        for name in self._fs.names(self.job_directory):
+            if name.startswith("chk-") and name not in kept:
+                self._fs.delete_directory(f"{self.job_directory}/{name}")
 
     def __str__(self) -> str:
         return self.job_directory

@@ -48,10 +48,10 @@ def test_a_checkpoint_comes_and_goes(server, folder, url):
     assert len(server.objects(folder)) == 2
     for named in (pointer, f"{pointer}/", f"{pointer}/_metadata"):
         assert load_metadata(named, files)[0] == CheckpointMetadata(3, 5, {})
-    storage.close()
+    storage.close({pointer})
     assert len(server.objects(folder)) == 2, "a checkpoint is in it"
     storage.discard(pointer)
-    storage.close()
+    storage.close(())
     assert not server.objects(folder)
     keys = server.client.list_objects_v2(Bucket=BUCKET, Prefix=f"{folder}/").get("Contents", [])
     assert [entry["Key"] for entry in keys] in ([], [f"{folder}/"])
@@ -206,5 +206,5 @@ def test_a_scheme_of_fsspec_is_reached():
     storage.discard(pointer)
     with pytest.raises(CheckpointStorageError, match="name the directory"):
         load_metadata(pointer, files)
-    storage.close()
+    storage.close(())
     assert not files.of(url).exists(storage.job_directory)

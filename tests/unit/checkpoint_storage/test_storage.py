@@ -142,26 +142,28 @@ def test_a_checkpoint_comes_and_goes(tmp_path, url):
     for named in (pointer, f"{pointer}/", f"{pointer}/_metadata"):
         assert load_metadata(named, FILES)[0] == content
     assert sorted(os.listdir(tmp_path / JOB.hex() / "chk-3")) == ["_metadata"]
-    storage.close()
+    storage.close({pointer})
     assert (tmp_path / JOB.hex()).exists(), "a checkpoint is in it"
     storage.discard(pointer)
-    storage.close()
+    storage.close(())
     assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("is_retained", [True, False])
 def test_what_killed_workers_left_goes_with_the_job(tmp_path, url, is_retained):
-    """Files of a checkpoint that only began, and shared ones that nobody was told of."""
+    """Checkpoints that only began or that nobody was told of, and shared files."""
     storage = FileSystemCheckpointStorage(url.format(tmp_path), JOB, FILES)
     job_directory = tmp_path / JOB.hex()
     (job_directory / "shared").mkdir(parents=True)
     (job_directory / "shared" / "rows").write_bytes(b"perhaps of the retained one")
-    if is_retained:
-        storage.publish(storage.create_checkpoint(3), CheckpointMetadata(3, 5, {}))
+    pointers = [
+        storage.publish(storage.create_checkpoint(number), CheckpointMetadata(number, 5, {}))
+        for number in (2, 3)
+    ]
     storage.create_checkpoint(4)
     (job_directory / "chk-4" / "state").write_bytes(b"of a task")
-    storage.close()
+    storage.close(pointers[1:] if is_retained else ())
     left = sorted(os.listdir(job_directory)) if job_directory.exists() else []
     assert left == (["chk-3", "shared"] if is_retained else [])
 
@@ -211,4 +213,4 @@ def test_the_driver_keeps_checkpoints_without_a_directory():
     location = storage.create_checkpoint(4)
     assert storage.publish(location, CheckpointMetadata(4, 1, {})) == location
     storage.discard(location)
-    storage.close()
+    storage.close(())

@@ -107,10 +107,11 @@ class CompletedCheckpointStore:
         return tuple(self._checkpoints)
 
     def end(self, status: JobStatus) -> list[CompletedCheckpoint]:
-        """The job has ended; returns those that are to be deleted."""
+        """The job has ended; returns those that are to be deleted, and keeps the others."""
         ended = [*self._damaged, *self._checkpoints]
-        self._damaged, self._checkpoints = [], []
-        return [c for c in ended if c.is_discarded_at(status) and not c.is_unclaimed]
+        discarded = [c for c in ended if c.is_discarded_at(status) and not c.is_unclaimed]
+        self._damaged, self._checkpoints = [], [c for c in ended if c not in discarded]
+        return discarded
 
     def _oldest_subsumable(self) -> CompletedCheckpoint | None:
         plain = [c for c in self._checkpoints if not c.properties.is_savepoint]

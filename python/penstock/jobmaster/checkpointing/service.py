@@ -209,7 +209,8 @@ class CheckpointService:
         def delete_the_rest(*, is_resumed: bool) -> None:
             # What the storage was doing when the job ended has been answered by now.
             if not is_resumed:
-                self._io.post(lambda: _tolerating(self._storage.close))
+                retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
+                self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
             self._io.post(lambda: self._main_thread.post(end))
             self._io.close(timeout_s=0)
 
