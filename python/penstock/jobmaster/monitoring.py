@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.common.options.metrics import ReporterSettings
     from penstock.jobmaster.cluster_gateway import ClusterGateway
+    from penstock.jobmaster.snapshots import ClusterSnapshot
     from penstock.metrics.export import Scope
     from penstock.metrics.values import MetricValues
 
@@ -79,7 +80,11 @@ class Monitoring:
         if self._archive_folder is not None:
             # What cannot be reached is told now rather than at the end of the job.
             self._archive_files = FileSystems(configuration).of(self._archive_folder)
-        intervals = [r.values.get("interval", SCRAPED_INTERVAL_MS) for r in self._reporters]
+        intervals = [
+            reporter.values.get("interval", SCRAPED_INTERVAL_MS)
+            for reporter in self._reporters
+            if reporter.family == "metrics"
+        ]
         if self._has_rest or self._archive_folder is not None:
             intervals.append(metric_options.FETCHER_INTERVAL.read(configuration))
         self._formats = ScopeFormats(configuration)
@@ -173,8 +178,30 @@ class Monitoring:
 
             gateway = PushgatewaySender(settings)
             return runner.ScheduledReporter(settings, self.gather, gateway.send, gateway.close)
+        if settings.kind in ("otel", "otel-traces"):
+            return self._otlp_reporter(settings)
         delimiter = self._formats.delimiter
         send: Callable[[Any], None] = functools.partial(runner.log_metrics, delimiter=delimiter)
         if settings.kind == "statsd":
             send = runner.StatsdSender(settings, delimiter).send
         return runner.ScheduledReporter(settings, self.gather, send)
+
+    def _otlp_reporter(self, settings: ReporterSettings) -> _Part:
+        from penstock.metrics.reporters import runner
+
+        try:
+            from penstock.metrics.reporters.otlp import OtlpMetricsSender, OtlpTraceSender
+        except ImportError as error:
+            raise ConfigurationError(
+                f"the reporter {settings.name} is for OpenTelemetry, and {error.name} is not "
+                "installed: "
+                "pip install 'penstock[otel]'"
+            ) from error
+        if settings.kind == "otel":
+            metrics = OtlpMetricsSender(settings)
+            return runner.ScheduledReporter(settings, self.gather, metrics.send, metrics.close)
+        traces = OtlpTraceSender(settings)
+        return runner.ScheduledReporter(settings, self._cluster, traces.send, traces.close)
+
+    def _cluster(self) -> ClusterSnapshot:
+        return self._gateway.snapshot().result(SNAPSHOT_TIMEOUT_S)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     BooleanType,
+    ChoiceType,
     DurationType,
     IntegerType,
     ListType,
@@ -81,7 +82,7 @@ SCOPE_OPERATOR: Final = Option(
     "what names of an operator's metrics begin with",
 )
 
-_KEY: Final = re.compile(r"metrics\.reporter\.([^.]+)\.(.+)")
+_KEY: Final = re.compile(r"(metrics|traces)\.reporter\.([^.]+)\.(.+)")
 _CLASS: Final = "factory.class"
 _INTERVAL: Final = DurationType(1)
 REPORTER_CLASSES: Final = {
@@ -89,6 +90,8 @@ REPORTER_CLASSES: Final = {
     "org.apache.flink.metrics.slf4j.Slf4jReporterFactory": "log",
     "prometheus": "prometheus",
     "org.apache.flink.metrics.prometheus.PrometheusReporterFactory": "prometheus",
+    "otel": "otel",
+    "org.apache.flink.metrics.otel.OpenTelemetryMetricReporterFactory": "otel",
     "pushgateway": "pushgateway",
     "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory": "pushgateway",
     "statsd": "statsd",
@@ -96,8 +99,34 @@ REPORTER_CLASSES: Final = {
 }
 """Flink's names of factories and short ones: what penstock has for them."""
 
+_CLASSES: Final = {
+    "metrics": REPORTER_CLASSES,
+    "traces": {
+        "otel": "otel-traces",
+        "org.apache.flink.traces.otel.OpenTelemetryTraceReporterFactory": "otel-traces",
+    },
+}
+"""The same by what is reported, with which keys begin."""
+
+_OTLP: Final[dict[str, tuple[ValueType[Any], str]]] = {
+    "exporter.protocol": (ChoiceType("HTTP"), "HTTP"),
+    "exporter.timeout": (_INTERVAL, "10 s"),
+    "service.name": (TextType(), "penstock"),
+    "service.version": (TextType(), ""),
+}
+
 _OF_KIND: Final[dict[str, dict[str, tuple[ValueType[Any], str]]]] = {
     "log": {"interval": (_INTERVAL, "10 s")},
+    "otel": {
+        "interval": (_INTERVAL, "10 s"),
+        "exporter.endpoint": (TextType(), "http://localhost:4318/v1/metrics"),
+        **_OTLP,
+    },
+    "otel-traces": {
+        "interval": (_INTERVAL, "1 s"),
+        "exporter.endpoint": (TextType(), "http://localhost:4318/v1/traces"),
+        **_OTLP,
+    },
     "prometheus": {"port": (PortRangeType(), "9249"), "host": (TextType(), "127.0.0.1")},
     "pushgateway": {
         "interval": (_INTERVAL, "10 s"),
@@ -121,17 +150,19 @@ class ReporterSettings:
 
     Attributes:
         name: The user's name of it.
-        kind: ``log``, ``prometheus``, ``pushgateway`` or ``statsd``.
+        kind: ``log``, ``prometheus``, ``pushgateway``, ``statsd``, ``otel`` or ``otel-traces``.
         values: Its own options by their last names.
+        family: ``metrics`` or ``traces``.
     """
 
     name: str
     kind: str
     values: Mapping[str, Any]
+    family: str = "metrics"
 
     def key(self, option: str) -> str:
         """The key of one of its options."""
-        return f"metrics.reporter.{self.name}.{option}"
+        return f"{self.family}.reporter.{self.name}.{option}"
 
 
 def reporters_of(
@@ -150,14 +181,14 @@ def reporters_of(
     found = _by_name(configuration)
     names = _names(chosen)
     for name in names:
-        if name not in found or _CLASS not in found[name]:
+        if _CLASS not in found.get(("metrics", name), {}):
             raise ConfigurationError(
                 f"{REPORTERS.key} names {name!r}, but metrics.reporter.{name}.{_CLASS} is not set"
             )
     return [
-        _reporter(name, REPORTER_CLASSES[options[_CLASS]], options)
-        for name, options in sorted(found.items())
-        if options.get(_CLASS) in REPORTER_CLASSES and (not names or name in names)
+        _reporter(family, name, _CLASSES[family][options[_CLASS]], options)
+        for (family, name), options in sorted(found.items())
+        if options.get(_CLASS) in _CLASSES[family] and _is_chosen(family, name, names)
     ]
 
 
@@ -170,13 +201,13 @@ def idle_reporter_keys(configuration: Mapping[str, str], chosen: tuple[str, ...]
     """
     idle: set[str] = set()
     names = _names(chosen)
-    for name, options in _by_name(configuration).items():
-        kind = REPORTER_CLASSES.get(options.get(_CLASS, ""))
-        if kind is None or (names and name not in names):
-            idle |= {f"metrics.reporter.{name}.{option}" for option in options}
+    for (family, name), options in _by_name(configuration).items():
+        kind = _CLASSES[family].get(options.get(_CLASS, ""))
+        if kind is None or not _is_chosen(family, name, names):
+            idle |= {f"{family}.reporter.{name}.{option}" for option in options}
         else:
             idle |= {
-                f"metrics.reporter.{name}.{option}"
+                f"{family}.reporter.{name}.{option}"
                 for option in options
                 if option != _CLASS and option not in _OF_KIND[kind]
             }
@@ -188,12 +219,17 @@ def is_reporter_key(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
-def _by_name(configuration: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+def _is_chosen(family: str, name: str, names: list[str]) -> bool:
+    """`REPORTERS` chooses among those of metrics."""
+    return family != "metrics" or not names or name in names
+
+
+def _by_name(configuration: Mapping[str, str]) -> dict[tuple[str, str], dict[str, str]]:
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for key, value in configuration.items():
         match = _KEY.fullmatch(key)
         if match is not None:
-            found.setdefault(match[1], {})[match[2]] = value
+            found.setdefault((match[1], match[2]), {})[match[3]] = value
     return found
 
 
@@ -202,7 +238,7 @@ def _names(chosen: tuple[str, ...]) -> list[str]:
     return [name.strip() for text in chosen for name in text.split(",") if name.strip()]
 
 
-def _reporter(name: str, kind: str, options: Mapping[str, str]) -> ReporterSettings:
+def _reporter(family: str, name: str, kind: str, options: Mapping[str, str]) -> ReporterSettings:
     values = {}
     for option, (value_type, default) in _OF_KIND[kind].items():
         text = options.get(option, default)
@@ -210,6 +246,6 @@ def _reporter(name: str, kind: str, options: Mapping[str, str]) -> ReporterSetti
             values[option] = value_type.parse(text)
         except ValueError as error:
             raise ConfigurationError(
-                f"metrics.reporter.{name}.{option}: {text!r}: {error}"
+                f"{family}.reporter.{name}.{option}: {text!r}: {error}"
             ) from None
-    return ReporterSettings(name, kind, values)
+    return ReporterSettings(name, kind, values, family)

@@ -7,7 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.errors import ConfigurationError
 from penstock.metrics.export import Scope
@@ -26,28 +26,30 @@ SCRAPE_TIMEOUT_S: Final = 10.0
 MAX_SCRAPES: Final = 8
 
 
+T = TypeVar("T")
+
+
 class ScheduledReporter:
-    """Calls a function with all metrics at an interval, in a thread of its own."""
+    """Calls a function with what there is to report at an interval, in a thread of its own."""
 
     def __init__(
         self,
         settings: ReporterSettings,
-        gather: Callable[[], Metrics],
-        send: Callable[[Metrics], None],
+        gather: Callable[[], T],
+        send: Callable[[T], None],
         end: Callable[[], None] = lambda: None,
     ) -> None:
         """Prepares.
 
         Args:
             settings: The reporter.
-            gather: Gives all metrics as they are now.
+            gather: Gives what there is to report, as it is now.
             send: Reports them.
             end: Called after the last report.
         """
         self._end = end
         self._settings = settings
-        self._gather = gather
-        self._send = send
+        self._report: Callable[[], None] = lambda: send(gather())
         self._closed = threading.Event()
         self._failing = False
         self._thread = threading.Thread(
@@ -69,7 +71,7 @@ class ScheduledReporter:
         while not is_last:
             is_last = self._closed.wait(self._settings.values["interval"] / 1000)
             try:
-                self._send(self._gather())
+                self._report()
                 self._failing = False
             except Exception as error:
                 # One line for a row of failures: the other side may be gone for long.
