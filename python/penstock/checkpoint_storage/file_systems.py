@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from penstock.common.s3_settings import S3Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.checkpoint_storage.arrow_file_system import ArrowFileSystem
 
@@ -170,17 +170,28 @@ class _SyncedFile:
     def write(self, data: bytes) -> int:
         """Writes all of the bytes."""
         view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) or 0 :]
+        with self._naming():
+            while view:
+                view = view[self._file.write(view) or 0 :]
         return len(data)
 
     def close(self) -> None:
         """Synchronises and closes; a second time does nothing."""
         if not self._file.closed:
             try:
-                os.fsync(self._file.fileno())
+                with self._naming():
+                    os.fsync(self._file.fileno())
             finally:
                 self._file.close()
+
+    @contextlib.contextmanager
+    def _naming(self) -> Iterator[None]:
+        """Has errors name the file: those of open files do not."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = str(self._file.name)
+            raise
 
     def __enter__(self) -> Self:
         return self

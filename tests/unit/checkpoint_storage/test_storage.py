@@ -2,6 +2,8 @@
 
 import errno
 import os
+import re
+import resource
 
 import pytest
 from penstock.checkpoint_storage import file_systems
@@ -214,3 +216,17 @@ def test_the_driver_keeps_checkpoints_without_a_directory():
     assert storage.publish(location, CheckpointMetadata(4, 1, {})) == location
     storage.discard(location)
     storage.close(())
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    """As the protocol of file systems says; errors of open files do not name them by themselves."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    path = str(tmp_path / "file")
+    file = LocalFileSystem().create(path)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, before[1]))
+    try:
+        with pytest.raises(OSError, match=re.escape(f"File too large: '{path}'")):
+            file.write(b"too much")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        file.close()

@@ -1,0 +1,118 @@
+"""Worker processes that cannot write checkpoints: a full disk, limits of files (E14, F2, F7).
+
+Goal: nothing hangs, nothing is lost, and a line says why.  Method: the job of
+`test_storage_faults` on workers whose limits the kernel lowers for a while; the full disk is a
+small file system in memory, where this process may mount one.
+"""
+
+import resource
+import subprocess
+from contextlib import contextmanager
+
+import pytest
+from recovery import chaos
+from recovery.test_storage_faults import Job, await_log
+
+pytestmark = pytest.mark.timeout(120)
+
+SIZE_BYTES = 4 << 20
+
+
+@contextmanager
+def small_disk(folder):
+    """A file system of a few megabytes.
+
+    Raises:
+        pytest.skip.Exception: This process may not mount one.
+    """
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_BYTES}", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def filled(folder):
+    """Nothing more can be written there."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass  # it is full
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+@contextmanager
+def limited(limit, value):
+    """The workers that there are have a lower limit."""
+    before = {pid: resource.prlimit(pid, limit) for pid in chaos.children()}
+    for pid, (_, hard) in before.items():
+        resource.prlimit(pid, limit, (value, hard))
+    try:
+        yield
+    finally:
+        for pid, limits in before.items():
+            if chaos.lives(pid):
+                resource.prlimit(pid, limit, limits)
+
+
+@pytest.mark.parametrize("kinds", [[], ["rocksdb", "incremental"]], ids=" ".join)
+def test_a_full_disk(tmp_path, caplog, kinds):
+    with small_disk(tmp_path / "checkpoints"):
+        job = Job(tmp_path, **{"execution.target": "local", **chaos.options_of(kinds)})
+        with job.stream.execute_and_collect() as results:
+            job.progress.await_checkpoint()
+            with filled(job.checkpoints):
+                await_log(
+                    caplog, "a checkpoint failed", "No space left on device", str(job.checkpoints)
+                )
+                job.fail()
+            job.progress.await_checkpoint()
+            job.end(results)
+
+
+def test_a_full_disk_of_databases(tmp_path, caplog):
+    """The tasks fail, again and again, with words; once there is room the job goes on."""
+    disk = tmp_path / "disk"
+    with small_disk(disk):
+        options = {
+            **chaos.options_of(["rocksdb", "incremental"]),
+            "execution.target": "local",
+            "state.backend.rocksdb.localdir": str(disk),
+        }
+        job = Job(tmp_path, **options)
+        with job.stream.execute_and_collect() as results:
+            job.progress.await_checkpoint()
+            with filled(disk):
+                await_log(caplog, "No space left on device", str(disk))
+            job.progress.await_checkpoint()
+            job.end(results)
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "says"),
+    [
+        (resource.RLIMIT_FSIZE, 0, "File too large"),
+        (resource.RLIMIT_NOFILE, 3, "Too many open files"),
+    ],
+    ids=["size of files", "open files"],
+)
+def test_a_limit_of_files(tmp_path, caplog, limit, value, says):
+    job = Job(tmp_path, **{"execution.target": "local"})
+    with job.stream.execute_and_collect() as results:
+        job.progress.await_checkpoint()
+        with limited(limit, value):
+            await_log(caplog, "a checkpoint failed", says, str(job.checkpoints))
+            job.fail()
+        job.progress.await_checkpoint()
+        job.end(results)
