@@ -7,7 +7,7 @@ SOURCES := $(shell find python native rust ci -type f \( -name '*.py' -o -name '
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-recovery bench-workers bench-workloads wheels clean prerequisites
+.PHONY: help run test test-python test-rust test-pythons proof soak chaos fuzz conformance lint fmt develop cython record-pyflink compare-pyflink bench bench-smoke bench-network bench-backpressure bench-checkpoints bench-recovery bench-workers bench-dashboard bench-workloads wheels clean prerequisites
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -105,6 +105,9 @@ bench-recovery: $(STAMP)  ## how long a job stands still when it fails, and what
 
 bench-workers: $(STAMP)  ## two hundred workers on this machine: start, CPU time and memory of each
 	$(BIN)/python benchmarks/workers.py
+
+bench-dashboard: $(STAMP)  ## what it costs to look at a job of 400 subtasks, and at W2
+	$(BIN)/python benchmarks/dashboard.py
 
 bench-backpressure: $(STAMP)  ## checkpoints of a job whose sink is slow
 	$(BIN)/python benchmarks/backpressure.py

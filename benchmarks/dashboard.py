@@ -1,0 +1,199 @@
+"""What it costs to look: the dashboard on a job of 400 subtasks, and W2 with somebody looking.
+
+    python benchmarks/dashboard.py [--subtasks 400] [--clients 100] [--seconds 10]
+                                   [--numbers 8000000] [--pairs 5] [--smoke]
+
+Prints, for an idle machine:
+
+- `first_view_s`: from the request for the page until the graph is drawn, in Chromium if it is
+  there;
+- `driver_share.*`: the share of a core that the driver takes while nobody, one and many clients are
+  told what is new, each turn of `web.refresh-interval` (3 s);
+- `w2_ratio`: the time of W2 without REST interface and metrics by that with both and one client,
+  the median of pairs that are run one after the other.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import SourceFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.discard import DiscardingSink
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.rest.run_files import running_clusters
+
+RESULTS = Path(__file__).parent / "results" / "dashboard.json"
+PARALLELISM = 4
+
+#: Listens to the events of a job as dashboards do; a process of its own, so that it costs the
+#: driver nothing but what it asks for.
+CLIENTS = """
+import socket, selectors, sys
+host, port, token, job, count = sys.argv[1:]
+waiting = selectors.DefaultSelector()
+for _ in range(int(count)):
+    one = socket.create_connection((host, int(port)))
+    lines = f"GET /v1/events?job={job} HTTP/1.1", f"Host: {host}", f"Authorization: Bearer {token}"
+    one.sendall("\\r\\n".join([*lines, "", ""]).encode())
+    waiting.register(one, selectors.EVENT_READ)
+seen = set()
+while True:
+    for key, _ in waiting.select():
+        if not key.fileobj.recv(1 << 20):
+            sys.exit()
+        seen.add(key.fd)
+        if len(seen) == int(count):
+            print("all", flush=True)
+            seen = set()
+"""
+
+
+class UntilThere(SourceFunction):
+    """Emits a few numbers a second until a file is there."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def run(self, ctx):
+        number = 0
+        while ctx.is_running() and not self.path.exists():
+            ctx.collect(number)
+            number += 1
+            time.sleep(0.01)
+
+
+def environment(**options):
+    configuration = Configuration()
+    for key, value in {"execution.target": "local", **options}.items():
+        configuration.set_string(key, value)
+    return StreamExecutionEnvironment.get_execution_environment(configuration)
+
+
+@contextlib.contextmanager
+def listening(client, job_id, count):
+    """So many clients, each of which has been told something."""
+    host, port = client.url.removeprefix("http://").rsplit(":", 1)
+    command = [sys.executable, "-c", CLIENTS, host, port, client.token, job_id, str(count)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            process.stdout.readline()
+            yield
+        finally:
+            process.kill()
+
+
+def driver_share(seconds):
+    """The share of a core that this process takes, the driver."""
+    process = psutil.Process()
+    before, began = sum(process.cpu_times()[:2]), time.monotonic()
+    time.sleep(seconds)
+    return (sum(process.cpu_times()[:2]) - before) / (time.monotonic() - began)
+
+
+def first_view_s(client, job_id, vertices):
+    """Until the graph is drawn; None without a browser."""
+    browser_path = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+    if browser_path is None:
+        return None
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
+        times = []
+        for _ in range(3):
+            page = browser.new_page(viewport={"width": 1280, "height": 900})
+            began = time.monotonic()
+            page.goto(f"{client.url}/?token={client.token}#/jobs/{job_id}")
+            drawn = page.locator(".graph-place .vertex").nth(vertices - 1)
+            drawn.wait_for(state="attached", timeout=120_000)
+            times.append(time.monotonic() - began)
+            page.close()
+        browser.close()
+    return min(times)
+
+
+def looked_at(options, folder):
+    """A job of many vertices, and who looks at it."""
+    env = environment(
+        **{
+            "rest.bind-port": "0",
+            "taskmanager.numberOfTaskSlots": str(PARALLELISM),
+            "taskmanager.memory.network.segments": str(32 * options.subtasks),
+        }
+    )
+    env.set_parallelism(PARALLELISM)
+    stream = env.add_source(UntilThere(folder / "end"), "Numbers", Types.LONG())
+    vertices = options.subtasks // PARALLELISM
+    for _ in range(vertices):
+        stream = stream.rebalance().map(lambda n: n + 1, Types.LONG())
+    stream.sink_to(DiscardingSink())
+    job = env.execute_async("looked at")
+    client, job_id = running_clusters()[-1], str(job.get_job_id())
+    found = {}
+    try:
+        found["first_view_s"] = first_view_s(client, job_id, vertices)
+        for name, count in (("nobody", 0), ("one", 1), ("many", options.clients)):
+            with listening(client, job_id, count) if count else contextlib.nullcontext():
+                found[f"driver_share.{name}"] = driver_share(options.seconds)
+    finally:
+        (folder / "end").touch()
+        job.get_job_execution_result().result()
+    return found
+
+
+def w2_s(numbers, *, is_watched):
+    """The time of W2, with somebody who looks or without all of it."""
+    env = environment(**({"rest.bind-port": "0"} if is_watched else {}))
+    env.set_parallelism(2)
+    source = NumberSequenceSource(0, numbers - 1)
+    pairs = Types.TUPLE([Types.LONG(), Types.LONG()])
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    keyed = stream.map(lambda n: (n % 10_000, n), pairs).key_by(lambda pair: pair[0], Types.LONG())
+    keyed.reduce(lambda one, other: (one[0], one[1] + other[1])).sink_to(DiscardingSink())
+    began = time.monotonic()
+    job = env.execute_async("W2")
+    watching = contextlib.nullcontext()
+    if is_watched:
+        watching = listening(running_clusters()[-1], str(job.get_job_id()), 1)
+    with watching:
+        job.get_job_execution_result().result()
+    return time.monotonic() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--subtasks", type=int, default=400)
+    parser.add_argument("--clients", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--numbers", type=int, default=8_000_000)
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--smoke", action="store_true", help="Small, and nothing is kept.")
+    options = parser.parse_args()
+    if options.smoke:
+        options.subtasks, options.clients, options.seconds = 8, 5, 0.5
+        options.numbers, options.pairs = 20_000, 1
+    with tempfile.TemporaryDirectory(prefix="penstock-dashboard-") as name:
+        os.environ["PENSTOCK_RUN_DIR"] = str(Path(name) / "run")
+        found = looked_at(options, Path(name))
+        ratios = []
+        for _ in range(options.pairs):
+            without = w2_s(options.numbers, is_watched=False)
+            ratios.append(without / w2_s(options.numbers, is_watched=True))
+        found["w2_ratio"] = statistics.median(ratios)
+    print(json.dumps(found, indent=2))
+    if not options.smoke:
+        RESULTS.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
