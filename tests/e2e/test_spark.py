@@ -57,7 +57,7 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What programs say that run one after the other: to start Spark takes longer than to run."""
-    names = "collects+raises+tells_processes+cancels"
+    names = "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint"
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
     parts = re.split(r"^--- (\w+)\n", outcome.out, flags=re.MULTILINE)
@@ -68,10 +68,8 @@ def test_results_come_back_and_spark_serves_several_jobs(on_one_spark: dict[str,
     assert on_one_spark["collects"].splitlines() == ["[1, 4, 9]"] * 2
 
 
-def test_a_job_on_spark_is_stopped_and_another_one_goes_on(tmp_path: Path) -> None:
-    outcome = program("goes_on_from_a_savepoint", "local[2]", tmp_path)
-    assert outcome.code == 0, outcome.err
-    assert outcome.out == "True True\n"
+def test_a_job_on_spark_is_stopped_and_another_one_goes_on(on_one_spark: dict[str, str]) -> None:
+    assert on_one_spark["goes_on_from_a_savepoint"] == "True True\n"
 
 
 def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> None:
