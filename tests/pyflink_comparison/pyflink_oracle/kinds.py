@@ -44,7 +44,7 @@ def _errors_within(_case: str, pyflink: str, penstock: str) -> bool:
 
 
 def _own_names(_case: str, pyflink: str, _penstock: str) -> bool:
-    return "<pyflink." in pyflink or "Wrapper>" in pyflink
+    return "<pyflink." in pyflink or "Wrapper>" in pyflink or pyflink == "<StreamFormat>"
 
 
 def _more(case: str, pyflink: str, penstock: str) -> bool:
