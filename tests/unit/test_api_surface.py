@@ -20,7 +20,8 @@ SURFACE = json.loads((Path(__file__).parents[1] / "data" / "api_surface.json").r
 BUILT = re.compile(
     r"datastream\.connectors\.kafka\.Kafka\w+"
     r"|datastream\.connectors\.file_system\.BulkFormat|datastream\.formats\.parquet\.ParquetColumnar\w+"
-    r"|common\.serialization\.BulkWriterFactory|datastream\.formats\.\w+\.\w+BulkWriters"
+    r"|datastream\.connectors\.jdbc\.Jdbc\w+|common\.serialization\.BulkWriterFactory"
+    r"|datastream\.formats\.\w+\.\w+BulkWriters"
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
     r"|datastream\.formats\.(avro\.AvroSchema|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )

@@ -1,6 +1,31 @@
-"""JDBC: PyFlink's classes wrap a Java library and are refused here."""
+"""JDBC's names over DB-API 2: rows into the tables of a database.
 
-from penstock.datastream.refused import refused_class
+A batch is one transaction.  It is written when it is full, when its time is over, and before each
+checkpoint: so after a failure rows may come twice, and SQL that replaces a row by its key, as
+``INSERT … ON CONFLICT … DO UPDATE`` does, leaves what an unfailed job would have left.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from penstock.common.argument_kinds import checks_arguments
+from penstock.common.composite_types import RowTypeInfo
+from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.datastream.formats.json_values import field_values
+from penstock.datastream.formats.misfit import Misfit
+from penstock.datastream.functions.source_sink import SinkFunction
+from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "JdbcConnectionOptions",
@@ -8,8 +33,431 @@ __all__ = [
     "JdbcSink",
 ]
 
-_INSTEAD = "write a SinkFunction with a DB-API driver"
+#: The time before the first repetition; before the second it is twice as long, and so on.
+_PAUSE_S: Final = 1.0
 
-JdbcConnectionOptions = refused_class("JdbcConnectionOptions", _INSTEAD)
-JdbcExecutionOptions = refused_class("JdbcExecutionOptions", _INSTEAD)
-JdbcSink = refused_class("JdbcSink", _INSTEAD)
+#: Texts in quotes, and the marks of values.
+_MARKS: Final = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?|%")
+
+
+@dataclass(frozen=True)
+class _Database:
+    """How a kind of database is reached: its package, and the names that JDBC has for it."""
+
+    package: str
+    java: tuple[str, ...]
+    others: tuple[str, ...]
+    extra: str | None
+
+
+_DATABASES: Final = {
+    "sqlite": _Database("sqlite3", ("org.sqlite.JDBC",), (), None),
+    "postgresql": _Database("psycopg", ("org.postgresql.Driver",), ("psycopg2",), "postgres"),
+}
+
+
+class JdbcSink(SinkFunction):
+    """Writes rows into a database, at least once; made by `sink`, for `DataStream.add_sink`."""
+
+    def __init__(self, sink: PythonSink[Any]) -> None:
+        """Makes a sink; use `sink`."""
+        self._sink = sink
+
+    @staticmethod
+    def sink(
+        sql: str,
+        type_info: RowTypeInfo,
+        jdbc_connection_options: JdbcConnectionOptions,
+        jdbc_execution_options: JdbcExecutionOptions | None = None,
+    ) -> JdbcSink:
+        """Executes a statement for each row.
+
+        Args:
+            sql: A statement with a ``?`` for each field, in their order.
+            type_info: The type of the rows; dictionaries and tuples are taken for rows too.
+            jdbc_connection_options: The database.
+            jdbc_execution_options: How rows are put together; `JdbcExecutionOptions.defaults`
+                unless given.
+
+        Raises:
+            InvalidProgramError: The type is no row, or the statement has not one ``?`` for each
+                field.
+            DependencyError: The database's package is not installed.
+        """
+        if not isinstance(type_info, RowTypeInfo):
+            raise InvalidProgramError(f"JdbcSink.sink takes a row type, got {type_info!r}")
+        names = type_info.get_field_names()
+        marks = sum(mark == "?" for mark in _MARKS.findall(sql))
+        if marks != len(names):
+            raise InvalidProgramError(
+                f"JdbcSink.sink: the statement has {marks} marks ? for {len(names)} fields: {sql}"
+            )
+        jdbc_connection_options.load()
+        options = jdbc_execution_options or JdbcExecutionOptions.defaults()
+        return JdbcSink(_RowSink(sql, names, jdbc_connection_options, options))
+
+    def _as_sink(self) -> PythonSink[Any]:
+        return self._sink
+
+
+class JdbcConnectionOptions:
+    """How a database is reached; made by `JdbcConnectionOptionsBuilder`, or `of`."""
+
+    def __init__(
+        self,
+        url: str,
+        driver_name: str | None = None,
+        user_name: str | None = None,
+        password: str | None = None,
+        *,
+        connect: Callable[[], Any] | None = None,
+        paramstyle: str = "qmark",
+    ) -> None:
+        """Takes what a builder collected."""
+        self._url = url
+        self._driver_name = driver_name
+        self._user_name = user_name
+        self._password = password
+        self._connect = connect
+        self._paramstyle = paramstyle
+
+    @staticmethod
+    def of(connect: Callable[[], Any], paramstyle: str = "qmark") -> JdbcConnectionOptions:
+        """A database of any DB-API 2 package (beyond PyFlink).
+
+        Args:
+            connect: Makes a connection, in the worker.
+            paramstyle: What the package marks values by: ``qmark`` or ``format``.
+
+        Raises:
+            InvalidProgramError: It is no function, or the style another one.
+        """
+        if not callable(connect):
+            raise InvalidProgramError(f"expected a function that connects, got {connect!r}")
+        if paramstyle not in ("qmark", "format", "pyformat"):
+            raise InvalidProgramError(f"paramstyle is qmark or format, got {paramstyle!r}")
+        return JdbcConnectionOptions("", connect=connect, paramstyle=paramstyle)
+
+    def get_db_url(self) -> str:
+        """The URL; empty of one made by `of`."""
+        return self._url
+
+    def get_driver_name(self) -> str | None:
+        """The driver that was named, or None."""
+        return self._driver_name
+
+    def get_user_name(self) -> str | None:
+        """The user, or None."""
+        return self._user_name
+
+    def get_password(self) -> str | None:
+        """The password, or None."""
+        return self._password
+
+    def __repr__(self) -> str:
+        return f"JdbcConnectionOptions({self.shown})"
+
+    @property
+    def shown(self) -> str:
+        """The database for messages, without what may be a password."""
+        if self._connect is not None:
+            return getattr(self._connect, "__qualname__", repr(self._connect))
+        return self._url.partition("?")[0]
+
+    @property
+    def paramstyle(self) -> str:
+        """What the package marks values by."""
+        return self._paramstyle if self._connect is not None else self.load().paramstyle
+
+    def load(self) -> Any:
+        """The package of the database; None of one made by `of`.
+
+        Raises:
+            DependencyError: It is not installed.
+        """
+        if self._connect is not None:
+            return None
+        database = _DATABASES[_kind_of(self._url)]
+        name = self._driver_name
+        package = name if name in database.others else database.package
+        try:
+            return importlib.import_module(str(package))
+        except ImportError as error:
+            extra = f"'penstock[{database.extra}]'" if package == "psycopg" else package
+            raise DependencyError(
+                f"JdbcSink needs the package {package} for {self.shown}: pip install {extra} "
+                f"({error})"
+            ) from error
+
+    def connect(self) -> Any:
+        """A new connection."""
+        if self._connect is not None:
+            return self._connect()
+        package, place = self.load(), self._url.removeprefix("jdbc:")
+        if _kind_of(self._url) == "sqlite":
+            return package.connect(place.removeprefix("sqlite:"))
+        given = {"user": self._user_name, "password": self._password}
+        return package.connect(place, **{k: v for k, v in given.items() if v is not None})
+
+    @checks_arguments
+    class JdbcConnectionOptionsBuilder:
+        """Collects the settings of a connection."""
+
+        def __init__(self) -> None:
+            """Starts with nothing."""
+            self._url: str | None = None
+            self._driver_name: str | None = None
+            self._user_name: str | None = None
+            self._password: str | None = None
+
+        def with_url(self, url: str) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The database, as ``jdbc:postgresql://host:5432/name`` or ``jdbc:sqlite:/path``.
+
+            Raises:
+                InvalidProgramError: It is another kind of database.
+            """
+            _kind_of(url)
+            self._url = url
+            return self
+
+        def with_driver_name(
+            self, driver_name: str
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The driver: a class of Java's, or a package of Python's."""
+            self._driver_name = driver_name
+            return self
+
+        def with_user_name(
+            self, user_name: str
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The user."""
+            self._user_name = user_name
+            return self
+
+        def with_password(
+            self, password: str
+        ) -> JdbcConnectionOptions.JdbcConnectionOptionsBuilder:
+            """The password."""
+            self._password = password
+            return self
+
+        def build(self) -> JdbcConnectionOptions:
+            """The options.
+
+            Raises:
+                InvalidProgramError: There is no URL, or the driver is not one of its database.
+            """
+            if self._url is None:
+                raise InvalidProgramError("JdbcConnectionOptions need with_url")
+            database, name = _DATABASES[_kind_of(self._url)], self._driver_name
+            known = (database.package, *database.others, *database.java)
+            if name is not None and name not in known:
+                raise InvalidProgramError(
+                    f"with_driver_name: {name!r} is none of the drivers {', '.join(known)} of "
+                    f"{self._url.partition('?')[0]}"
+                )
+            return JdbcConnectionOptions(self._url, name, self._user_name, self._password)
+
+
+def _kind_of(url: str) -> str:
+    kind = urlsplit(url.removeprefix("jdbc:")).scheme
+    if not url.startswith("jdbc:") or kind not in _DATABASES:
+        raise InvalidProgramError(
+            f"a URL begins with jdbc: and one of {', '.join(_DATABASES)}, got "
+            f"{url.partition('?')[0]!r}; JdbcConnectionOptions.of(connect) takes any package of "
+            "DB-API 2"
+        )
+    return kind
+
+
+@dataclass(frozen=True)
+class JdbcExecutionOptions:
+    """How rows are put together; made by `builder`.
+
+    Attributes:
+        batch_interval_ms: How long a row waits at most; 0 for any time.
+        batch_size: How many rows are written at once.
+        max_retries: How often a batch is tried again.
+    """
+
+    batch_interval_ms: int = 0
+    batch_size: int = 5000
+    max_retries: int = 3
+
+    def get_batch_interval_ms(self) -> int:
+        """How long a row waits at most, in ms; 0 for any time."""
+        return self.batch_interval_ms
+
+    def get_batch_size(self) -> int:
+        """How many rows are written at once."""
+        return self.batch_size
+
+    def get_max_retries(self) -> int:
+        """How often a batch is tried again."""
+        return self.max_retries
+
+    @staticmethod
+    def defaults() -> JdbcExecutionOptions:
+        """5000 rows, without a time, three repetitions, as in Flink."""
+        return JdbcExecutionOptions()
+
+    @staticmethod
+    def builder() -> JdbcExecutionOptions.Builder:
+        """Starts with the defaults."""
+        return JdbcExecutionOptions.Builder()
+
+    @checks_arguments
+    class Builder:
+        """Collects options."""
+
+        def __init__(self) -> None:
+            """Starts with the defaults."""
+            self._settings: dict[str, int] = {}
+
+        def with_batch_size(self, size: int) -> JdbcExecutionOptions.Builder:
+            """Sets how many rows are written at once."""
+            return self._set("batch_size", size, 1)
+
+        def with_batch_interval_ms(self, interval_ms: int) -> JdbcExecutionOptions.Builder:
+            """Sets how long a row waits at most, in ms; 0 for any time."""
+            return self._set("batch_interval_ms", interval_ms, 0)
+
+        def with_max_retries(self, max_retries: int) -> JdbcExecutionOptions.Builder:
+            """Sets how often a batch is tried again."""
+            return self._set("max_retries", max_retries, 0)
+
+        def build(self) -> JdbcExecutionOptions:
+            """The options."""
+            return JdbcExecutionOptions(**self._settings)
+
+        def _set(self, name: str, value: int, least: int) -> JdbcExecutionOptions.Builder:
+            if value < least:
+                raise InvalidProgramError(f"{name} is at least {least}, got {value}")
+            self._settings[name] = value
+            return self
+
+
+class _RowSink(PythonSink[Any]):
+    def __init__(
+        self,
+        sql: str,
+        names: list[str],
+        connection: JdbcConnectionOptions,
+        options: JdbcExecutionOptions,
+    ) -> None:
+        super().__init__()
+        self.sql = sql
+        self.names = names
+        self.connection = connection
+        self.options = options
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """The writer of a subtask."""
+        del context
+        return _BatchWriter(self)
+
+
+class _BatchWriter(SinkWriter[Any]):
+    """Keeps rows and gives them to a thread that has the connection, and waits for it."""
+
+    def __init__(self, sink: _RowSink) -> None:
+        self._sink = sink
+        self._sql = sink.sql
+        if sink.connection.paramstyle != "qmark":
+            self._sql = _MARKS.sub(_formatted, sink.sql)
+        self._lock = threading.Lock()
+        self._rows: list[tuple[Any, ...]] = []
+        self._connection: Any = None
+        self._failure: BaseException | None = None
+        self._is_closed = threading.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="jdbc-sink")
+        self._thread.submit(self._reconnect).result()
+        self._clock: threading.Thread | None = None
+        if sink.options.batch_interval_ms > 0:
+            self._clock = threading.Thread(target=self._tick, name="jdbc-sink-clock", daemon=True)
+            self._clock.start()
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Takes a row."""
+        del context
+        try:
+            row = tuple(field_values(element, self._sink.names))
+        except Misfit as misfit:
+            raise FormatError(str(misfit)) from None
+        with self._lock:
+            self._rows.append(row)
+            if len(self._rows) >= self._sink.options.batch_size:
+                self._write_rows()
+
+    def flush(self, end_of_input: bool) -> None:
+        """Writes the rows that are kept."""
+        del end_of_input
+        with self._lock:
+            self._write_rows()
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._is_closed.set()
+        if self._clock is not None:
+            self._clock.join()
+        self._thread.submit(self._disconnect)
+        self._thread.shutdown()
+
+    def _write_rows(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        rows, self._rows = self._rows, []
+        if rows:
+            self._thread.submit(self._execute, rows).result()
+
+    def _tick(self) -> None:
+        while not self._is_closed.wait(self._sink.options.batch_interval_ms / 1000):
+            with self._lock:
+                try:
+                    self._write_rows()
+                except BaseException as error:
+                    self._failure = error
+                    return
+
+    def _execute(self, rows: list[tuple[Any, ...]]) -> None:
+        retries = self._sink.options.max_retries
+        for attempt in range(retries + 1):
+            try:
+                if self._connection is None:
+                    self._reconnect()
+                cursor = self._connection.cursor()
+                cursor.executemany(self._sql, rows)
+                self._connection.commit()
+                cursor.close()
+            except Exception as error:
+                # A connection that failed may be broken, and has a transaction that is.
+                self._disconnect()
+                if attempt == retries or self._is_closed.wait(_PAUSE_S * (attempt + 1)):
+                    raise SinkError(
+                        f"cannot write {len(rows)} rows into {self._sink.connection.shown} by "
+                        f"{self._sink.sql!r}, tried {attempt + 1} times: "
+                        f"{type(error).__name__}: {error}"
+                    ) from error
+            else:
+                return
+
+    def _reconnect(self) -> None:
+        try:
+            self._connection = self._sink.connection.connect()
+        except Exception as error:
+            raise SinkError(
+                f"cannot connect to {self._sink.connection.shown}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # A broken one may be closed already.
+            with suppress(Exception):
+                connection.close()
+
+
+def _formatted(mark: re.Match[str]) -> str:
+    """A mark of another style; a per cent sign is doubled there."""
+    text = mark.group()
+    return "%s" if text == "?" else text.replace("%", "%%")

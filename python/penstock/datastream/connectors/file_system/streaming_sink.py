@@ -53,8 +53,8 @@ class StreamingFileSink(SinkFunction):
 
     @staticmethod
     def for_bulk_format(base_path: str, writer_factory: object) -> NoReturn:  # noqa: ARG004
-        """Refused: bulk writers wrap Java writers."""
-        requires_jvm("StreamingFileSink.for_bulk_format", "use for_row_format")
+        """Refused: the older sink writes row formats alone."""
+        requires_jvm("StreamingFileSink.for_bulk_format", "use FileSink.for_bulk_format")
 
     @checks_arguments
     class DefaultRowFormatBuilder(FileSink.BaseBuilder):

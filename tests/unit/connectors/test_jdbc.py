@@ -1,0 +1,187 @@
+"""JdbcSink over SQLite: batches, repetitions, what becomes of rows at checkpoints and failures."""
+
+import pickle
+import sqlite3
+import sys
+import threading
+
+import pytest
+from penstock.common import Row, Types
+from penstock.datastream.connectors import jdbc
+from penstock.datastream.connectors.jdbc import (
+    JdbcConnectionOptions,
+    JdbcExecutionOptions,
+    JdbcSink,
+)
+from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
+from penstock.graph import operators
+from penstock.testing import OneInputStreamOperatorTestHarness
+
+DECLARED = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+UPSERT = (
+    "INSERT INTO t (id, name) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name"
+)
+Builder = JdbcConnectionOptions.JdbcConnectionOptionsBuilder
+
+
+@pytest.fixture
+def database(tmp_path):
+    path = tmp_path / "db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)")
+    connection.close()
+    return path
+
+
+def rows(path):
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("SELECT id, name FROM t ORDER BY id").fetchall()
+    finally:
+        connection.close()
+
+
+def options(path):
+    return Builder().with_url(f"jdbc:sqlite:{path}").build()
+
+
+def harness(connection, *, sql=UPSERT, **settings):
+    builder = JdbcExecutionOptions.builder()
+    for name, value in settings.items():
+        getattr(builder, name)(value)
+    sink = JdbcSink.sink(sql, DECLARED, connection, builder.build())._as_sink()
+    return OneInputStreamOperatorTestHarness(operators.SinkWriter(sink))
+
+
+def test_rows_are_written_in_batches_and_before_checkpoints(database):
+    with harness(options(database), with_batch_size=2) as test:
+        test.process_element(Row(id=1, name="a"))
+        assert rows(database) == []
+        test.process_element({"id": 2, "name": "b"})
+        assert rows(database) == [(1, "a"), (2, "b")]
+        test.process_element((3, None))
+        test.snapshot(1)
+        assert len(rows(database)) == 3
+        test.process_element((1, "again"))
+        test.end_input()
+    assert rows(database) == [(1, "again"), (2, "b"), (3, None)]
+
+
+class Unreliable:
+    """A database that fails some times, and says when something was committed."""
+
+    def __init__(self, path, failures):
+        self.path = path
+        self.failures = failures
+        self.connections = 0
+        self.committed = threading.Event()
+
+    def __call__(self):
+        self.connections += 1
+        return Connection(self, sqlite3.connect(self.path))
+
+
+class Connection:
+    def __init__(self, database, connection):
+        self.database = database
+        self.connection = connection
+        self.cursor = connection.cursor
+        self.close = connection.close
+
+    def commit(self):
+        if self.database.failures:
+            self.database.failures -= 1
+            raise OSError("away")
+        self.connection.commit()
+        self.database.committed.set()
+
+
+def test_batches_are_tried_again_with_new_connections(database, monkeypatch):
+    monkeypatch.setattr(jdbc, "_PAUSE_S", 0.0)
+    unreliable = Unreliable(database, 2)
+    with harness(JdbcConnectionOptions.of(unreliable), with_max_retries=2) as test:
+        test.process_element((1, "a"))
+        test.snapshot(1)
+    assert rows(database) == [(1, "a")]
+    assert unreliable.connections == 3
+    unreliable.failures = 3
+    with harness(JdbcConnectionOptions.of(unreliable), with_max_retries=2) as test:
+        test.process_element((2, "b"))
+        with pytest.raises(SinkError, match=r"cannot write 1 rows .*tried 3 times: OSError: away"):
+            test.snapshot(1)
+    assert rows(database) == [(1, "a")]
+
+
+def test_rows_wait_no_longer_than_the_interval(database, monkeypatch):
+    monkeypatch.setattr(jdbc, "_PAUSE_S", 0.0)
+    unreliable = Unreliable(database, 0)
+    with harness(JdbcConnectionOptions.of(unreliable), with_batch_interval_ms=1) as test:
+        test.process_element((1, "a"))
+        assert unreliable.committed.wait(60)
+        assert rows(database) == [(1, "a")]
+
+
+def test_errors_name_the_statement(database):
+    with harness(options(database), sql="INSERT INTO no VALUES (?, ?)", with_max_retries=0) as test:
+        test.process_element((1, "a"))
+        with pytest.raises(SinkError, match=r"INSERT INTO no.*OperationalError: no such table: no"):
+            test.snapshot(1)
+    with (
+        pytest.raises(SinkError, match=r"cannot connect to jdbc:sqlite:/no/folder/db"),
+        harness(options("/no/folder/db")),
+    ):
+        pass
+    with (
+        harness(options(database)) as test,
+        pytest.raises(FormatError, match="1 fields, not the 2"),
+    ):
+        test.process_element((1,))
+
+
+def test_marks_of_other_packages():
+    statement = "INSERT INTO t VALUES (?, '?%', \"?\", ?) -- 5%"
+    assert jdbc._MARKS.sub(jdbc._formatted, statement) == (
+        "INSERT INTO t VALUES (%s, '?%%', \"?\", %s) -- 5%%"
+    )
+
+
+def test_options():
+    connection = (
+        Builder()
+        .with_url("jdbc:postgresql://host:5432/db?password=hush")
+        .with_driver_name("org.postgresql.Driver")
+        .with_user_name("me")
+        .with_password("hush")
+        .build()
+    )
+    assert connection.get_db_url() == "jdbc:postgresql://host:5432/db?password=hush"
+    assert (connection.get_user_name(), connection.get_password()) == ("me", "hush")
+    assert connection.get_driver_name() == "org.postgresql.Driver"
+    assert "hush" not in repr(connection)
+    assert pickle.loads(pickle.dumps(connection)).get_user_name() == "me"
+    defaults = JdbcExecutionOptions.defaults()
+    assert defaults.get_batch_size() == 5000
+    assert defaults.get_batch_interval_ms() == 0
+    assert defaults.get_max_retries() == 3
+
+
+def test_what_is_refused(database, monkeypatch):
+    for wrong in (
+        lambda: Builder().build(),
+        lambda: Builder().with_url("jdbc:oracle:thin:@x"),
+        lambda: Builder().with_url("sqlite:x"),
+        lambda: (
+            Builder().with_url("jdbc:sqlite:x").with_driver_name("org.postgresql.Driver").build()
+        ),
+        lambda: JdbcExecutionOptions.builder().with_batch_size(0),
+        lambda: JdbcExecutionOptions.builder().with_max_retries(-1),
+        lambda: JdbcSink.sink("INSERT INTO t VALUES (?)", DECLARED, options(database)),
+        lambda: JdbcSink.sink(UPSERT, Types.LONG(), options(database)),
+        lambda: JdbcConnectionOptions.of("x"),
+        lambda: JdbcConnectionOptions.of(print, "named"),
+    ):
+        with pytest.raises(InvalidProgramError):
+            wrong()
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(DependencyError, match=r"penstock\[postgres\]"):
+        JdbcSink.sink(UPSERT, DECLARED, Builder().with_url("jdbc:postgresql://h/d").build())
