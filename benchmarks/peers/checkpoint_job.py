@@ -111,6 +111,7 @@ def main():
             "restart-strategy.fixed-delay.attempts": "1",
             "restart-strategy.fixed-delay.delay": "0 ms",
         }
+    settings |= BENCH["options"]
     for key, value in settings.items():
         configuration.set_string(key, value)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)

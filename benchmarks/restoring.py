@@ -1,0 +1,110 @@
+"""How long it takes to write a savepoint, to start from it, and to start at another parallelism.
+
+``measured`` runs the keyed sum of ``checkpoints.py`` at parallelism 2, and has it start again; the
+times of starts are from the submission to the first element of every subtask behind the state, the
+start of workers included.
+"""
+
+import tempfile
+import time
+from pathlib import Path
+
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
+from penstock.datastream.functions import MapFunction
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+STRIDE = 7919
+PATIENCE_S = 600
+
+
+class Arrival(MapFunction):
+    """Notes when the first element of a subtask comes, and when many have."""
+
+    def __init__(self, folder, many):
+        self.folder = folder
+        self.many = many
+
+    def open(self, runtime_context):
+        self.seen = 0
+        self.subtask = runtime_context.get_index_of_this_subtask()
+
+    def map(self, value):
+        self.seen += 1
+        if self.seen in (1, self.many):
+            name = "first" if self.seen == 1 else "many"
+            Path(self.folder, f"{name}-{self.subtask}").write_text(str(time.monotonic_ns()))
+        return value
+
+
+def submitted(folder, keys, parallelism, options):
+    """Starts the job; its arrivals are noted in the folder."""
+    folder.mkdir()
+    configuration = Configuration()
+    for key, value in {
+        "execution.target": "local",
+        "parallelism.default": str(parallelism),
+        "pipeline.max-parallelism": "128",
+        **options,
+    }.items():
+        configuration.set_string(key, value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    source = NumberSequenceSource(0, 10**15)
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").uid("numbers")
+    pairs = numbers.map(lambda number: (number * STRIDE % keys, 1), PAIR)
+    sums = pairs.key_by(lambda pair: pair[0], Types.LONG()).sum(1).uid("sums")
+    sums.map(Arrival(str(folder), 2 * keys // parallelism), PAIR).filter(lambda pair: False).print()
+    return env.execute_async("restoring")
+
+
+def arrived(folder, name, parallelism):
+    """When all subtasks had come so far, by the monotonic clock."""
+    deadline = time.monotonic() + PATIENCE_S
+    paths = [folder / f"{name}-{subtask}" for subtask in range(parallelism)]
+    while not all(path.exists() and path.read_text() for path in paths):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no {name} element of all subtasks in {folder}")
+        time.sleep(0.001)
+    return max(int(path.read_text()) for path in paths)
+
+
+def start_s(folder, keys, parallelism, options):
+    """The seconds from the submission to the first elements."""
+    begin = time.monotonic_ns()
+    client = submitted(folder, keys, parallelism, options)
+    end = arrived(folder, "first", parallelism)
+    client.cancel().result()
+    return (end - begin) / 1e9
+
+
+def measured(keys: int) -> dict[str, float]:
+    """Seconds by row."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
+        folder = Path(scratch)
+        options = {
+            "execution.checkpointing.interval": "1 s",
+            "execution.checkpointing.dir": str(folder / "checkpoints"),
+            "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        }
+        client = submitted(folder / "first", keys, 2, options)
+        arrived(folder / "first", "many", 2)
+        # Then all tasks run, which a savepoint asks for.
+        checkpoints = folder / "checkpoints"
+        while not list(checkpoints.glob("*/chk-*/_metadata")):
+            time.sleep(0.01)
+        begin = time.monotonic_ns()
+        savepoint = client.trigger_savepoint(str(folder / "savepoints")).result()
+        written_s = (time.monotonic_ns() - begin) / 1e9
+        client.cancel().result()
+        # The one that is kept when the job has been cancelled.
+        [checkpoint] = [found.parent for found in checkpoints.glob("*/chk-*/_metadata")]
+        path = "execution.state-recovery.path"
+        return {
+            "savepoint written": written_s,
+            "start from the savepoint": start_s(folder / "again", keys, 2, {path: savepoint}),
+            "start of 3 subtasks from a checkpoint of 2": start_s(
+                folder / "rescaled", keys, 3, {path: str(checkpoint)}
+            ),
+            "start without state": start_s(folder / "empty", keys, 2, {}),
+        }
