@@ -54,23 +54,19 @@ class BulkFileSinkOperator(FileSinkOperator):
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
         del timestamp
-        try:
-            now_ms = self.now()
-            bucket = self.assigner.get_bucket_id(value, now_ms)
-            found = self.writers.get(bucket)
-            if found is not None and self.parts[bucket].size_bytes > self.limit_bytes:
-                self._end_part(bucket)
-                found = None
-            if found is None:
-                part = self.parts[bucket] = self._new_part(bucket, now_ms)
-                stream = _PartStream(part, now_ms)
-                found = self.writers[bucket] = (self.factory.create(stream), stream)
-            writer, stream = found
-            stream.now_ms = now_ms
-            writer.add_element(value)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        now_ms = self.now()
+        bucket = self.assigner.get_bucket_id(value, now_ms)
+        found = self.writers.get(bucket)
+        if found is not None and self.parts[bucket].size_bytes > self.limit_bytes:
+            self._end_part(bucket)
+            found = None
+        if found is None:
+            part = self.parts[bucket] = self._new_part(bucket, now_ms)
+            stream = _PartStream(part, now_ms)
+            found = self.writers[bucket] = (self.factory.create(stream), stream)
+        writer, stream = found
+        stream.now_ms = now_ms
+        writer.add_element(value)
 
     def close(self) -> None:
         """Gives up what is open."""

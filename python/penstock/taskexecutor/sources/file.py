@@ -64,14 +64,10 @@ class _BatchSource(SourceOperator):
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
-        try:
-            if self.has_dead_letters:
-                self._emit_each(limit)
-            else:
-                self.output.collect_all(islice(self.iterator, limit), MIN_TIMESTAMP)
-        except BaseException as error:
-            self.failed_with = error
-            raise
+        if self.has_dead_letters:
+            self._emit_each(limit)
+        else:
+            self.output.collect_all(islice(self.iterator, limit), MIN_TIMESTAMP)
         is_over = self.elements is None or self.elements.is_exhausted
         return END_OF_DATA if is_over else MORE_AVAILABLE
 
