@@ -87,7 +87,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         made._schema = schema
         made._skips = skip_malformed
         made._tag = dead_letters
-        made.has_dead_letters = dead_letters is not None
+        made.has_dead_letters = skip_malformed or dead_letters is not None
         assert made._reader is not None
         return made
 
@@ -233,11 +233,8 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
                 after = file.tell()
                 line = line_number(file, position) + number
                 file.seek(after)
-                letter = malformed(
-                    FormatError(str(error)), path, line, text, self._tag, skips=self._skips
-                )
-                if letter is not None:
-                    rows.append(letter)
+                reason = FormatError(str(error))
+                rows.append(malformed(reason, path, line, text, self._tag, skips=self._skips))
         return rows
 
     def _texts(self, block: bytes) -> Iterator[tuple[int, bytes]]:

@@ -39,8 +39,8 @@ class DeadLetter:
 
     __slots__ = ("row", "tag")
 
-    def __init__(self, tag: OutputTag, row: Any) -> None:
-        """The row goes to the side output of the tag."""
+    def __init__(self, tag: OutputTag | None, row: Any) -> None:
+        """The row goes to the side output of the tag; without one nothing is emitted."""
         self.tag = tag
         self.row = row
 

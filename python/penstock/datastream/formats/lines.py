@@ -156,7 +156,7 @@ class DeserializedLines(StreamFormat):
         self._schema = schema
         self._skips = skip_malformed
         self._tag = dead_letters
-        self.has_dead_letters = dead_letters is not None
+        self.has_dead_letters = skip_malformed or dead_letters is not None
 
     def can_be_cut(self) -> bool:
         """True."""
@@ -193,8 +193,8 @@ class DeserializedLines(StreamFormat):
 
 def malformed(
     error: Exception, path: str, line: int, data: bytes, tag: OutputTag | None, *, skips: bool
-) -> DeadLetter | None:
-    """What becomes of a line that cannot be read.
+) -> DeadLetter:
+    """What stands for a line that cannot be read.
 
     Raises:
         FormatError: It is neither to be left out nor to become a dead letter.
@@ -202,5 +202,5 @@ def malformed(
     if tag is not None:
         return DeadLetter(tag, dead_letter(path, line, error, data))
     if skips:
-        return None
+        return DeadLetter(None, None)
     raise FormatError(f"line {line} of {path}: {error}") from error

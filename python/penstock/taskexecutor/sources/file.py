@@ -55,12 +55,15 @@ class _BatchSource(SourceOperator):
 
     Attributes:
         side_output: Takes dead letters; the source's own output if None.
+        has_dead_letters: Whether some may be among the elements, or marks of what is left out.
+        errors: Counts them.
     """
 
     elements: SplitElements | None = None
     iterator: Iterator[Any] = iter(())
     side_output: Output | None = None
     has_dead_letters = False
+    errors: Any = None
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
@@ -75,7 +78,9 @@ class _BatchSource(SourceOperator):
         collect, side_output = self.output.collect, self.side_output or self.output
         for element in islice(self.iterator, limit):
             if type(element) is DeadLetter:
-                side_output.collect_side(element.tag.tag_id, element.row, MIN_TIMESTAMP)
+                self.errors.inc()
+                if element.tag is not None:
+                    side_output.collect_side(element.tag.tag_id, element.row, MIN_TIMESTAMP)
             else:
                 collect(element, MIN_TIMESTAMP)
 
@@ -91,6 +96,13 @@ class FileElements(SplitBySplit, _BatchSource):
         self.splittable = descriptor.splittable and self.format.can_be_cut()
         self.has_dead_letters = self.format.has_dead_letters
         self.files = context.environment.files
+
+    def open(self) -> None:
+        """Prepares for elements."""
+        if self.has_dead_letters:
+            group = self.context.runtime_context.get_metrics_group()
+            self.errors = group.counter("numRecordsInErrors")
+        super().open()
 
     def divide(self, share: Share) -> Iterable[FileSplit]:
         """Looks for the files and cuts them."""
