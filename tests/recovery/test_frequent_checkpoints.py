@@ -22,9 +22,15 @@ PROGRAMS = [
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("runtime", ["native", "pure"])
-def test_checkpoints_change_no_result(runtime):
-    options = {"execution.checkpointing.interval": "20 ms", "restart-strategy.type": "none"}
+@pytest.mark.parametrize(
+    ("runtime", "backend"), [("native", "hashmap"), ("pure", "hashmap"), ("native", "rocksdb")]
+)
+def test_checkpoints_change_no_result(runtime, backend):
+    options = {
+        "execution.checkpointing.interval": "20 ms",
+        "restart-strategy.type": "none",
+        "state.backend.type": backend,
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         + [str(TESTS / "integration" / name) for name in PROGRAMS],
