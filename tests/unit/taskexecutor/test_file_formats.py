@@ -10,6 +10,7 @@ import gzip
 import lzma
 from dataclasses import replace
 
+import fastavro
 import fsspec
 import pyarrow as pa
 import pytest
@@ -17,6 +18,8 @@ from penstock.common import Row, Types, WatermarkStrategy
 from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream.connectors.file_system import FileSource, StreamFormat
 from penstock.datastream.formats.arrow import ArrowColumnarRowInputFormat
+from penstock.datastream.formats.avro import AvroSchema
+from penstock.datastream.formats.avro_files import AvroReaderFormat
 from penstock.datastream.formats.csv import CsvReaderFormat, CsvSchema
 from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
@@ -65,6 +68,17 @@ def write_arrow(path):
             writer.write_batch(batch)
 
 
+AVRO = AvroSchema.parse_string(
+    '{"type":"record","name":"A","fields":[{"name":"n","type":"int"},{"name":"s","type":"string"}]}'
+)
+
+
+def write_avro(path):
+    records = [{"n": row.n, "s": row.s} for row in ROWS]
+    with path.open("wb") as file:
+        fastavro.writer(file, AVRO.parsed, records, codec="deflate", sync_interval=30)
+
+
 def written(data):
     return lambda path: path.write_bytes(data)
 
@@ -85,6 +99,7 @@ FORMATS = {
     "slow.csv": (lambda: csv_format(lambda b: b.set_allow_comments()), written(b"#c\n" + CSV)),
     "csv.gz": (csv_format, written(gzip.compress(CSV))),
     "parquet": (lambda: ParquetColumnarRowInputFormat(DECLARED, batch_size=3), write_parquet),
+    "avro": (lambda: AvroReaderFormat.for_generic_record(AVRO), write_avro),
     "orc": (lambda: OrcColumnarRowInputFormat(DECLARED, batch_size=3), write_orc),
     "arrow": (lambda: ArrowColumnarRowInputFormat(DECLARED, batch_size=3), write_arrow),
 }
@@ -137,7 +152,7 @@ def test_large_files_are_cut_and_compressed_ones_are_not(tmp_path, monkeypatch):
         values, _ = run(source(make(), folder), None, [None] * 3)
         shares[name] = sum(1 for part in values if part)
     cut = {name for name, number in shares.items() if number > 1}
-    assert cut == {"json", "cut.csv", "parquet", "arrow"}, "the ORC file has one stripe"
+    assert cut == {"json", "cut.csv", "avro", "parquet", "arrow"}, "the ORC file has one stripe"
 
 
 def test_the_values_of_one_column(tmp_path):
@@ -189,6 +204,7 @@ def test_types_of_columns(tmp_path):
             r"line 1 of .*a: the columns are \['a', 'b'\], not \['n', 's'\]",
         ),
         (lambda: ParquetColumnarRowInputFormat(DECLARED), b"no parquet", "a: Parquet"),
+        (lambda: AvroReaderFormat.for_generic_record(AVRO), b"no avro", "a is no file of Avro"),
         (lambda: ArrowColumnarRowInputFormat(DECLARED), b"no arrow" * 9, "a: .*Arrow"),
     ],
 )
@@ -196,6 +212,20 @@ def test_errors_name_file_line_and_field(tmp_path, make, data, message):
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(FormatError, match=message):
         elements(source(make(), tmp_path))
+
+
+def test_avro_files_that_are_cut_off_or_hold_something_else(tmp_path):
+    write_avro(tmp_path / "whole")
+    data = (tmp_path / "whole").read_bytes()
+    avro = AvroReaderFormat.for_generic_record(AVRO)
+    for wrong, message in (
+        (data[:-1], "a: the block at [0-9]+ is cut off"),
+        (data + b"\x02\x01", "a: what is at [0-9]+ is no block of Avro"),
+        (data + b"\x02\x02x" + b"m" * 16, "a, block at [0-9]+: "),
+    ):
+        (tmp_path / "a").write_bytes(wrong)
+        with pytest.raises(FormatError, match=message):
+            elements(source(avro, tmp_path / "a"))
 
 
 def test_columns_that_do_not_fit(tmp_path):
