@@ -33,6 +33,7 @@ def main(folder, elements, options):
     options = {
         "high-availability.type": "filesystem",
         "high-availability.storageDir": str(folder / "high-availability"),
+        "high-availability.cluster-id": "supervised",
         "execution.checkpointing.dir": str(folder / "checkpoints"),
         **options,
     }

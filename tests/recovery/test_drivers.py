@@ -63,7 +63,9 @@ def test_a_finished_job_is_not_run_twice(tmp_path):
     fates(tmp_path / "fates", [])
     assert run(tmp_path, FOR_EVER).code == 0
     files = finished_files(tmp_path)
-    assert run(tmp_path, FOR_EVER).code == 0
+    again = run(tmp_path, FOR_EVER)
+    assert again.code == 0
+    assert "was FINISHED in a former driver" in again.err
     assert finished_files(tmp_path) == files
     assert run(tmp_path, {**FOR_EVER, "high-availability.cluster-id": "another"}).code == 0
     assert len(written(tmp_path)) == 2 * ELEMENTS
@@ -75,7 +77,7 @@ def test_a_driver_that_stands_by_takes_over(tmp_path):
     options = {"penstock.high-availability.lease": "1 s"}
     leader = start_program(arguments(tmp_path, options), PYTHONPATH=TESTS)
     try:
-        epoch = tmp_path / "high-availability" / "default" / "epoch-1"
+        epoch = tmp_path / "high-availability" / "supervised" / "epoch-1"
         while not list(epoch.glob("*-checkpoint-*")):
             assert leader.poll() is None, leader.communicate()
             threading.Event().wait(0.005)
@@ -116,6 +118,7 @@ def test_a_job_that_failed_is_not_run_again(tmp_path):
         "configuration = Configuration.from_dict({\n"
         "    'high-availability.type': 'filesystem',\n"
         "    'high-availability.storageDir': sys.argv[1],\n"
+        "    'high-availability.cluster-id': 'unlucky',\n"
         "    'execution.target': 'in-process',\n"
         "})\n"
         "def fail(value):\n"
@@ -153,11 +156,17 @@ def test_wrong_settings_are_refused(tmp_path, options, text):
     assert not (tmp_path / "store").exists()
 
 
-def test_a_folder_is_needed(tmp_path):
-    configuration = Configuration.from_dict({"high-availability.type": "filesystem"})
+@pytest.mark.parametrize(
+    ("given", "wanted"), [("storageDir", "cluster-id"), ("cluster-id", "storageDir")]
+)
+def test_folder_and_name_are_needed(tmp_path, given, wanted):
+    """Without a name the jobs of two programs would be taken for one."""
+    configuration = Configuration.from_dict(
+        {"high-availability.type": "filesystem", f"high-availability.{given}": str(tmp_path)}
+    )
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
     env.from_collection([1], Types.LONG()).print()
-    with pytest.raises(ConfigurationError, match=r"needs high-availability\.storageDir"):
+    with pytest.raises(ConfigurationError, match=rf"needs high-availability\.{wanted}"):
         env.execute()
 
 

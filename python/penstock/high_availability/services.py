@@ -86,6 +86,12 @@ class HighAvailabilityServices:
                 "stores cannot do: name a folder of a file system that all drivers mount"
             )
         cluster_id = high_availability.CLUSTER_ID.read(configuration)
+        if cluster_id is None:
+            raise ConfigurationError(
+                f"{high_availability.TYPE.key}: filesystem needs "
+                f"{high_availability.CLUSTER_ID.key}: name the program, so that its drivers, and "
+                "no others, take over from each other"
+            )
         name = _CLUSTER_ID.fullmatch(cluster_id)
         if name is None:
             raise ConfigurationError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import sys
 import sysconfig
 import threading
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.resource_manager import DriverFactory
+
+logger = logging.getLogger(__name__)
 
 
 class PerJobCluster:
@@ -94,6 +97,14 @@ class PerJobCluster:
                 job_graph.job_id = records.job_id
                 result = records.result()
                 if result is not None:
+                    logger.warning(
+                        "job %s is not run: in %s it is recorded that the job %s was %s in a "
+                        "former driver; another high-availability.cluster-id runs it anew",
+                        job_graph.name,
+                        records.leadership,
+                        result.name,
+                        result.status,
+                    )
                     self.stop()
                     return ended_job(records.job_id, result)
             return self._submit(job_graph, collect_ids, records)

@@ -25,10 +25,10 @@ STORAGE_FOLDER: Final = Option[str | None](
     None,
     "the folder for that, on a file system that all drivers of the job mount",
 )
-CLUSTER_ID: Final = Option(
+CLUSTER_ID: Final = Option[str | None](
     "high-availability.cluster-id",
     TextType(),
-    "default",
+    None,
     "which program it is: drivers with the same name take over from each other",
 )
 LEASE: Final = Option(

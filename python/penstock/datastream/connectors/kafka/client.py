@@ -24,7 +24,6 @@ _RENAMED: Final = {
     "request.timeout.ms": "socket.timeout.ms",
     "sasl.mechanism": "sasl.mechanisms",
     "send.buffer.bytes": "socket.send.buffer.bytes",
-    "ssl.key.password": "ssl.key.password",
 }
 
 #: What says how Java's client makes objects and batches of its own, which nobody sees here.
