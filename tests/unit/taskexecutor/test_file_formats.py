@@ -8,6 +8,7 @@ import bz2
 import datetime
 import gzip
 import lzma
+import zlib
 from dataclasses import replace
 
 import fastavro
@@ -28,7 +29,7 @@ from penstock.datastream.formats.parquet import (
     ParquetColumnarRowInputFormat,
     ParquetColumnInputFormat,
 )
-from penstock.errors import FormatError, InvalidProgramError
+from penstock.errors import FormatError, InvalidProgramError, SourceError
 from penstock.taskexecutor.sources import file_splits
 from penstock.testing import OneInputStreamOperatorTestHarness
 from pyarrow import orc, parquet
@@ -92,6 +93,7 @@ FORMATS = {
     "json.gz": (json_lines, written(gzip.compress(JSON))),
     "json.bz2": (json_lines, written(bz2.compress(JSON))),
     "json.xz": (json_lines, written(lzma.compress(JSON))),
+    "json.deflate": (json_lines, written(zlib.compress(JSON))),
     "json.zst": (json_lines, written(zstd(JSON))),
     "csv": (csv_format, written(CSV)),
     "cut.csv": (lambda: csv_format(lambda b: b.disable_quote_char()), written(CSV)),
@@ -351,3 +353,14 @@ def test_files_of_fsspec():
         assert elements(source(csv_format(), "memory://formats")).values == ROWS
     finally:
         store.rm("/formats", recursive=True)
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "deflate", "zst"])
+@pytest.mark.parametrize("damage", ["cut off", "something else"])
+def test_a_damaged_compressed_file_is_named(tmp_path, ending, damage):
+    path = tmp_path / f"lines.{ending}"
+    FORMATS[f"json.{ending}"][1](path)
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] if damage == "cut off" else JSON)
+    with pytest.raises(SourceError, match=f"lines.{ending} cannot be decompressed"):
+        elements(source(json_lines(), path))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import lzma
+import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from penstock.errors import DependencyError
+from penstock.errors import DependencyError, PenstockError, SourceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+_CHUNK_BYTES: Final = 1 << 16
 
 
 def _gzip(file: BinaryIO) -> Any:
@@ -24,8 +29,6 @@ def _bzip2(file: BinaryIO) -> Any:
 
 
 def _xz(file: BinaryIO) -> Any:
-    import lzma
-
     return lzma.LZMAFile(file)
 
 
@@ -39,6 +42,28 @@ def _zstandard(file: BinaryIO) -> Any:
     return io.BufferedReader(
         cast("Any", _Forward(lambda: pyarrow.CompressedInputStream(file, "zstd"), file))
     )
+
+
+def _zlib(file: BinaryIO) -> Any:
+    return io.BufferedReader(cast("Any", _Forward(lambda: _Inflated(file), file)))
+
+
+class _Inflated:
+    """What a zlib stream holds."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._inflater = zlib.decompressobj()
+
+    def read(self, size: int) -> bytes:
+        while not self._inflater.eof:
+            data = self._inflater.unconsumed_tail or self._file.read(_CHUNK_BYTES)
+            if not data:
+                raise EOFError("the compressed file ends before its end-of-stream marker")
+            inflated = self._inflater.decompress(data, size)
+            if inflated:
+                return inflated
+        return b""
 
 
 class _Forward(io.RawIOBase):
@@ -90,6 +115,7 @@ _OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
     ".gz": _gzip,
     ".gzip": _gzip,
     ".bz2": _bzip2,
+    ".deflate": _zlib,
     ".xz": _xz,
     ".zst": _zstandard,
 }
@@ -98,6 +124,21 @@ _OPENERS: Final[dict[str, Callable[[BinaryIO], Any]]] = {
 def is_compressed(path: str) -> bool:
     """Whether the name of a file is that of a compressed one."""
     return path.endswith(tuple(_OPENERS))
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Gives what is wrong with a compressed file its name.
+
+    Raises:
+        SourceError: It is damaged, ends too early, or is not what its name says.
+    """
+    try:
+        yield
+    except (EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, PenstockError) or not is_compressed(path):
+            raise
+        raise SourceError(f"{path} cannot be decompressed: {error}") from error
 
 
 def decompressed(path: str, file: BinaryIO) -> BinaryIO:

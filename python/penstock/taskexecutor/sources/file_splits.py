@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from penstock.datastream.formats.compression import decompressed, is_compressed
+from penstock.datastream.formats.compression import decompressed, is_compressed, naming
 from penstock.datastream.formats.file_format import BLOCK_BYTES, FileRange
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class SplitElements:
     def _read(self) -> Generator[Iterator[Any], None, None]:
         split = self._split
         what = FileRange(split.path, split.start, split.end, _BLOCK_BYTES)
-        with ExitStack() as opened:
+        with naming(split.path), ExitStack() as opened:
             for batch in self._format.read(self._open(opened), what):
                 skip = split.skip - batch.before if batch.position == split.start else 0
                 if skip >= len(batch.elements) > 0:
