@@ -42,9 +42,12 @@ def execute(
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
     """After every test: no child process, no thread, no listening port, no temporary file."""
-    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
+    if "in-process" not in request.node.name:  # in this process the runtime is what it was
+        monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
     me = psutil.Process()
