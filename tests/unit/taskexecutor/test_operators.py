@@ -300,6 +300,57 @@ def test_elements_without_a_key_have_time_but_no_timers(kind):
                 test.process_element1("timer")
 
 
+STATES_WITHOUT_KEY = {
+    "read a value": lambda function: function.value.value(),
+    "write a value": lambda function: function.value.update(1),
+    "clear a value": lambda function: function.value.clear(),
+    "read a list": lambda function: list(function.list.get()),
+    "write a list": lambda function: function.list.add(1),
+    "read a map": lambda function: list(function.map.items()),
+    "write a map": lambda function: function.map.put(1, 1),
+}
+
+
+@pytest.mark.parametrize("use", list(STATES_WITHOUT_KEY))
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("ages", [False, True])
+def test_a_broadcast_element_has_no_keyed_state(use, backend, ages):
+    """Not even that of the key that came before it."""
+
+    class Rules(KeyedBroadcastProcessFunction):
+        def open(self, context):
+            number = Types.INT()
+            descriptors = [
+                ValueStateDescriptor("value", number),
+                ListStateDescriptor("list", number),
+                MapStateDescriptor("map", number, number),
+            ]
+            for descriptor in descriptors if ages else ():
+                descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.hours(1)).build())
+            self.value = context.get_state(descriptors[0])
+            self.list = context.get_list_state(descriptors[1])
+            self.map = context.get_map_state(descriptors[2])
+
+        def process_element(self, value, ctx):
+            self.value.update(value)
+            yield self.value.value()
+
+        def process_broadcast_element(self, value, ctx):
+            STATES_WITHOUT_KEY[use](self)
+
+    with KeyedTwoInputStreamOperatorTestHarness(
+        operators.KeyedBroadcastProcess(Rules()),
+        lambda value: value,
+        None,
+        configuration={"state.backend.type": backend},
+    ) as test:
+        test.process_element1(1)
+        with pytest.raises(InvalidProgramError, match="a broadcast element has no key"):
+            test.process_element2("rule")
+        test.process_element1(2)
+        assert test.values == [1, 2]
+
+
 class Pair(ProcessJoinFunction):
     def process_element(self, left, right, ctx):
         yield left[1], right[1], ctx.get_timestamp()

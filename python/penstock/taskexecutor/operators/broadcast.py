@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from penstock.datastream.functions.broadcast import (
     BroadcastProcessFunction,
@@ -41,6 +41,19 @@ def create_keyed_broadcast_process(
         msg = f"{context.name!r} is a keyed broadcast function, but its stream is not keyed"
         raise InvalidProgramError(msg)
     return KeyedBroadcastProcessOperator(context, descriptor.function)
+
+
+class _NoKey:
+    """Stands for a key where there is none: keyed state that is used then says so."""
+
+    def __hash__(self) -> int:
+        raise InvalidProgramError(
+            "a broadcast element has no key, so process_broadcast_element cannot use keyed state: "
+            "use get_broadcast_state, or keep it for process_element"
+        )
+
+
+_NO_KEY: Final = _NoKey()
 
 
 class _Times:
@@ -154,6 +167,11 @@ class KeyedBroadcastProcessOperator(BroadcastProcessOperator):
         """Takes an element of the first input."""
         self.state.select_key(self.keys.read(value))
         super().process1(value, timestamp)
+
+    def process2(self, value: Any, timestamp: int) -> None:
+        """Takes an element of the second input, which has no key."""
+        self.state.current_key = _NO_KEY
+        super().process2(value, timestamp)
 
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
