@@ -4,19 +4,26 @@ Method: a job is stopped or cancelled on its way; another one goes on from what 
 together have to give what one run without an interruption gives.
 """
 
+import os
 import shutil
+import signal
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from e2e.running import run_program
-from penstock.common import Configuration, Types
+from penstock.common import Configuration, JobStatus, Types
+from penstock.datastream import MapFunction
+from penstock.datastream.functions import CheckpointListener
 from penstock.errors import (
+    CheckpointError,
     CheckpointStorageError,
     ConfigurationError,
     CorruptCheckpointError,
     InvalidProgramError,
     JobCancelledError,
+    JobExecutionError,
 )
 from recovery.savepoint_programs import (
     KEYS,
@@ -379,3 +386,45 @@ def test_the_fields_of_a_class_in_state_may_change(tmp_path):
         "'names' would need a default",
     ):
         assert text in third.err, third.err
+
+
+class DiesWhenTold(MapFunction, CheckpointListener):
+    """Kills its worker when it is told of a checkpoint, once."""
+
+    def __init__(self, wish):
+        self.wish = wish
+
+    def map(self, value):
+        return value
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        with suppress(FileNotFoundError):
+            self.wish.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("drain", [True, False])
+def test_a_job_that_loses_a_worker_when_its_savepoint_is_complete_fails(tmp_path, drain):
+    """Sinks have begun to commit: the job must not go on from an earlier checkpoint."""
+    wish = tmp_path / "die"
+    wish.touch()
+
+    def counts(env):
+        return counted(numbers(env, ELEMENTS).map(DiesWhenTold(wish), Types.LONG()), slowly=True)
+
+    env = environment({"execution.checkpointing.interval": "1 h"})
+    with counts(env).execute_and_collect() as results:
+        client = results.get_job_client()
+        with pytest.raises(
+            CheckpointError, match=r"is complete, but job .* failed while"
+        ) as caught:
+            asked(client.stop_with_savepoint, drain, str(tmp_path / "savepoints"))
+        with pytest.raises(JobExecutionError, match="start it from that savepoint"):
+            last_counts(results)
+        assert client.get_job_status().result() is JobStatus.FAILED
+    (path,) = (tmp_path / "savepoints").iterdir()
+    assert str(path) in str(caught.value)
+    if not drain:
+        env = environment({"execution.state-recovery.path": str(path)})
+        with counts(env).execute_and_collect() as results:
+            assert last_counts(results) == ALL

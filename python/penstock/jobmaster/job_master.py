@@ -452,7 +452,9 @@ class JobMaster:
 
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
         self._checkpoints.job_failing(str(action.failure))
-        self._savepoints.job_failing(str(action.failure))
+        reason = self._savepoints.job_failing(str(action.failure))
+        if reason is not None:
+            self._main_thread.post(lambda: self.fail(JobExecutionError(reason)))
 
     def _restore_state(self, action: actions.RestoreState) -> None:
         for subtask in action.subtasks:

@@ -51,16 +51,15 @@ class SavepointRequest:
         """There will be no such savepoint."""
         self._answer(error)
 
-    def job_restarts(self, detail: str) -> None:
-        """Tasks have failed: a job that was stopping does not end with the savepoint."""
-        if self._path is not None:
-            self._answer(
-                CheckpointError(
-                    f"savepoint {self._path} is complete, but job {self.job_name!r} failed while "
-                    f"it was stopping: {detail}; what it should have committed may be missing, "
-                    "and it may go on from its last checkpoint"
-                )
-            )
+    def job_failed(self, detail: str) -> str:
+        """Tasks have failed after the savepoint that the job was to end with; why it fails."""
+        text = (
+            f"savepoint {self._path} is complete, but job {self.job_name!r} failed while it was "
+            f"stopping: {detail}; what it should have committed may be missing: start it from "
+            "that savepoint, which commits it"
+        )
+        self._answer(CheckpointError(text))
+        return text
 
     def job_ended(self, status: str) -> None:
         """The job has ended, in whatever way."""
@@ -137,11 +136,15 @@ class Savepoints:
         completion = self._checkpoints.request(properties)
         completion.add_done_callback(lambda done: self._taken(request, done))
 
-    def job_failing(self, detail: str) -> None:
-        """Tasks are about to be restarted."""
+    def job_failing(self, detail: str) -> str | None:
+        """Tasks are about to be restarted.
+
+        Returns:
+            Why the job cannot go on, if so: sinks have begun to commit what a savepoint holds,
+            which the last checkpoint would have them write again.
+        """
         request, self._stopping = self._stopping, None
-        if request is not None:
-            request.job_restarts(detail)
+        return None if request is None else request.job_failed(detail)
 
     def _taken(self, request: SavepointRequest, done: Future[CompletedCheckpoint]) -> None:
         error = done.exception()
