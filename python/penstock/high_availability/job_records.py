@@ -59,6 +59,7 @@ class JobRecords:
     Attributes:
         leadership: Of this driver.
         job_id: The job's id, the same in each driver.
+        next_checkpoint_id: The id of the first checkpoint that no former driver has begun.
 
     Every method raises a `LeadershipLostError` once another driver leads, and an `OSError` when the
     storage fails.
@@ -74,13 +75,8 @@ class JobRecords:
         self.leadership = leadership
         self.job_id = job_id
         self._job = job_id.hex()
-        self._reserved = self.next_checkpoint_id
-
-    @property
-    def next_checkpoint_id(self) -> int:
-        """The id of the first checkpoint that no driver has begun."""
-        found = self.leadership.read(f"{self._job}-counter")
-        return 1 if found is None else int(found)
+        counter = leadership.read(f"{self._job}-counter")
+        self.next_checkpoint_id = self._reserved = 1 if counter is None else int(counter)
 
     def checkpoint_begins(self, checkpoint_id: int) -> None:
         """A checkpoint gets an id, which no later driver gives to another one."""

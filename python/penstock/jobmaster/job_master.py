@@ -197,8 +197,7 @@ class JobMaster:
             self._graph.name,
             {self._graph.vertices[id_].name: number for id_, number in parallelisms.items()},
         )
-        self._checkpoints.job_failing("the job is rescaled")
-        self._savepoints.job_failing("the job is rescaled")
+        self._give_up_checkpoints("the job is rescaled")
         # What subtasks have counted that there are no more is theirs alone, as after a failure.
         self._accumulators = {
             attempt: values
@@ -451,8 +450,12 @@ class JobMaster:
             executor.connection.send(message)
 
     def _abort_checkpoints(self, action: actions.AbortCheckpoints) -> None:
-        self._checkpoints.job_failing(str(action.failure))
-        reason = self._savepoints.job_failing(str(action.failure))
+        self._give_up_checkpoints(str(action.failure))
+
+    def _give_up_checkpoints(self, detail: str) -> None:
+        """Tasks are about to be restarted, for whatever reason."""
+        self._checkpoints.job_failing(detail)
+        reason = self._savepoints.job_failing(detail)
         if reason is not None:
             self._main_thread.post(lambda: self.fail(JobExecutionError(reason)))
 
