@@ -14,7 +14,7 @@ from penstock.datastream.formats.csv_rows import CsvRowReader
 from penstock.datastream.formats.csv_schema import CsvSchema
 from penstock.datastream.formats.dead_letters import required_tag
 from penstock.datastream.formats.file_format import Batch, FileRange
-from penstock.datastream.formats.lines import StreamFormat, line_blocks, line_number, malformed
+from penstock.datastream.formats.lines import LineNumbers, StreamFormat, line_blocks, malformed
 from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError, InvalidProgramError
 
@@ -102,10 +102,11 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """The rows of the lines of a range."""
         order = self._header(file, what)
+        numbers = LineNumbers(file)
         for position, block, is_closed in self._blocks(file, what):
             rows = self._quick_rows(block) if is_closed and order is None else None
             if rows is None:
-                rows = self._slow_rows(file, what.path, position, block, order)
+                rows = self._slow_rows(numbers, what.path, position, block, order)
             yield Batch(position, 0, rows)
 
     @property
@@ -217,7 +218,12 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         )
 
     def _slow_rows(
-        self, file: BinaryIO, path: str, position: int, block: bytes, order: list[int] | None
+        self,
+        numbers: LineNumbers,
+        path: str,
+        position: int,
+        block: bytes,
+        order: list[int] | None,
     ) -> list[Any]:
         """The rows of a block line by line, and what becomes of lines that are none."""
         rows: list[Any] = []
@@ -230,9 +236,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
                         fields = [fields[place] for place in order]
                     rows.append(self._reader.row(fields))
             except (Misfit, UnicodeDecodeError) as error:
-                after = file.tell()
-                line = line_number(file, position) + number
-                file.seek(after)
+                line = numbers.at(position) + number
                 reason = FormatError(str(error))
                 rows.append(malformed(reason, path, line, text, self._tag, skips=self._skips))
         return rows

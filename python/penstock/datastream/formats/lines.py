@@ -39,14 +39,26 @@ def line_blocks(file: BinaryIO, what: FileRange) -> Iterator[tuple[int, bytes]]:
         position += len(block)
 
 
-def line_number(file: BinaryIO, position: int) -> int:
-    """The number, from 1, of the line that begins at a position."""
-    file.seek(0)
-    number, left = 1, position
-    while left > 0 and (block := file.read(min(1 << 20, left))):
-        number += block.count(b"\n")
-        left -= len(block)
-    return number
+class LineNumbers:
+    """The numbers of a file's lines, for positions that only grow: no part is counted twice."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Counts nothing yet."""
+        self._file = file
+        self._position = 0
+        self._number = 1
+
+    def at(self, position: int) -> int:
+        """The number, from 1, of the line that begins at a position; the file stays where it is."""
+        after = self._file.tell()
+        self._file.seek(self._position)
+        left = position - self._position
+        while left > 0 and (block := self._file.read(min(1 << 20, left))):
+            self._number += block.count(b"\n")
+            left -= len(block)
+        self._position = position
+        self._file.seek(after)
+        return self._number
 
 
 class StreamFormat(FileFormat):
@@ -169,10 +181,11 @@ class DeserializedLines(StreamFormat):
 
     def read(self, file: BinaryIO, what: FileRange) -> Iterator[Batch]:
         """The elements of the lines of a range."""
+        numbers = LineNumbers(file)
         for position, block in line_blocks(file, what):
-            yield Batch(position, 0, self._elements(file, what.path, position, block))
+            yield Batch(position, 0, self._elements(numbers, what.path, position, block))
 
-    def _elements(self, file: BinaryIO, path: str, position: int, block: bytes) -> list[Any]:
+    def _elements(self, numbers: LineNumbers, path: str, position: int, block: bytes) -> list[Any]:
         deserialize = self._schema.deserialize
         elements: list[Any] = []
         for number, line in enumerate(block.split(b"\n")):
@@ -182,9 +195,7 @@ class DeserializedLines(StreamFormat):
             try:
                 element = deserialize(stripped)
             except Exception as error:
-                after = file.tell()
-                at = line_number(file, position) + number
-                file.seek(after)
+                at = numbers.at(position) + number
                 element = malformed(error, path, at, stripped, self._tag, skips=self._skips)
             if element is not None:
                 elements.append(element)
