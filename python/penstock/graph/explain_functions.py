@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 #: By kind of operator: the method of its function, and its number of arguments.
 _METHODS: Final[Mapping[type[OperatorDescriptor], tuple[str, int]]] = {
     operators.Map: ("map", 1),
+    operators.DataGeneratorSource: ("map", 1),
     operators.FlatMap: ("flat_map", 1),
     operators.Filter: ("filter", 1),
     operators.Reduce: ("reduce", 2),

@@ -106,6 +106,7 @@ __getattr__, __dir__ = lazy_exports(
         "WriterInitContext": "writer_sink",
         # Where programs of older PyFlink import them from.
         "BucketAssigner": "file_system",
+        "DataGeneratorSource": "data_generator",
         "DynamicKafkaSource": "dynamic_kafka",
         "DynamicKafkaSourceBuilder": "dynamic_kafka",
         "FileEnumeratorProvider": "file_system",
@@ -118,6 +119,7 @@ __getattr__, __dir__ = lazy_exports(
         "JdbcConnectionOptions": "jdbc",
         "JdbcExecutionOptions": "jdbc",
         "JdbcSink": "jdbc",
+        "GeneratorFunction": "data_generator",
         "KafkaMetadataService": "dynamic_kafka",
         "KafkaRecordDeserializationSchema": "dynamic_kafka",
         "KafkaSource": "kafka",
@@ -130,6 +132,7 @@ __getattr__, __dir__ = lazy_exports(
         "RMQConnectionConfig": "rabbitmq",
         "RMQSink": "rabbitmq",
         "RMQSource": "rabbitmq",
+        "RateLimiterStrategy": "data_generator",
         "RollingPolicy": "file_system",
         "Semantic": "kafka",
         "SingleClusterTopicMetadataService": "dynamic_kafka",

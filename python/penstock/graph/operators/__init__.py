@@ -48,6 +48,7 @@ from penstock.graph.operators.sinks import (
 )
 from penstock.graph.operators.sources import (
     CollectionSource,
+    DataGeneratorSource,
     FileSource,
     FunctionSource,
     HybridSource,
@@ -65,6 +66,7 @@ __all__ = [
     "CoProcess",
     "CollectSink",
     "CollectionSource",
+    "DataGeneratorSource",
     "DiscardingSink",
     "FileCommitter",
     "FileSink",

@@ -37,6 +37,29 @@ class NumberSequenceSource(SourceDescriptor):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DataGeneratorSource(SourceDescriptor):
+    """What a function makes of the numbers from 0 on, divided among the subtasks.
+
+    Attributes:
+        function: Makes an element of its number.
+        count: How many elements there are.
+        records_per_second: The most of all subtasks together, None for no limit.
+        records_per_checkpoint: The most of all subtasks together between two complete checkpoints,
+            None for no limit.
+    """
+
+    function: Any
+    count: int
+    records_per_second: float | None = None
+    records_per_checkpoint: int | None = None
+
+    @property
+    def user_function(self) -> Any:
+        """The function."""
+        return self.function
+
+
+@dataclass(frozen=True, kw_only=True)
 class SocketTextSource(SourceDescriptor):
     """Texts that a server sends.
 

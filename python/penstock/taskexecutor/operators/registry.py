@@ -48,6 +48,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.Window: ("windowing.window_operator", "create_window"),
     operators.CollectionSource: ("sources.collection", "create_collection_source"),
     operators.NumberSequenceSource: ("sources.number_sequence", "create_number_sequence_source"),
+    operators.DataGeneratorSource: ("sources.data_generator", "create_data_generator_source"),
     operators.SocketTextSource: ("sources.socket_text", "create_socket_text_source"),
     operators.FileSource: ("sources.file", "create_file_source"),
     operators.FunctionSource: ("sources.source_function", "create_source_function"),

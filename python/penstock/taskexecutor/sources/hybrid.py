@@ -95,6 +95,10 @@ class HybridSource(SplitState, SourceOperator):
         self.parts[self.current][1].open()
         return MORE_AVAILABLE
 
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """The checkpoint is complete."""
+        self.parts[self.current][1].notify_checkpoint_complete(checkpoint_id)
+
     def wait_available(self, timeout_ms: int) -> None:
         """Waits for the current source."""
         self.parts[self.current][1].wait_available(timeout_ms)
