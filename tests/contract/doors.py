@@ -7,12 +7,13 @@ import os
 import resource
 import selectors
 import socket
+import struct
 import threading
 
 from penstock.rpc.client import dial
 from penstock.rpc.server import RpcServer
 
-from contract.plane import PATIENCE_MS, TOKEN, Plane
+from contract.plane import PATIENCE_MS, TOKEN, Plane, partition_id
 from contract.raw_peer import RawConsumer, _prove
 
 NONCE_BYTES = 32
@@ -47,6 +48,10 @@ class ControlDoor:
     def admits(self) -> None:
         """A peer with the token gets in."""
         dial(self.address, TOKEN, ROLE.decode()).close()
+
+    def serves(self, address: tuple[str, int]) -> None:
+        """A worker gets in, at the door itself or by a detour."""
+        dial(address, TOKEN, ROLE.decode()).close()
 
     def close(self) -> None:
         self.server.close()
@@ -85,8 +90,26 @@ class DataDoor:
             sock.sendall(self.answer_to(exactly(sock, NONCE_BYTES)))
             assert exactly(sock, 32) == _prove(TOKEN, bytes(32), b"server")
 
+    def serves(self, address: tuple[str, int]) -> None:
+        """A consumer that reads from `address` is given a record of the environment."""
+        consumer = self.plane.environment(same_host_path=False)
+        exchange(self.plane, self.environment, consumer, address)
+        consumer.close()
+
     def close(self) -> None:
         self.plane.close()
+
+
+def exchange(plane: Plane, producer, consumer, address: tuple[str, int] | None = None) -> None:
+    """A record crosses over."""
+    partition = producer.create_result_partition(partition_id(), 1, flush_timeout_ms=1)
+    gate = consumer.create_input_gate([(partition_id(), 0, address or producer.address)])
+    gate.request_partitions()
+    plane.writing(partition, "GLOBAL").write(b"healthy")
+    partition.finish()
+    assert plane.reading(gate).to_end().values[0] == [b"healthy"]
+    gate.close()
+    partition.release()
 
 
 def connected(door, source: str | None = None) -> socket.socket:
@@ -163,6 +186,63 @@ class Siege:
             selector.unregister(key.fileobj)
             sockets.discard(key.fileobj)
             key.fileobj.close()
+
+
+DROPS = ("at once", "by a reset", "after its challenge", "after the answer")
+"""At which point of a handshake somebody may drop who has come."""
+
+
+class Detour:
+    """A way to a door that drops those who come, once in each manner, before it lets one by."""
+
+    def __init__(self, door) -> None:
+        self._door = door
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(PATIENCE_MS / 1000)
+        self.address = self._listener.getsockname()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._listener.close()
+
+    def _run(self) -> None:
+        for manner in DROPS:
+            peer, _ = self._listener.accept()
+            with peer:
+                peer.settimeout(PATIENCE_MS / 1000)
+                self._drop(peer, manner)
+        peer, _ = self._listener.accept()
+        with peer, connected(self._door) as sock:
+            _relay(peer, sock)
+
+    def _drop(self, peer: socket.socket, manner: str) -> None:
+        if manner == "by a reset":
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if manner.startswith("after"):
+            peer.sendall(bytes(NONCE_BYTES))
+        if manner == "after the answer":
+            exactly(peer, len(self._door.answer_to(bytes(NONCE_BYTES))))
+
+
+def _relay(one: socket.socket, other: socket.socket) -> None:
+    """Hand on what either says, until one of them has left."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(one, selectors.EVENT_READ, other)
+        selector.register(other, selectors.EVENT_READ, one)
+        while True:
+            for key, _ in selector.select():
+                try:
+                    piece = key.fileobj.recv(1 << 16)
+                    key.data.sendall(piece)
+                except ConnectionError:
+                    return
+                if not piece:
+                    return
 
 
 @contextlib.contextmanager

@@ -21,9 +21,11 @@ from contract.doors import (
     NONCE_BYTES,
     ControlDoor,
     DataDoor,
+    Detour,
     Siege,
     connected,
     exactly,
+    exchange,
     no_descriptors,
     rest_of,
 )
@@ -164,6 +166,23 @@ def test_a_siege_keeps_nobody_out(opened, kind):
     with Siege(door.address, MANY):
         for _ in range(30):
             eventually(admits, "the token does not open")
+
+
+@pytest.mark.parametrize("kind", TCP_DOORS)
+def test_workers_get_in_through_a_siege(opened, kind):
+    """Those of penstock come again by themselves when they are dropped among the others."""
+    door = opened(kind)
+    with Siege(door.address, MANY):
+        for _ in range(20):
+            door.serves(door.address)
+
+
+@pytest.mark.parametrize("kind", TCP_DOORS)
+def test_dropped_connections_come_again(opened, kind):
+    """At whatever point of the handshake the other end has dropped them."""
+    door = opened(kind)
+    with Detour(door) as detour:
+        door.serves(detour.address)
 
 
 @pytest.mark.parametrize("kind", DOORS)
@@ -321,15 +340,3 @@ def test_names_held_by_processes_of_the_same_user(monkeypatch):
             exchange(plane, producer, plane.environment())
     finally:
         plane.close()
-
-
-def exchange(plane: Plane, producer, consumer) -> None:
-    """A record crosses over."""
-    partition = producer.create_result_partition(partition_id(), 1, flush_timeout_ms=1)
-    gate = consumer.create_input_gate([(partition_id(), 0, producer.address)])
-    gate.request_partitions()
-    plane.writing(partition, "GLOBAL").write(b"healthy")
-    partition.finish()
-    assert plane.reading(gate).to_end().values[0] == [b"healthy"]
-    gate.close()
-    partition.release()

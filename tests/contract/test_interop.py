@@ -208,7 +208,9 @@ def test_wrong_token(planes):
     """Executors of different jobs do not talk to each other."""
     producing, consuming = planes
     producer = producing.environment()
-    consumer = consuming.environment(token=b"another job's token, 32 bytes...")
+    consumer = consuming.environment(
+        token=b"another job's token, 32 bytes...", handshake_timeout_ms=300
+    )
     pid = partition_id()
     producer.create_result_partition(pid, 1)
     gate = connect(consuming, producer, consumer, [(pid, 0)], local=False)

@@ -168,7 +168,9 @@ def test_jobs_of_their_own(tcp_plane):
 def test_token_inside(tcp_plane):
     """The certificate alone does not do: the token is asked for inside."""
     producer = tcp_plane.environment(tls_identity=IDENTITY)
-    consumer = tcp_plane.environment(tls_identity=IDENTITY, token=b"another token")
+    consumer = tcp_plane.environment(
+        tls_identity=IDENTITY, token=b"another token", handshake_timeout_ms=300
+    )
     gate = connect(tcp_plane, producer, consumer, [(PID, 0)], local=False)
     with pytest.raises(PartitionConnectionError):
         gate.next_buffer(PATIENCE_MS)

@@ -9,9 +9,9 @@ from penstock.errors import AuthenticationError, CorruptStreamError
 from penstock.rpc.authentication import authenticate_to_server
 
 CONNECT_TIMEOUT_S = 20.0
-ATTEMPTS = 5
 FIRST_PAUSE_S = 0.02
 """Doubled with each attempt."""
+DOUBLINGS = 4
 
 
 def dial(
@@ -19,29 +19,39 @@ def dial(
 ) -> socket.socket:
     """Connects to the driver and authenticates; the socket is left without a timeout.
 
-    A driver that is besieged may drop a connection before it was heard: that is tried again.
+    A driver that is besieged may drop a connection before it was heard: that is tried again, as
+    long as there is time.
 
     Raises:
         AuthenticationError: the driver refused, or could not prove itself.
         OSError: nobody answers at ``address``.
     """
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            time.sleep(FIRST_PAUSE_S * 2**attempt)
-        sock = socket.create_connection(address, timeout=timeout_s)
+    deadline_s = time.monotonic() + timeout_s
+    attempts = 0
+    while True:
+        attempts += 1
         try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            authenticate_to_server(sock, token, role)
-            sock.settimeout(None)
+            return _open(address, token, role, timeout_s)
         except (CorruptStreamError, ConnectionError) as error:
-            sock.close()
+            if isinstance(error, ConnectionRefusedError):
+                raise
             broken_off = error
-        except BaseException:
-            sock.close()
-            raise
-        else:
-            return sock
-    raise AuthenticationError(
-        f"the driver closed the connection while it was opened, {ATTEMPTS} times: {broken_off}; "
-        "it does not accept this token, or drops connections of many"
-    )
+        pause_s = FIRST_PAUSE_S * 2 ** min(attempts, DOUBLINGS)
+        if time.monotonic() + pause_s >= deadline_s:
+            raise AuthenticationError(
+                f"the driver closed the connection while it was opened, {attempts} times: "
+                f"{broken_off}; it does not accept this token, or drops connections of many"
+            )
+        time.sleep(pause_s)
+
+
+def _open(address: tuple[str, int], token: bytes, role: str, timeout_s: float) -> socket.socket:
+    sock = socket.create_connection(address, timeout=timeout_s)
+    try:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        authenticate_to_server(sock, token, role)
+        sock.settimeout(None)
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -80,7 +80,7 @@ def test_a_wrong_token_is_dropped(
     server: RpcServer, recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(AuthenticationError):
-        dial(server.address, new_token(), "worker")
+        dial(server.address, new_token(), "worker", timeout_s=0.2)
     still_serves(server, recorder)
     assert "does not hold the token" in caplog.text
 

@@ -90,6 +90,14 @@ pub(super) struct Connection {
     pub(super) scheduled: bool,
     /// When connecting or the handshake has taken too long.
     pub(super) deadline: Option<Instant>,
+    /// When the handshake has, however often it is begun.
+    handshake_deadline: Option<Instant>,
+    /// Whether it is the peer that has ended a connection which is not open.
+    pub(super) dropped_unopened: bool,
+    /// How often that has happened.
+    pub(super) drops: u32,
+    /// When to dial again after it.
+    pub(super) pause: Option<Instant>,
     /// What went wrong while another thread was sending; the I/O thread ends the connection.
     failure: Option<Error>,
 }
@@ -152,6 +160,10 @@ impl Connection {
             unhandled: false,
             scheduled: false,
             deadline: Some(deadline),
+            handshake_deadline: None,
+            dropped_unopened: false,
+            drops: 0,
+            pause: None,
             failure: None,
         }
     }
@@ -167,22 +179,55 @@ impl Connection {
 
     /// A connecting socket became writable: it is connected or has failed.
     pub(super) fn finish_connecting(&mut self, handshake_timeout: Duration) -> Result<()> {
-        let refused = |error: std::io::Error| {
-            Error::PartitionConnection(format!(
-                "Connecting to remote executor {} failed: {error}. The remote executor was \
-                 probably lost.",
-                self.peer
-            ))
-        };
-        if let Some(error) = self.socket.take_error().map_err(refused)? {
-            return Err(refused(error));
-        }
-        if self.socket.check_connected().map_err(refused)? {
-            self.socket.configure().map_err(refused)?;
-            self.phase = Phase::AwaitNonce;
-            self.deadline = Some(Instant::now() + handshake_timeout);
+        match self.check_connected() {
+            Ok(false) => {}
+            Ok(true) => {
+                self.phase = Phase::AwaitNonce;
+                let deadline = Instant::now() + handshake_timeout;
+                self.deadline = Some(*self.handshake_deadline.get_or_insert(deadline));
+            }
+            Err(error) => {
+                // Whoever refuses is gone; whoever resets was there.
+                self.dropped_unopened = error.kind() == ErrorKind::ConnectionReset;
+                return Err(Error::PartitionConnection(format!(
+                    "Connecting to remote executor {} failed: {error}. The remote executor was \
+                     probably lost.",
+                    self.peer
+                )));
+            }
         }
         Ok(())
+    }
+
+    /// Whether connecting has come to its end; the socket is ready for use then.
+    fn check_connected(&self) -> std::io::Result<bool> {
+        if let Some(error) = self.socket.take_error()? {
+            return Err(error);
+        }
+        let connected = self.socket.check_connected()?;
+        if connected {
+            self.socket.configure()?;
+        }
+        Ok(connected)
+    }
+
+    /// The peer has dropped the connection before it was open; nothing happens until it is dialled
+    /// again.  What is queued for then, and who waits for it, stay.
+    pub(super) fn pause_until(&mut self, pause: Instant) {
+        self.phase = Phase::Connecting;
+        self.pause = Some(pause);
+        self.drops += 1;
+        self.dropped_unopened = false;
+        self.inbound = Inbound::new();
+        self.outbound = Outbound::default();
+        (self.readable, self.writable, self.ending) = (false, false, false);
+    }
+
+    /// Goes on with another socket, which is on its way.
+    pub(super) fn dialled(&mut self, socket: Socket) {
+        self.socket = socket;
+        self.pause = None;
+        (self.readable, self.writable, self.ending) = (false, false, false);
     }
 
     pub(super) fn open(&mut self) {
@@ -380,7 +425,8 @@ impl Connection {
         (self.peer, opening, std::mem::replace(&mut self.side, gone))
     }
 
-    fn closed_by_peer(&self) -> Error {
+    fn closed_by_peer(&mut self) -> Error {
+        self.dropped_unopened = self.shakes_hands();
         Error::PartitionConnection(format!(
             "Connection unexpectedly closed by remote executor {}. This might indicate that the \
              remote executor was lost.",
@@ -388,7 +434,14 @@ impl Connection {
         ))
     }
 
-    fn lost(&self, error: &std::io::Error) -> Error {
+    /// Whether this end has connected, and is not let in yet.
+    fn shakes_hands(&self) -> bool {
+        matches!(self.phase, Phase::AwaitNonce | Phase::AwaitProof(_))
+    }
+
+    fn lost(&mut self, error: &std::io::Error) -> Error {
+        // What makes no sense as TLS makes no more the next time.
+        self.dropped_unopened = self.shakes_hands() && error.kind() != ErrorKind::InvalidData;
         Error::PartitionConnection(match error.kind() {
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => format!(
                 "Lost connection to executor {}: {error}. This might indicate that the remote \

@@ -5,6 +5,7 @@
 //! command came meanwhile.
 
 mod commands;
+mod dialling;
 mod strangers;
 
 use std::collections::{HashMap, VecDeque};
@@ -13,8 +14,7 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use mio::net::TcpStream;
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 use penstock_memory::SharedMemory;
 
 use self::strangers::DropLog;
@@ -22,13 +22,11 @@ use super::backstop::Backstop;
 use super::connection::{Connection, Phase, Side};
 use super::listeners::{Listeners, SAME_HOST_LISTENER, TCP_LISTENER};
 use super::news::News;
-use super::same_host;
-use super::same_host_stream::SameHostStream;
 use super::socket::{Peer, Socket};
 use super::tls::Tls;
 use super::{FIRST_CONNECTION, Transport};
 use crate::environment::EnvironmentConfig;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::framing::random_bytes;
 use crate::partition::{Listener, PartitionManager};
 use crate::sync::{Arc, Mutex, Weak};
@@ -215,51 +213,11 @@ impl IoThread {
             }
             Err(error) => {
                 drop(connection);
-                self.drop_connection(token, &error);
-            }
-        }
-    }
-
-    fn connect(&mut self, address: SocketAddr) -> Result<usize> {
-        let failed = |error: std::io::Error| {
-            Error::PartitionConnection(format!(
-                "Connecting to remote executor {address} failed: {error}. The remote executor was \
-                 probably lost."
-            ))
-        };
-        let same_host = if self.context.config.same_host_path {
-            same_host::connect(address)
-        } else {
-            None
-        };
-        let mut socket = match same_host {
-            Some(stream) => Socket::SameHost(SameHostStream::connecting(stream)),
-            None => {
-                let stream = TcpStream::connect(address).map_err(failed)?;
-                match &self.context.tls {
-                    Some(tls) => Socket::Tls(Box::new(tls.connect(stream).map_err(failed)?)),
-                    None => Socket::Tcp(stream),
+                if !self.comes_again(token) {
+                    self.drop_connection(token, &error);
                 }
             }
-        };
-        let token = self.register(&mut socket).map_err(failed)?;
-        let deadline = Instant::now() + self.context.config.connect_timeout;
-        let connection = Connection::connecting(token, socket, Peer::Address(address), deadline);
-        self.connections
-            .insert(token, Arc::new(Mutex::new(connection)));
-        self.opening.push(token);
-        self.clients.insert(address, token);
-        Ok(token)
-    }
-
-    fn register(&mut self, socket: &mut Socket) -> std::io::Result<usize> {
-        let token = self.next_token;
-        self.next_token += 1;
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        self.poll
-            .registry()
-            .register(socket, Token(token), interest)?;
-        Ok(token)
+        }
     }
 
     fn on_accepted(&mut self, socket: Socket, peer: Peer) {
@@ -306,7 +264,9 @@ impl IoThread {
             (socket, _) => socket,
         };
         socket.configure()?;
-        let token = self.register(&mut socket)?;
+        let token = self.next_token;
+        self.next_token += 1;
+        self.register(&mut socket, token)?;
         Ok((token, socket))
     }
 
@@ -363,9 +323,8 @@ impl IoThread {
         });
         for token in late {
             let late = self.connections[&token].lock();
-            let peer = late.peer;
             let error = match late.side {
-                Side::Client(_) => Error::PartitionConnection(too_late(&late.phase, peer)),
+                Side::Client(_) => Error::PartitionConnection(too_late(&late)),
                 Side::Server(_) => {
                     Error::Authentication("the peer did not authenticate itself in time".into())
                 }
@@ -387,6 +346,7 @@ impl IoThread {
             }
         }
         next.into_iter()
+            .chain(self.dial_again(now))
             .chain(self.context.manager.next_deadline())
             .chain(self.drops.tell(now))
             .chain(self.listeners.resume(now))
@@ -415,8 +375,16 @@ impl IoThread {
 }
 
 /// What a producing executor has not done in time: one that is slow is not lost.
-fn too_late(phase: &Phase, peer: Peer) -> String {
-    if matches!(phase, Phase::Connecting) {
+fn too_late(connection: &Connection) -> String {
+    let peer = connection.peer;
+    if connection.drops > 0 {
+        format!(
+            "Remote executor {peer} dropped the connection before it was open, {} times, until \
+             the time for it was over: strangers besiege its data port, or it does not accept \
+             this token.",
+            connection.drops
+        )
+    } else if matches!(connection.phase, Phase::Connecting) {
         format!(
             "Connecting to remote executor {peer} took too long: its host does not answer. The \
              remote executor was probably lost, or something blocks the way to it."

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
-import selectors
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from penstock.errors import (
@@ -18,6 +17,7 @@ from penstock.errors import (
 from penstock.network.data_type import DataType
 from penstock.network.error_codes import class_at_consumer
 from penstock.network.pure.transport import same_host
+from penstock.network.pure.transport.connecting import Connecting
 from penstock.network.pure.transport.connection import Connection
 from penstock.network.pure.transport.handshake import ClientHandshake
 from penstock.network.pure.transport.lending import Borrower
@@ -34,57 +34,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_FIRST_PAUSE_S = 0.01
+"""How long to stay away after a connection was dropped before it was open; doubled with each."""
 
-class _Connecting:
-    """A socket on its way to the peer."""
-
-    def __init__(
-        self,
-        loop: EventLoop,
-        address: tuple[str, int],
-        timeout_ms: int,
-        done: Callable[[socket.socket | None, str], None],
-    ) -> None:
-        self._loop = loop
-        self._done = done
-        host, port = address
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family, socket.SOCK_STREAM)
-        self._socket.setblocking(False)
-        self._timer: Timer | None = None
-        self._ended = False
-        code = self._socket.connect_ex((host, port))
-        if code not in (0, errno.EINPROGRESS):
-            self._end(os.strerror(code))
-            return
-        self._timer = loop.call_later(
-            timeout_ms / 1000, lambda: self._end(f"its host does not answer within {timeout_ms} ms")
-        )
-        loop.register(self._socket, selectors.EVENT_WRITE, self)
-
-    def on_ready(self, mask: int) -> None:
-        """The attempt succeeded or failed."""
-        del mask
-        code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        self._end(os.strerror(code) if code else "")
-
-    def abort(self) -> None:
-        """Give up without telling anyone."""
-        self._done = lambda sock, _: sock.close() if sock is not None else None
-        self._end("aborted")
-
-    def _end(self, failure: str) -> None:
-        if self._ended:
-            return
-        self._ended = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._loop.unregister(self._socket)
-        if failure:
-            self._socket.close()
-            self._done(None, failure)
-        else:
-            self._done(self._socket, "")
+_DOUBLINGS = 5
 
 
 class PartitionRequestClient:
@@ -92,6 +45,10 @@ class PartitionRequestClient:
 
     The public methods may be called from any thread; they run on the loop's thread.  A
     connection without channels stays for later ones, until either environment closes.
+
+    A port that is besieged drops connections that have proved nothing, and may take this one for
+    such: it comes again, within the one deadline of its handshake.  An executor that is gone
+    refuses that, which is an answer.
     """
 
     def __init__(
@@ -119,8 +76,14 @@ class PartitionRequestClient:
         self._peer = f"{address[0]}:{address[1]}"
         self._channels: dict[bytes, RemoteInputChannel] = {}
         self._waited_ms: dict[bytes, int] = {}
-        self._connecting: _Connecting | None = None
+        self._connecting: Connecting | None = None
         self._connection: Connection | None = None
+        self._pause: Timer | None = None
+        """Runs until the address is dialled again."""
+        self._drops = 0
+        """Connections that the other end has dropped before they were open, one after the other."""
+        self._handshake_deadline_s: float | None = None
+        """When the handshake has taken too long, however often it is begun."""
         self._borrower: Borrower | None = None
         self._incoming: Buffer | None = None
         self._unsent: list[tuple[RemoteInputChannel, wire.Message]] = []
@@ -166,16 +129,51 @@ class PartitionRequestClient:
         self._waited_ms[channel.receiver] = 0
         if self._connection is not None and self._connection.is_open:
             self._send_request(channel)
-        elif self._connection is None and self._connecting is None:
-            if self._same_host_path and (sock := same_host.connect(self._address)) is not None:
-                self._on_connected(sock, "")
-                return
-            self._connecting = _Connecting(
-                self._loop, self._address, self._connect_timeout_ms, self._on_connected
+        elif self._connection is None and self._connecting is None and self._pause is None:
+            self._drops = 0
+            self._handshake_deadline_s = None
+            self._dial()
+
+    def _dial(self) -> None:
+        self._pause = None
+        if self._same_host_path and (sock := same_host.connect(self._address)) is not None:
+            self._on_connected(sock, 0, "")
+            return
+        timeout_ms = self._connect_timeout_ms
+        if self._handshake_deadline_s is not None:
+            timeout_ms = min(timeout_ms, self._left_ms(self._handshake_deadline_s))
+        self._connecting = Connecting(self._loop, self._address, timeout_ms, self._on_connected)
+
+    @staticmethod
+    def _left_ms(deadline_s: float) -> int:
+        return max(1, round((deadline_s - time.monotonic()) * 1000))
+
+    def _come_again(self) -> None:
+        """Dial once more after a pause, unless nobody needs it or there is no time left."""
+        if not self._channels:
+            self._unsent.clear()
+            return
+        if self._handshake_deadline_s is None:
+            self._handshake_deadline_s = time.monotonic() + self._handshake_timeout_ms / 1000
+        pause_s = _FIRST_PAUSE_S * 2 ** min(self._drops, _DOUBLINGS)
+        self._drops += 1
+        if time.monotonic() + pause_s < self._handshake_deadline_s:
+            self._pause = self._loop.call_later(pause_s, self._dial)
+        else:
+            self._fail_all(
+                PartitionConnectionError(
+                    f"Remote task manager '{self._peer}' dropped the connection before it was "
+                    f"open, {self._drops} times, until the time for it was over: strangers besiege "
+                    "its data port, or it does not accept this token"
+                )
             )
 
-    def _on_connected(self, sock: socket.socket | None, failure: str) -> None:
+    def _on_connected(self, sock: socket.socket | None, code: int, failure: str) -> None:
         self._connecting = None
+        if sock is None and code == errno.ECONNRESET:
+            # Whoever refuses is gone; whoever resets was there.
+            self._come_again()
+            return
         if sock is None:
             self._fail_all(
                 PartitionConnectionError(
@@ -186,16 +184,20 @@ class PartitionRequestClient:
             return
         # What two processes of one host say to each other never leaves it.
         tls = self._tls if sock.family != socket.AF_UNIX else None
-        self._connection = Connection(
+        if self._handshake_deadline_s is None:
+            self._handshake_deadline_s = time.monotonic() + self._handshake_timeout_ms / 1000
+        connection = Connection(
             self._loop,
             sock,
             self._peer,
             ClientHandshake(self._token),
             self,
             accepts_buffers=True,
-            handshake_timeout_ms=self._handshake_timeout_ms,
+            handshake_timeout_ms=self._left_ms(self._handshake_deadline_s),
             tls=tls.connect() if tls is not None else None,
         )
+        if not connection.is_closed:
+            self._connection = connection
 
     def descriptors_to_show(self) -> Sequence[int]:
         """Consumers show nothing."""
@@ -357,7 +359,11 @@ class PartitionRequestClient:
     # -- end ------------------------------------------------------------------------------
 
     def on_closed(self, error: Exception | None) -> None:
-        """Every channel of the connection fails; a payload that had begun is dropped."""
+        """Every channel of the connection fails, unless it was dropped before it was open.
+
+        A payload that had begun is dropped.
+        """
+        was_open = self._connection is not None and self._connection.was_open
         self._connection = None
         if self._borrower is not None:
             self._borrower.close()
@@ -367,6 +373,8 @@ class PartitionRequestClient:
             incoming.recycle()
         if isinstance(error, NetworkError):
             self._fail_all(error)
+        elif isinstance(error, ConnectionError) and not was_open:
+            self._come_again()
         elif error is not None:
             self._fail_all(PartitionConnectionError(str(error)))
 
@@ -384,6 +392,9 @@ class PartitionRequestClient:
         if self._connecting is not None:
             self._connecting.abort()
             self._connecting = None
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
         if self._connection is not None:
             self._connection.close(None)
         self._fail_all(PartitionConnectionError("the network environment was closed"))

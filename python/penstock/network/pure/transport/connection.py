@@ -149,6 +149,11 @@ class Connection:
         return self._handshake is None and not self._closed
 
     @property
+    def was_open(self) -> bool:
+        """Whether the peer has proved itself, also of a connection that has ended since."""
+        return self._handshake is None
+
+    @property
     def is_writable(self) -> bool:
         """Whether it is worth to send more."""
         return self.is_open and self._outgoing_bytes < SEND_WATERMARK_BYTES
