@@ -4,6 +4,7 @@ Method: programs on real workers and in threads of this process; the driver's re
 a handler at its root logger.
 """
 
+import json
 import logging
 import multiprocessing
 import subprocess
@@ -239,31 +240,71 @@ def test_processes_that_user_code_forks_log_to_standard_error(
     assert "from a child" in capfd.readouterr().err
 
 
-def test_a_program_without_logging_sees_what_it_asked_for(tmp_path: Path) -> None:
-    """Nobody has to know how logging is set up in order to see a line."""
-    program = tmp_path / "program.py"
-    program.write_text(
-        """
+PROGRAM = """
 import logging
 from penstock.datastream import StreamExecutionEnvironment
 
+{setup}
+
 def tell(value):
+    logging.info("of the root")
     logging.getLogger("newcomer").info("value %d", value)
+    logging.getLogger("newcomer").debug("hidden")
 
 env = StreamExecutionEnvironment.get_execution_environment()
 env.from_collection([7]).map(tell)
 env.execute()
 """
-    )
-    options = '{"execution.target": "local", "logging.level": "INFO"}'
+
+
+def said_by_a_program(tmp_path: Path, setup: str, **options: str) -> list[str]:
+    """The lines on standard error of a program in a process of its own."""
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.format(setup=setup))
+    options = {"execution.target": "local", **options}
     run = subprocess.run(
         [sys.executable, str(program)],
-        env={"PENSTOCK_CONFIGURATION": options},
+        env={"PENSTOCK_CONFIGURATION": json.dumps(options)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert "INFO taskexecutor-1 newcomer: Map (1/1): value 7" in run.stderr
+    return run.stderr.splitlines()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"logging.level": "INFO"}, {"rest.port": "0"}], ids=lambda one: str(one)
+)
+def test_a_program_without_logging_sees_info(options: dict[str, str], tmp_path: Path) -> None:
+    """Nobody has to know how logging is set up in order to see a line, once."""
+    said = said_by_a_program(tmp_path, "", **options)
+    tails = [line.partition(" INFO taskexecutor-1 ")[2] for line in said]
+    assert tails.count("root: Map (1/1): of the root") == 1
+    assert tails.count("newcomer: Map (1/1): value 7") == 1
+    assert not any("hidden" in line for line in said)
+    if "logging.level" not in options:
+        assert not any("penstock." in tail for tail in tails)
+
+
+@pytest.mark.parametrize(
+    ("setup", "expected"),
+    [
+        ("logging.basicConfig(format='mine: %(message)s')", []),
+        (
+            "logging.basicConfig(format='mine: %(message)s', level='INFO')",
+            ["mine: Map (1/1): of the root", "mine: Map (1/1): value 7"],
+        ),
+        ("logging.getLogger().setLevel('ERROR')", []),
+        ("logging.getLogger('newcomer').setLevel('ERROR')", ["of the root"]),
+    ],
+)
+def test_a_program_with_logging_sees_what_it_asked_for(
+    setup: str, expected: list[str], tmp_path: Path
+) -> None:
+    """Its levels, handlers and formats are left alone."""
+    said = [line for line in said_by_a_program(tmp_path, setup) if "Map (1/1)" in line]
+    assert len(said) == len(expected)
+    assert all(line.endswith(end) for line, end in zip(said, expected, strict=True))
 
 
 def test_threads_of_this_process_leave_its_logging_as_it_was(log: Records) -> None:

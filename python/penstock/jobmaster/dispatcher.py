@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.recovery import RecoverySource
+from penstock.common.options.cluster import LOG_LEVEL
 from penstock.common.options.rest import without_secrets
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
 from penstock.jobmaster.blob_server import BlobServer
@@ -473,7 +474,7 @@ class Dispatcher:
             "epoch": epoch,
             "config": without_secrets(self._configuration),
             "temp_dirs": self.settings.temp_dirs,
-            "log_levels": levels(),
+            "log_levels": levels(is_chosen=LOG_LEVEL.read(self._configuration) is not None),
             "metrics_interval_ms": self._monitoring.metrics_interval_ms,
         } | self._launch_extras
 

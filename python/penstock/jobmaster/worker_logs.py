@@ -104,9 +104,19 @@ class WorkerLogs:
             logger.exception("a record of %s could not be logged", executor_id)
 
 
-def levels() -> dict[str, int]:
-    """The levels that the program has set, by logger; "" is the root."""
-    found = {"": logging.getLogger().level}
+def levels(*, is_chosen: bool) -> dict[str, int]:
+    """The levels that the program has set, by logger; "" is the root.
+
+    A program that has set up nothing sees INFO, which workers' logs are read for, of all but
+    penstock itself.
+
+    Args:
+        is_chosen: Whether the level of the workers' root logger is an option of the job.
+    """
+    root = logging.getLogger()
+    found = {"": root.level}
+    if not (is_chosen or has_handlers(root)) and root.level == logging.WARNING:
+        found = {"": logging.INFO, __name__.partition(".")[0]: logging.WARNING}
     for name, one in list(logging.root.manager.loggerDict.items()):
         if isinstance(one, logging.Logger) and one.level != logging.NOTSET:
             found[name] = one.level

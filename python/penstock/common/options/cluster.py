@@ -119,7 +119,7 @@ LOG_LEVEL: Final[Option[str | None]] = Option(
     None,
     "from which level on TaskExecutors log, user code included, where no logger has a level; on "
     "target in-process the program's own logging counts",
-    default_text="that of the driver's root logger",
+    default_text="that of the driver's root logger; INFO where the program has not set up logging",
 )
 
 
