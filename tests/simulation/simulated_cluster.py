@@ -38,7 +38,7 @@ class SimulatedCluster:
         self.resources = ResourceManager(
             self,
             rng.choice([None, None, 1, 2]),
-            lambda executor_id, number, slots: {},
+            lambda executor_id, number, slots, jobs: {"jobs": jobs},
             (1_000, 5_000),
             lambda delay_s, action: world.later(math.floor(delay_s * 1000) + 1, action),
             lambda: world.now / 1000,
@@ -79,7 +79,7 @@ class SimulatedCluster:
         world = self.world
         self.slots[name] = [None] * spec.slots
         world.workers.add(name)
-        hello = RegisterTaskExecutor(name, 1, "h", 1, spec.slots, 1)
+        hello = RegisterTaskExecutor(name, 1, "h", tuple(spec.launch["jobs"]), spec.slots, 1)
         world.send((name, "up"), self.resources.register, hello, Connection(self, name))
 
     def received(self, executor, message):
@@ -112,7 +112,7 @@ class SimulatedCluster:
         executor = self.resources.executors.get(offer.executor_id)
         if executor is None:
             return  # it is lost; what it still says counts no more
-        self.resources.slot_offered(offer.allocation_id)
+        self.resources.slot_offered(offer.executor_id, offer.allocation_id, ("h", 1))
         if world.scheduler.status.is_terminal:
             executor.connection.send(FreeSlot(offer.allocation_id, "the job has ended"))
             return

@@ -128,8 +128,7 @@ class ClusterGateway:
         workers = [
             WorkerSnapshot(
                 executor_id=executor.executor_id,
-                host=executor.host,
-                data_port=executor.data_port,
+                address=executor.address,
                 pid=executor.pid,
                 free_slots=len(executor.free_slots),
                 allocations=tuple((id_, job) for id_, (job, _) in executor.allocations.items()),

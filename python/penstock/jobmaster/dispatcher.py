@@ -11,6 +11,8 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.common.options.cluster import LOG_LEVEL
@@ -41,7 +43,7 @@ from penstock.rpc.authentication import new_token
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
 from penstock.rpc.inspection_messages import Inspected
-from penstock.rpc.job_certificate import new_job_certificate
+from penstock.rpc.job_credentials import DataPlaneSecret
 from penstock.rpc.server import RpcServer
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ class Dispatcher:
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
         self._token = new_token()
-        self._certificate = new_job_certificate() if settings.tls_enabled else None
+        self._data_plane = DataPlaneSecret(tls_enabled=settings.tls_enabled)
         self._stop_lock = threading.Lock()
         self._stopped = threading.Event()
         self._stopping = False
@@ -165,7 +167,9 @@ class Dispatcher:
             DuplicateJobSubmissionError: this job id is running here or has ended here.
             InvalidProgramError: the job does not fit the checkpoint that it is to start from.
             CheckpointStorageError: that checkpoint cannot be read.
+            ConfigurationError: encryption is asked for, and what makes certificates is missing.
         """
+        self._data_plane.credentials(job_graph.job_id)
         recovery: list[RecoverySource] = []
         if records is not None:
             recovery = records.checkpoints(FileSystems(job_graph.configuration))
@@ -413,6 +417,7 @@ class Dispatcher:
     def _job_ended(self, master: JobMaster, complete: Callable[[JobHandle], None]) -> None:
         self._jobs[master.job_id] = None
         self.gateway.job_ended(master)
+        self._data_plane.forget(master.job_id)
         self.collect.job_ended(master.job_id)
         complete(master.handle)
 
@@ -460,17 +465,19 @@ class Dispatcher:
         self._abandon_jobs(error)
 
     def _launch_specification(
-        self, executor_id: str, epoch: int, slots: int
+        self, executor_id: str, epoch: int, slots: int, jobs: Iterable[bytes]
     ) -> Mapping[str, object]:
-        identity = self._certificate
         return {
             "driver": list(self.address),
             "token": self._token.hex(),
+            "jobs": {
+                job_id.hex(): msgspec.to_builtins(self._data_plane.credentials(job_id))
+                for job_id in jobs
+            },
             "executor_id": executor_id,
             "slots": slots,
             "bind_host": self.settings.bind_host,
             "runtime": self.settings.runtime,
-            "tls_identity": None if identity is None else [part.hex() for part in identity],
             "epoch": epoch,
             "config": without_secrets(self._configuration),
             "temp_dirs": self.settings.temp_dirs,

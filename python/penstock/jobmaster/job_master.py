@@ -223,20 +223,15 @@ class JobMaster:
 
     def slots_offered(self, executor: TaskExecutorGateway, offers: messages.OfferSlots) -> None:
         """A TaskExecutor offers slots."""
+        address = (offers.host, offers.data_port)
         for offer in offers.offers:
-            self._resources.slot_offered(offer.allocation_id)
+            self._resources.slot_offered(executor.executor_id, offer.allocation_id, address)
         if self._ended:
             for offer in offers.offers:
                 self._free(executor.executor_id, offer.allocation_id, "the job has ended")
             return
         slots = [
-            SlotOffer(
-                offer.allocation_id,
-                executor.executor_id,
-                executor.host,
-                executor.data_port,
-                offer.slot,
-            )
+            SlotOffer(offer.allocation_id, executor.executor_id, *address, offer.slot)
             for offer in offers.offers
         ]
         self._run(self._scheduler.slots_offered(slots, now_ms()))

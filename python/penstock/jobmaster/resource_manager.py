@@ -12,7 +12,7 @@ import math
 import signal
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -123,15 +123,23 @@ DriverFactory = Callable[[Callable[[WorkerExit], None]], TaskExecutorDriver]
 
 @dataclass
 class TaskExecutorGateway:
-    """A registered TaskExecutor as the driver sees it."""
+    """A registered TaskExecutor as the driver sees it.
+
+    Attributes:
+        address: Where the tasks of the job are read from that it offered a slot to last; the port
+            is 0 before.
+        jobs: Those that it may serve: it was started when they were there.
+        has_served: Whether it has offered a slot.
+    """
 
     executor_id: str
     epoch: int
-    host: str
-    data_port: int
+    address: tuple[str, int]
     pid: int
     connection: Connection
     free_slots: set[int]
+    jobs: frozenset[bytes]
+    has_served: bool = False
     allocations: dict[bytes, tuple[bytes, int]] = field(default_factory=dict)
     code_sent: set[str] = field(default_factory=set)
 
@@ -144,6 +152,7 @@ class _Start(NamedTuple):
 
     number: int
     slots: int
+    jobs: frozenset[bytes]
 
 
 class SlotListener(Protocol):
@@ -174,13 +183,17 @@ def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None)
 
 
 class ResourceManager:
-    """Keeps the registered TaskExecutors and serves the jobs' declared needs."""
+    """Keeps the registered TaskExecutors and serves the jobs' declared needs.
+
+    A worker serves the jobs that were there when it was started: only what belongs to them went
+    with its launch specification, and no connection is trusted with that of others.
+    """
 
     def __init__(
         self,
         driver: TaskExecutorDriver,
         slots_per_executor: int | None,
-        launch: Callable[[str, int, int], Mapping[str, object]],
+        launch: Callable[[str, int, int, Collection[bytes]], Mapping[str, object]],
         heartbeat: tuple[int, int],
         schedule: Callable[[float, Callable[[], None]], object],
         clock: Callable[[], float] = time.monotonic,
@@ -191,7 +204,7 @@ class ResourceManager:
         Args:
             driver: starts the workers.
             slots_per_executor: slots of each; None leaves it to `worker_sizes`.
-            launch: (executor id, epoch, slots) → launch specification.
+            launch: (executor id, epoch, slots, ids of jobs) → launch specification.
             heartbeat: interval and timeout in ms, as told to the workers.
             schedule: (delay in s, action) → runs it later, in the main thread.
             clock: the time in s.
@@ -232,8 +245,15 @@ class ResourceManager:
                 if owner == job_id:
                     executor.connection.send(FreeSlot(allocation_id, reason))
 
-    def slot_offered(self, allocation_id: bytes) -> None:
-        """A requested slot reached its job."""
+    def slot_offered(
+        self, executor_id: str, allocation_id: bytes, address: tuple[str, int]
+    ) -> None:
+        """A requested slot reached its job, whose tasks there are read at the address."""
+        executor = self.executors.get(executor_id)
+        if executor is not None:
+            executor.address = address
+            executor.has_served = True
+            self._failures.succeeded()
         job_id = self._requested.pop(allocation_id, None)
         if job_id is not None and self._missing.get(job_id, 0) > 0:
             self._missing[job_id] -= 1
@@ -284,15 +304,14 @@ class ResourceManager:
         executor = TaskExecutorGateway(
             executor_id=message.executor_id,
             epoch=message.epoch,
-            host=message.host,
-            data_port=message.data_port,
+            address=(message.host, 0),
             pid=message.pid,
             connection=connection,
             free_slots=set(range(message.slots)),
+            jobs=frozenset(message.jobs),
         )
         self.executors[message.executor_id] = executor
         self._starting.pop(self._spec_of(message.executor_id) or "", None)
-        self._failures.registered()
         interval_ms, timeout_ms = self._heartbeat
         connection.send(RegistrationAccepted(interval_ms, timeout_ms))
         self._serve()
@@ -324,6 +343,9 @@ class ResourceManager:
         if executor is not None:
             for allocation_id in executor.allocations:
                 self._requested.pop(allocation_id, None)
+            if executor.allocations and not (executor.has_served or self._stopped):
+                # It has come up, and could do nothing of what it was asked for.
+                self._start_failed(executor.epoch)
             self._serve()
 
     def worker_exited(self, exit: WorkerExit) -> None:
@@ -333,13 +355,17 @@ class ResourceManager:
             return
         start = self._starting.pop(spec_id)
         logger.warning("TaskExecutor %s did not register: %s", exit.executor_id, exit)
-        was_told = start.number <= self._last_refused
-        if self._failures.failed(self._clock(), was_told=was_told, hopeless=exit.hopeless):
-            self._last_refused = self._last_started
-            for listener in list(self._listeners.values()):
-                listener.slots_not_available(recoverable=not exit.hopeless)
+        self._start_failed(start.number, hopeless=exit.hopeless)
         # A job that restarts needs what it needed before, and does not say so again.
         self._serve()
+
+    def _start_failed(self, number: int, *, hopeless: bool = False) -> None:
+        """A worker has ended without having been of use; its number says which."""
+        was_told = number <= self._last_refused
+        if self._failures.failed(self._clock(), was_told=was_told, hopeless=hopeless):
+            self._last_refused = self._last_started
+            for listener in list(self._listeners.values()):
+                listener.slots_not_available(recoverable=not hopeless)
 
     def stop(self) -> None:
         """Tells all workers to end; none is accepted any more."""
@@ -365,14 +391,19 @@ class ResourceManager:
         if self._stopped:
             return
         unserved = 0
+        lacking_jobs = set()
         for job_id, missing in self._missing.items():
             lacking = missing - sum(owner == job_id for owner in self._requested.values())
             for executor in self.executors.values():
-                while lacking > 0 and executor.free_slots:
+                while lacking > 0 and executor.free_slots and job_id in executor.jobs:
                     self._request(job_id, executor, min(executor.free_slots))
                     lacking -= 1
-            unserved += max(0, lacking)
-        unserved -= sum(start.slots for start in self._starting.values())
+            if lacking > 0:
+                unserved += lacking
+                lacking_jobs.add(job_id)
+        unserved -= sum(
+            start.slots for start in self._starting.values() if start.jobs & lacking_jobs
+        )
         if unserved > 0 and not self._has_to_wait():
             places = self._driver.places()
             if places is not None:
@@ -401,9 +432,11 @@ class ResourceManager:
 
     def _start(self, sizes: Sequence[int]) -> None:
         specs = []
+        jobs = frozenset(self._missing)
         for slots in sizes:
             self._last_started = number = self._last_started + 1
             executor_id = f"taskexecutor-{number}"
-            self._starting[executor_id] = _Start(number, slots)
-            specs.append(WorkerSpec(executor_id, slots, self._launch(executor_id, number, slots)))
+            self._starting[executor_id] = _Start(number, slots, jobs)
+            launch = self._launch(executor_id, number, slots, jobs)
+            specs.append(WorkerSpec(executor_id, slots, launch))
         self._driver.start(specs)

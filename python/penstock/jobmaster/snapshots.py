@@ -191,13 +191,14 @@ class WorkerSnapshot:
     """A registered TaskExecutor.
 
     Attributes:
+        address: Where the tasks of the job are read from that it gave a slot to last; the port is
+            0 before.
         allocations: The id and the job of each slot in use.
         last_heard_ms: When it last showed that it lives.
     """
 
     executor_id: str
-    host: str
-    data_port: int
+    address: tuple[str, int]
     pid: int
     free_slots: int
     allocations: tuple[tuple[bytes, bytes], ...]

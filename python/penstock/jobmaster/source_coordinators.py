@@ -67,7 +67,7 @@ class SourceCoordinators:
     def received(self, executor: TaskExecutorGateway, message: messages.ToCoordinator) -> None:
         """A reader sent a message."""
         attempt = ExecutionAttemptID.from_bytes(message.attempt_id)
-        reader = Reader(message.attempt_id, executor.host, executor.connection.send)
+        reader = Reader(message.attempt_id, executor.address[0], executor.connection.send)
         if isinstance(message, messages.ReportedWatermark):
             self._alignment.reported(
                 message.operator_id, attempt.subtask, reader, message.watermark

@@ -18,7 +18,7 @@ LONGEST_PAUSE_S = 30.0
 
 
 class StartFailures:
-    """Counts workers that ended before they registered."""
+    """Counts workers that ended before they gave a slot."""
 
     def __init__(self) -> None:
         self._times_s: deque[float] = deque(maxlen=MAX_FAILURES)
@@ -52,8 +52,8 @@ class StartFailures:
         self._in_a_row = 0
         return True
 
-    def registered(self) -> None:
-        """A worker has come up."""
+    def succeeded(self) -> None:
+        """A worker has come up and given a slot."""
         self._in_a_row = 0
 
     def wait_s(self, now_s: float) -> float:

@@ -58,7 +58,7 @@ def scoped_metrics(
     for job in cluster.jobs:
         variables = {**of_driver, "job_id": job.id.hex(), "job_name": job.name}
         yield scope(("jobmanager", "job"), variables), job_metrics(job, now_ms)
-    hosts = {worker.executor_id: worker.host for worker in cluster.workers}
+    hosts = {worker.executor_id: worker.address[0] for worker in cluster.workers}
     for executor_id, values in store.workers().items():
         of_worker = {"host": hosts.get(executor_id, ""), "tm_id": executor_id}
         yield scope(("taskmanager",), of_worker), values

@@ -163,10 +163,11 @@ def _running(call: Call) -> list[AttemptSnapshot]:
 
 def _worker(found: WorkerSnapshot, values: Mapping[str, GaugeValue], call: Call) -> dict[str, Any]:
     shuffle, managed = _network_bytes(call), cluster.MANAGED_MEMORY.read(call.gateway.configuration)
+    host, data_port = found.address
     return {
         "id": found.executor_id,
-        "path": f"tcp://{found.host}:{found.data_port}/{found.executor_id}",
-        "dataPort": found.data_port,
+        "path": f"tcp://{host}:{data_port}/{found.executor_id}",
+        "dataPort": data_port,
         "jmxPort": -1,
         "timeSinceLastHeartbeat": found.last_heard_ms,
         "slotsNumber": found.slots,

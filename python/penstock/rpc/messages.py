@@ -123,12 +123,12 @@ class TaskFailure(msgspec.Struct, frozen=True):
 
 
 class RegisterTaskExecutor(Message, frozen=True):
-    """First message of a control connection."""
+    """First message of a control connection; ``jobs`` are those that it may serve."""
 
     executor_id: str
     epoch: int
     host: str
-    data_port: int
+    jobs: tuple[bytes, ...]
     slots: int
     pid: int
 
@@ -141,9 +141,14 @@ class SlotOffer(msgspec.Struct, frozen=True):
 
 
 class OfferSlots(Message, frozen=True):
-    """Offers the slots that are allocated for a job to its JobMaster."""
+    """Offers the slots that are allocated for a job to its JobMaster.
+
+    ``host`` and ``data_port`` are where their tasks are read from.
+    """
 
     job_id: bytes
+    host: str
+    data_port: int
     offers: tuple[SlotOffer, ...]
 
 

@@ -5,7 +5,7 @@ Method: a ResourceManager with a driver, a clock and timers of the test's own.
 
 import pytest
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit, WorkerSpec
-from penstock.rpc.messages import RegisterTaskExecutor
+from penstock.rpc.messages import RegisterTaskExecutor, RequestSlot
 
 JOB = b"j" * 16
 
@@ -21,7 +21,7 @@ class World:
         self.resources = ResourceManager(
             self,  # type: ignore[arg-type]
             None,
-            lambda executor_id, epoch, slots: {},
+            lambda executor_id, epoch, slots, jobs: {"jobs": jobs},
             (1, 2),
             lambda delay_s, action: self.timers.append((self.now_s + delay_s, action)),
             lambda: self.now_s,
@@ -31,6 +31,7 @@ class World:
 
     def start(self, requests: list[WorkerSpec]) -> None:
         self.started.extend(request.executor_id for request in requests)
+        self.jobs = {request.executor_id: tuple(request.launch["jobs"]) for request in requests}
 
     def places(self) -> None:
         return None
@@ -43,7 +44,8 @@ class World:
     # a connection
 
     def send(self, message: object) -> None:
-        pass
+        if isinstance(message, RequestSlot):
+            self.requested = message.allocation_id
 
     # what happens
 
@@ -55,8 +57,16 @@ class World:
         self.resources.worker_exited(end)
 
     def register(self) -> None:
-        message = RegisterTaskExecutor(self.started[-1], 1, "localhost", 1, 1, 1)
+        message = RegisterTaskExecutor(
+            self.started[-1], 1, "localhost", self.jobs[self.started[-1]], 1, 1
+        )
         assert self.resources.register(message, self) is not None  # type: ignore[arg-type]
+
+    def offer(self) -> None:
+        self.resources.slot_offered(self.started[-1], self.requested, ("localhost", 1))
+
+    def lose(self) -> None:
+        self.resources.executor_lost(self.started[-1])
 
     def pass_time(self, seconds: float) -> None:
         self.now_s += seconds
@@ -135,10 +145,11 @@ def test_workers_of_one_request_refuse_it_once(world: World) -> None:
 
 
 def test_failures_among_successes_hold_up_later_starts_and_refuse_nothing(world: World) -> None:
-    for missing in (2, 3):
+    for _ in range(2):
         world.fail()
         world.register()
-        world.declare(missing)
+        world.offer()
+        world.declare(1)
     world.fail()
     assert world.refusals == []
     assert len(world.started) == 5
@@ -153,5 +164,31 @@ def test_a_hopeless_one_refuses_for_good(world: World) -> None:
 def test_a_worker_that_dies_before_it_offers_its_slot_is_replaced(world: World) -> None:
     """The job that waits for the slot does not say so again."""
     world.register()
-    world.resources.executor_lost(world.started[-1])
+    world.lose()
     assert len(world.started) == 2
+
+
+def test_workers_that_come_up_and_cannot_give_a_slot_count_as_failed_starts(world: World) -> None:
+    """What a job needs there cannot be set up: others are not started for ever."""
+    for _ in range(3):
+        assert world.refusals == []
+        world.register()
+        world.lose()
+    assert world.refusals == [True]
+    assert len(world.started) == 3
+    world.pass_time(1)
+    assert len(world.started) == 4
+    world.register()
+    world.offer()
+    world.lose()
+    assert world.refusals == [True]
+    assert len(world.started) == 4
+
+
+def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:
+    """Those that there are were started without what belongs to it."""
+    world.register()
+    world.offer()
+    world.resources.declare(b"k" * 16, 1, world)
+    assert len(world.started) == 2
+    assert set(world.jobs[world.started[-1]]) == {JOB, b"k" * 16}

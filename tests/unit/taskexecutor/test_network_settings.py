@@ -1,6 +1,5 @@
-"""The worker's launch line decides how its data plane is set up."""
+"""The worker's launch line and the job's credentials decide how its data plane is set up."""
 
-import io
 import os
 import socket
 import ssl
@@ -8,8 +7,11 @@ import ssl
 import pytest
 from penstock.errors import ConfigurationError, NetworkError
 from penstock.rpc.job_certificate import SERVER_NAME, new_job_certificate
-from penstock.taskexecutor.worker.launch import LaunchSpec, read_launch_spec
-from penstock.taskexecutor.worker.task_executor import create_network_environment
+from penstock.rpc.job_credentials import JobCredentials
+from penstock.taskexecutor.worker.job_networks import create_network_environment
+from penstock.taskexecutor.worker.launch import LaunchSpec
+
+CREDENTIALS = JobCredentials(b"token")
 
 
 def launch(**settings) -> LaunchSpec:
@@ -25,22 +27,22 @@ def test_compression_codec():
     """The job's codec reaches the data plane, which refuses one that it does not have."""
     config = {"taskmanager.network.compression.codec": "zip"}
     with pytest.raises(ConfigurationError, match="zip"):
-        create_network_environment(launch(config=config))
+        create_network_environment(launch(config=config), CREDENTIALS)
 
 
 def test_spill_threshold():
     """The job's threshold reaches the data plane, which refuses one that cannot be."""
     config = {"taskmanager.network.record.spill-threshold": "-1"}
     with pytest.raises(ConfigurationError, match=r"record\.spill-threshold: '-1'"):
-        create_network_environment(launch(config=config))
+        create_network_environment(launch(config=config), CREDENTIALS)
 
 
 def test_encryption():
     """The job's certificate reaches the data plane, which encrypts with it, as configured."""
     certificate, private_key = new_job_certificate()
     config = {"taskmanager.network.same-host.enabled": "false"}
-    spec = launch(config=config, tls_identity=(certificate.hex(), private_key.hex()))
-    environment = create_network_environment(read_launch_spec(io.BytesIO(spec.encode())))
+    credentials = JobCredentials(b"token", (certificate, private_key))
+    environment = create_network_environment(launch(config=config), credentials)
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=certificate)
@@ -56,7 +58,7 @@ def test_encryption():
 def test_temporary_directories(tmp_path):
     """Blocking partitions are written where the worker was told to."""
     missing = str(tmp_path / "missing")
-    environment = create_network_environment(launch(temp_dirs=(missing,)))
+    environment = create_network_environment(launch(temp_dirs=(missing,)), CREDENTIALS)
     try:
         with pytest.raises(NetworkError, match=missing):
             environment.create_result_partition(bytes(60), 1, "BLOCKING")

@@ -22,7 +22,7 @@ SEGMENTS: Final = Option(
     "taskmanager.memory.network.segments",
     IntegerType(1),
     2048,
-    "network buffers in a TaskExecutor",
+    "network buffers in a TaskExecutor for each job that it serves",
 )
 MIN_SEGMENT_SIZE: Final = Option(
     "taskmanager.memory.min-segment-size",

@@ -12,6 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from penstock.errors import ConfigurationError
+from penstock.rpc.job_credentials import JobCredentials  # noqa: TC001 (msgspec looks it up)
 
 MAX_LAUNCH_BYTES = 1024 * 1024
 
@@ -27,9 +28,9 @@ class LaunchSpec(msgspec.Struct, frozen=True):
 
     Attributes:
         driver: host and port of the driver's rpc server.
-        token: the job's token in hexadecimal.
-        tls_identity: the job's certificate and its key (DER) in hexadecimal, if connections
-            between TaskExecutors are encrypted.
+        token: what the driver's port asks for, in hexadecimal.
+        jobs: by their ids in hexadecimal what the workers of each job that this one may serve show
+            each other.
         epoch: incarnation of this executor id; an older one is refused at registration.
         log_levels: levels of loggers by name, "" for the root: those of the driver's program.
         sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.
@@ -48,7 +49,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     slots: int
     bind_host: str = "127.0.0.1"
     runtime: str = "native"
-    tls_identity: tuple[str, str] | None = None
+    jobs: dict[str, JobCredentials] = {}
     epoch: int = 0
     config: dict[str, str] = {}
     log_levels: dict[str, int] = {}
@@ -68,14 +69,6 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     def token_bytes(self) -> bytes:
         """The token as the authentication uses it."""
         return bytes.fromhex(self.token)
-
-    @property
-    def tls_identity_bytes(self) -> tuple[bytes, bytes] | None:
-        """Certificate and key as the data plane uses them."""
-        if self.tls_identity is None:
-            return None
-        certificate, private_key = self.tls_identity
-        return bytes.fromhex(certificate), bytes.fromhex(private_key)
 
 
 def read_launch_spec(stream: BinaryIO) -> LaunchSpec:

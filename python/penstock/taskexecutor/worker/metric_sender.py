@@ -19,9 +19,9 @@ from penstock.rpc.messages import TaskMetrics, WorkerMetrics
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.network import NetworkEnvironment
     from penstock.rpc.connection import Connection
     from penstock.taskexecutor.task.task import Task
+    from penstock.taskexecutor.worker.job_networks import JobNetworks
 
 MAX_WAITING_MESSAGES: Final = 16
 CLOSE_TIMEOUT_S: Final = 2.0
@@ -35,7 +35,7 @@ class MetricSender:
         interval_ms: int,
         connection: Connection,
         tasks: Callable[[], Iterable[Task]],
-        network: NetworkEnvironment,
+        networks: JobNetworks,
         segment_bytes: int,
     ) -> None:
         """Prepares; `start` begins.
@@ -44,13 +44,13 @@ class MetricSender:
             interval_ms: Between two messages about the same task.
             connection: To the driver.
             tasks: Those that run now.
-            network: The worker's buffers.
+            networks: The worker's buffers.
             segment_bytes: Size of each.
         """
         self._interval_s = interval_ms / 1000
         self._connection = connection
         self._tasks = tasks
-        self._worker = worker_metrics(network, segment_bytes)
+        self._worker = worker_metrics(networks, segment_bytes)
         self._closed = threading.Event()
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metric sender", daemon=True)
@@ -107,21 +107,21 @@ class MetricSender:
         )
 
 
-def worker_metrics(network: NetworkEnvironment, segment_bytes: int) -> dict[str, Any]:
+def worker_metrics(networks: JobNetworks, segment_bytes: int) -> dict[str, Any]:
     """Gauges of a worker's process and buffers, under the names that Flink's tools look for.
 
     Where Flink tells of a JVM's heap, this is the resident memory of the process.
     """
 
     def used() -> int:
-        return network.total_segments - network.available_segments
+        return networks.total_segments - networks.available_segments
 
     return {
         **process_metrics(psutil.Process()),
-        "Status.Shuffle.Netty.TotalMemorySegments": lambda: network.total_segments,
-        "Status.Shuffle.Netty.AvailableMemorySegments": lambda: network.available_segments,
+        "Status.Shuffle.Netty.TotalMemorySegments": lambda: networks.total_segments,
+        "Status.Shuffle.Netty.AvailableMemorySegments": lambda: networks.available_segments,
         "Status.Shuffle.Netty.UsedMemorySegments": used,
-        "Status.Shuffle.Netty.TotalMemory": lambda: network.total_segments * segment_bytes,
-        "Status.Shuffle.Netty.AvailableMemory": lambda: network.available_segments * segment_bytes,
+        "Status.Shuffle.Netty.TotalMemory": lambda: networks.total_segments * segment_bytes,
+        "Status.Shuffle.Netty.AvailableMemory": lambda: networks.available_segments * segment_bytes,
         "Status.Shuffle.Netty.UsedMemory": lambda: used() * segment_bytes,
     }

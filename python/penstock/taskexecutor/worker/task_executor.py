@@ -1,4 +1,4 @@
-"""TaskExecutor: one worker with its slots, its network stack and the tasks it runs.
+"""TaskExecutor: one worker with its slots, a network stack for each job, and the tasks it runs.
 
 It dials the driver, proves the token, registers, offers the slots it is asked for, and then does
 what the driver's messages say.  `run` returns when the worker has ended, for whatever reason:
@@ -14,7 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from penstock.common.options import cluster, network, security
+from penstock.common.options import cluster
+from penstock.common.options.network import SEGMENT_SIZE
 from penstock.errors import PenstockError, TaskExecutorLostError
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
@@ -68,6 +69,7 @@ from penstock.rpc.messages import (
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
+from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.slot_resources import SlotResources
 from penstock.taskexecutor.worker.task_slot_table import (
     SlotNotActiveError,
@@ -77,7 +79,6 @@ from penstock.taskexecutor.worker.task_slot_table import (
 from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_short_slices
 
 if TYPE_CHECKING:
-    from penstock.network import NetworkEnvironment
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
     from penstock.taskexecutor.logs.forwarder import LogForwarder
@@ -111,7 +112,7 @@ class TaskExecutor:
         self._code: dict[str, bytes] = {}
         self._code_parts: dict[str, list[bytes]] = {}
         self._resources = SlotResources(launch)
-        self._network: NetworkEnvironment | None = None
+        self._networks = JobNetworks(launch)
         self._connection: Connection | None = None
         self._heartbeat: HeartbeatSender | NativeHeartbeatSender | None = None
         self._metrics: MetricSender | None = None
@@ -155,11 +156,6 @@ class TaskExecutor:
         """
         launch = self._launch
         sock = dial(launch.driver, launch.token_bytes, ROLE_CONTROL)
-        try:
-            self._network = environment = create_network_environment(launch)
-        except BaseException:
-            sock.close()
-            raise
         if wants_short_slices(launch.config):
             shorten_time_slices()
         self._connection = Connection(
@@ -167,12 +163,16 @@ class TaskExecutor:
         )
         if launch.metrics_interval_ms > 0:
             # Before any task can run: a short one would end untold.
-            self._metrics = self._start_metrics(environment, self._connection)
+            self._metrics = self._start_metrics(self._connection)
         self._connection.start()
-        host, port = environment.address
         self._send(
             RegisterTaskExecutor(
-                launch.executor_id, launch.epoch, host, port, launch.slots, os.getpid()
+                launch.executor_id,
+                launch.epoch,
+                launch.bind_host,
+                tuple(map(bytes.fromhex, launch.jobs)),
+                launch.slots,
+                os.getpid(),
             )
         )
         if self._log is not None:
@@ -243,19 +243,21 @@ class TaskExecutor:
         if self._connection is not None:
             self._connection.close_after_flush(reason)
             self._connection.join(1.0)
-        if self._network is not None:
-            self._network.close()
+        with self._lock:
+            networks = self._networks.take_all()
+        for environment in networks:
+            environment.close()
         self._resources.close()
 
-    def _start_metrics(self, buffers: NetworkEnvironment, connection: Connection) -> MetricSender:
+    def _start_metrics(self, connection: Connection) -> MetricSender:
         from penstock.taskexecutor.worker.metric_sender import MetricSender
 
         sender = MetricSender(
             self._launch.metrics_interval_ms,
             connection,
             self._running_tasks,
-            buffers,
-            network.SEGMENT_SIZE.read(self._launch.config),
+            self._networks,
+            SEGMENT_SIZE.read(self._launch.config),
         )
         sender.start()
         return sender
@@ -306,9 +308,17 @@ class TaskExecutor:
         except SlotOccupiedError as error:
             self._send(SlotRefused(message.job_id, message.allocation_id, str(error)))
             return
+        try:
+            with self._lock:
+                host, port = self._networks.open(message.job_id).address
+        except (PenstockError, OSError) as error:
+            logger.exception("the network of job %s cannot be set up", message.job_id.hex())
+            self.fatal_error(f"its network cannot be set up: {error}")
+            return
         with self._changed:
             self._changed.notify_all()
-        self._send(OfferSlots(message.job_id, (SlotOffer(slot.index, slot.allocation_id),)))
+        offer = SlotOffer(slot.index, slot.allocation_id)
+        self._send(OfferSlots(message.job_id, host, port, (offer,)))
 
     def _accept_slots(self, message: AcceptSlots) -> None:
         for allocation_id in message.allocation_ids:
@@ -360,16 +370,18 @@ class TaskExecutor:
         task.start()
 
     def _create_task(self, descriptor: TaskDeploymentDescriptor) -> Task:
-        assert self._network is not None
         config = self._launch.config | descriptor.configuration
         code = self._code.get(descriptor.code_id)
         if code is None:
             raise PenstockError(f"the job code {descriptor.code_id} of the task was not sent")
+        with self._lock:
+            self._slots.mark_active(descriptor.job_id, descriptor.allocation_id)
+            network = self._networks.of(descriptor.job_id)
         temp_dirs = self._launch.temp_dirs
         task = Task(
             descriptor,
             code,
-            self._network,
+            network,
             self._launch.executor_id,
             self._open_collect_channel,
             self,
@@ -388,6 +400,11 @@ class TaskExecutor:
         return task
 
     def _slot_is_free(self, freed: TaskSlot) -> None:
+        with self._lock:
+            has_others = self._slots.serves(freed.job_id)
+            network = None if has_others else self._networks.take(freed.job_id)
+        if network is not None:
+            network.close()
         self._resources.release(freed.allocation_id)
         self._send(SlotFreed(freed.index, freed.allocation_id))
 
@@ -459,37 +476,6 @@ class TaskExecutor:
         """Reports that this worker is beyond repair, and ends it."""
         self._send(FatalError(reason))
         self.stop(reason)
-
-
-def create_network_environment(launch: LaunchSpec) -> NetworkEnvironment:
-    """Builds the worker's network stack from the launch specification."""
-    from penstock.network import NetworkEnvironment
-
-    config = launch.config
-    return NetworkEnvironment(
-        executor_id=launch.executor_id,
-        token=launch.token_bytes,
-        bind_host=launch.bind_host,
-        num_segments=network.SEGMENTS.read(config),
-        segment_size=network.SEGMENT_SIZE.read(config),
-        exclusive_buffers_per_channel=network.BUFFERS_PER_CHANNEL.read(config),
-        floating_buffers_per_gate=network.FLOATING_BUFFERS_PER_GATE.read(config),
-        request_timeout_ms=network.BUFFERS_REQUEST_TIMEOUT.read(config),
-        partition_request_timeout_ms=network.PARTITION_REQUEST_TIMEOUT.read(config),
-        handshake_timeout_ms=security.HANDSHAKE_TIMEOUT.read(config),
-        same_host_path=network.SAME_HOST.read(config),
-        tls_identity=launch.tls_identity_bytes,
-        debloat_target_ms=(
-            network.DEBLOAT_TARGET.read(config) if network.DEBLOAT_ENABLED.read(config) else None
-        ),
-        debloat_threshold_percent=network.DEBLOAT_THRESHOLD.read(config),
-        debloat_samples=network.DEBLOAT_SAMPLES.read(config),
-        min_segment_size=network.MIN_SEGMENT_SIZE.read(config),
-        starting_segment_size=network.STARTING_SEGMENT_SIZE.read(config),
-        compression_codec=network.COMPRESSION_CODEC.read(config),
-        temp_directories=launch.temp_dirs,
-        spill_threshold_bytes=network.SPILL_THRESHOLD.read(config),
-    )
 
 
 def heartbeat_sender() -> type[HeartbeatSender | NativeHeartbeatSender]:

@@ -99,6 +99,10 @@ class TaskSlotTable:
         slot.attempts.add(attempt_id)
         self._by_attempt[attempt_id] = slot
 
+    def serves(self, job_id: bytes) -> bool:
+        """Whether the job has a slot."""
+        return any(slot.job_id == job_id for slot in self._by_allocation.values())
+
     def remove_task(self, attempt_id: bytes) -> TaskSlot | None:
         """Takes an ended task out; returns the slot if that freed it."""
         slot = self._by_attempt.pop(attempt_id, None)

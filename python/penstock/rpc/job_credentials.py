@@ -1,0 +1,71 @@
+"""What the TaskExecutors of one job show each other: each job's is its own.
+
+A worker that serves several jobs has a network stack for each of them, with its own port and its
+own memory, so that whoever holds what belongs to one job is a stranger at all doors of another.
+The secret that the tokens are derived from never leaves the driver: the token of one job says
+nothing about that of another.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from penstock.rpc.authentication import new_token
+from penstock.rpc.job_certificate import new_job_certificate
+
+if TYPE_CHECKING:
+    from penstock.rpc.job_certificate import JobCertificate
+
+_PURPOSE: Final = b"penstock data plane "
+
+
+class JobCredentials(msgspec.Struct, frozen=True):
+    """Token of a job's data plane, and where it is encrypted a certificate and its key (DER)."""
+
+    token: bytes
+    tls_identity: tuple[bytes, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return "JobCredentials(...)"
+
+
+class DataPlaneSecret:
+    """Makes the credentials of a cluster's jobs.
+
+    Args:
+        tls_enabled: Whether connections between TaskExecutors are encrypted.
+    """
+
+    def __init__(self, *, tls_enabled: bool) -> None:
+        self._secret = new_token()
+        self._tls_enabled = tls_enabled
+        self._certificates: dict[bytes, JobCertificate] = {}
+
+    def credentials(self, job_id: bytes) -> JobCredentials:
+        """Those of a job: the same each time, until it is forgotten.
+
+        Raises:
+            ConfigurationError: The package that makes certificates is not installed.
+        """
+        identity = None
+        if self._tls_enabled:
+            if job_id not in self._certificates:
+                self._certificates[job_id] = new_job_certificate()
+            certificate, private_key = self._certificates[job_id]
+            identity = (certificate, private_key)
+        return JobCredentials(derived_token(self._secret, job_id), identity)
+
+    def forget(self, job_id: bytes) -> None:
+        """A job has ended."""
+        self._certificates.pop(job_id, None)
+
+
+def derived_token(secret: bytes, job_id: bytes) -> bytes:
+    """The token of a job: the first block of HKDF-Expand (RFC 5869, 2.3) with HMAC-SHA256.
+
+    The secret is random and as long as a hash, so that there is nothing to extract.
+    """
+    return hmac.digest(secret, _PURPOSE + job_id + b"\x01", "sha256")

@@ -1,0 +1,100 @@
+"""The network stacks of a worker: one for each job that has a slot of it.
+
+What jobs share, they could read: so each has a port, buffers, the memory that these lie in, a token
+and a certificate of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.common.options import network, security
+from penstock.errors import AuthenticationError
+
+if TYPE_CHECKING:
+    from penstock.network import NetworkEnvironment
+    from penstock.rpc.job_credentials import JobCredentials
+    from penstock.taskexecutor.worker.launch import LaunchSpec
+
+
+class JobNetworks:
+    """Those of one worker; guarded by the lock of its TaskExecutor."""
+
+    def __init__(self, launch: LaunchSpec) -> None:
+        """Makes none yet."""
+        self._launch = launch
+        self._networks: dict[bytes, NetworkEnvironment] = {}
+
+    def open(self, job_id: bytes) -> NetworkEnvironment:
+        """The job's; made when it is the first slot of the job.
+
+        Raises:
+            AuthenticationError: The worker was started without what belongs to this job.
+            ConfigurationError, NetworkError, OSError: It cannot be made.
+        """
+        found = self._networks.get(job_id)
+        if found is None:
+            credentials = self._launch.jobs.get(job_id.hex())
+            if credentials is None:
+                raise AuthenticationError(
+                    f"this worker was started before job {job_id.hex()}, and has no token of it"
+                )
+            found = create_network_environment(self._launch, credentials)
+            self._networks[job_id] = found
+        return found
+
+    def of(self, job_id: bytes) -> NetworkEnvironment:
+        """That of a job which has a slot."""
+        return self._networks[job_id]
+
+    def take(self, job_id: bytes) -> NetworkEnvironment | None:
+        """That of a job which has no slot any more, to be closed."""
+        return self._networks.pop(job_id, None)
+
+    def take_all(self) -> list[NetworkEnvironment]:
+        """All of them, to be closed."""
+        taken, self._networks = list(self._networks.values()), {}
+        return taken
+
+    @property
+    def total_segments(self) -> int:
+        """Buffers of all jobs; any thread."""
+        return sum(network.total_segments for network in list(self._networks.values()))
+
+    @property
+    def available_segments(self) -> int:
+        """Those of them that nobody holds; any thread."""
+        return sum(network.available_segments for network in list(self._networks.values()))
+
+
+def create_network_environment(
+    launch: LaunchSpec, credentials: JobCredentials
+) -> NetworkEnvironment:
+    """Builds the network stack of a job from the launch specification."""
+    from penstock.network import NetworkEnvironment
+
+    config = launch.config
+    return NetworkEnvironment(
+        executor_id=launch.executor_id,
+        token=credentials.token,
+        bind_host=launch.bind_host,
+        num_segments=network.SEGMENTS.read(config),
+        segment_size=network.SEGMENT_SIZE.read(config),
+        exclusive_buffers_per_channel=network.BUFFERS_PER_CHANNEL.read(config),
+        floating_buffers_per_gate=network.FLOATING_BUFFERS_PER_GATE.read(config),
+        request_timeout_ms=network.BUFFERS_REQUEST_TIMEOUT.read(config),
+        partition_request_timeout_ms=network.PARTITION_REQUEST_TIMEOUT.read(config),
+        handshake_timeout_ms=security.HANDSHAKE_TIMEOUT.read(config),
+        same_host_path=network.SAME_HOST.read(config),
+        tls_identity=credentials.tls_identity,
+        debloat_target_ms=(
+            network.DEBLOAT_TARGET.read(config) if network.DEBLOAT_ENABLED.read(config) else None
+        ),
+        debloat_threshold_percent=network.DEBLOAT_THRESHOLD.read(config),
+        debloat_samples=network.DEBLOAT_SAMPLES.read(config),
+        min_segment_size=network.MIN_SEGMENT_SIZE.read(config),
+        starting_segment_size=network.STARTING_SEGMENT_SIZE.read(config),
+        compression_codec=network.COMPRESSION_CODEC.read(config),
+        temp_directories=launch.temp_dirs,
+        spill_threshold_bytes=network.SPILL_THRESHOLD.read(config),
+    )
