@@ -237,13 +237,17 @@ class JobBuilder:
         mode = RuntimeExecutionMode[pipeline.RUNTIME_MODE.read(self._configuration)]
         if mode is RuntimeExecutionMode.STREAMING:
             return False
-        unbounded = [source.name for source in self._sources() if not source.bounded]
+        unbounded = self.unbounded_sources()
         if mode is RuntimeExecutionMode.BATCH and unbounded:
             raise InvalidProgramError(
                 f"BATCH execution needs finite sources, but {unbounded[0]!r} has no end: use "
                 "STREAMING or AUTOMATIC"
             )
         return not unbounded
+
+    def unbounded_sources(self) -> list[str]:
+        """The names of the sources that may have no end."""
+        return [source.name for source in self._sources() if not source.bounded]
 
     def _sources(self) -> list[SourceTransformation]:
         sources, seen = [], set()

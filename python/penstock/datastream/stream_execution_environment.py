@@ -39,6 +39,7 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from penstock.common import Row
     from penstock.common.job_client import JobClient
     from penstock.common.job_execution_result import JobExecutionResult
     from penstock.datastream.checkpointing_mode import CheckpointingMode
@@ -380,6 +381,35 @@ class StreamExecutionEnvironment(MissingMethods):
         """As `from_collection` without a type (beyond PyFlink)."""
         return self.from_collection(elements)
 
+    def from_arrow(self, table: Any) -> DataStream[Row]:
+        """The rows of a table of Arrow, shipped by columns (beyond PyFlink).
+
+        Args:
+            table: A Table, RecordBatch, RecordBatchReader, or what has ``__arrow_c_stream__``.
+
+        Raises:
+            InvalidProgramError: It is none, or columns share a name.
+            DependencyError: pyarrow is not installed; here and below.
+        """
+        from penstock.datastream.frames import source_of_arrow
+
+        return self._from_table(source_of_arrow(table), "Arrow Source")
+
+    def from_pandas(self, frame: Any) -> DataStream[Row]:
+        """The rows of a DataFrame of pandas, without its index; as `from_arrow`."""
+        from penstock.datastream.frames import source_of_pandas
+
+        return self._from_table(source_of_pandas(frame), "Pandas Source")
+
+    def from_polars(self, frame: Any) -> DataStream[Row]:
+        """The rows of a DataFrame of Polars; as `from_arrow`."""
+        from penstock.datastream.frames import source_of_polars
+
+        return self._from_table(source_of_polars(frame), "Polars Source")
+
+    def _from_table(self, source: Source, name: str) -> DataStream[Row]:
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), name)
+
     @overload
     def from_source(
         self,
@@ -585,6 +615,10 @@ class StreamExecutionEnvironment(MissingMethods):
     def start_collecting(self, job_name: str | None, collect_id: str) -> JobClient:
         """Starts the job whose last operator is a collect sink."""
         return self._start(job_name, collect_id)
+
+    def unbounded_sources(self) -> list[str]:
+        """The names of the sources of the next job that may have no end."""
+        return self._job.unbounded_sources()
 
     def register_side_output(self, operator: PhysicalTransformation, tag: OutputTag) -> None:
         """Notes that a side output is wanted.

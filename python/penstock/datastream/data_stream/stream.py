@@ -52,6 +52,10 @@ from penstock.graph.transformations import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import pandas
+    import polars
+    import pyarrow
+
     from penstock.datastream.connectors.base import Sink
     from penstock.datastream.data_stream.broadcast import (
         BroadcastConnectedStream,
@@ -486,6 +490,37 @@ class DataStream(StreamSettings, Generic[T]):
             return iterator
         with iterator:
             return list(itertools.islice(iterator, limit))
+
+    def to_arrow(self, schema: Any = None) -> pyarrow.Table:
+        """Runs the program and gives its elements as a table (beyond PyFlink).
+
+        The workers make columns of the elements; they stay columns on their way here.
+
+        Args:
+            schema: A row type or a schema of Arrow; that of the declared type when None: a column
+                for each field of a row or tuple (``f0``, …), else one called ``value``.
+
+        Raises:
+            InvalidProgramError: A source may have no end, or the columns are not known.
+            DependencyError: pyarrow is not installed.
+            FormatError: An element does not fit the type.
+        """
+        from penstock.datastream.data_stream.tables import collected_table
+
+        return collected_table(self, schema, "to_arrow")
+
+    def to_pandas(self, schema: Any = None) -> pandas.DataFrame:
+        """As `to_arrow`, as a DataFrame of pandas (beyond PyFlink)."""
+        from penstock.datastream.data_stream.tables import collected_table, pandas_of
+
+        return pandas_of(collected_table(self, schema, "to_pandas"))
+
+    def to_polars(self, schema: Any = None) -> polars.DataFrame:
+        """As `to_arrow`, as a DataFrame of Polars (beyond PyFlink)."""
+        from penstock.datastream.data_stream.tables import collected_table, polars_of
+
+        frame: polars.DataFrame = polars_of(collected_table(self, schema, "to_polars"))
+        return frame
 
     # For the builders -------------------------------------------------------------------------
 

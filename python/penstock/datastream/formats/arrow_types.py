@@ -17,10 +17,10 @@ from penstock.common.composite_types import (
 from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.formats.json_values import named_row
-from penstock.errors import DependencyError, InvalidProgramError
+from penstock.errors import DependencyError, FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 _BYTES: Final = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
@@ -233,6 +233,31 @@ def column_of(values: Iterable[Any], declared: TypeInformation) -> Any:
     convert = value_writer(declared)
     shown = list(values) if convert is None else [convert(value) for value in values]
     return pa.array(shown, arrow_type(declared))
+
+
+def columns_of(rows: Sequence[Sequence[Any]], row_type: RowTypeInfo, schema: Any) -> Any:
+    """A RecordBatch of rows, of which each is the values of its fields.
+
+    Args:
+        rows: One at least.
+        row_type: What the values are.
+        schema: The schema of Arrow to be cast to.
+
+    Raises:
+        FormatError: A value does not fit; names the field.
+    """
+    pa = arrow_library("a columnar format")
+    columns = []
+    fields = zip(schema, row_type.get_field_types(), zip(*rows, strict=True), strict=True)
+    for field, kind, values in fields:
+        try:
+            columns.append(column_of(values, kind).cast(field.type))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, TypeError) as error:
+            raise FormatError(
+                f"the field {field.name!r} does not fit {kind!r} in one of {len(rows)} rows: "
+                f"{error}"
+            ) from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def value_writer(declared: TypeInformation) -> Callable[[Any], Any] | None:

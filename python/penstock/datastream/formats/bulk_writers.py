@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.serialization import BulkWriter, BulkWriterFactory
-from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, column_of
+from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, columns_of
 from penstock.datastream.formats.json_values import field_values
 from penstock.datastream.formats.misfit import Misfit
 from penstock.errors import FormatError
@@ -102,7 +102,7 @@ class _ColumnWriter(BulkWriter):
         options: dict[str, Any],
     ) -> None:
         self._names = row_type.get_field_names()
-        self._types = row_type.get_field_types()
+        self._row_type = row_type
         self._schema = schema
         self._writer = opener(file, schema, options)
         self._rows: list[Any] = []
@@ -122,17 +122,8 @@ class _ColumnWriter(BulkWriter):
         if not rows:
             return
         pa = arrow_library("a columnar format")
-        columns = []
-        fields = zip(self._schema, self._types, zip(*rows, strict=True), strict=True)
-        for field, kind, values in fields:
-            try:
-                columns.append(column_of(values, kind).cast(field.type))
-            except (pa.ArrowInvalid, pa.ArrowTypeError, AttributeError, TypeError) as error:
-                raise FormatError(
-                    f"the field {field.name!r} does not fit {kind!r} in one of {len(rows)} rows: "
-                    f"{error}"
-                ) from None
-        self._writer.write(pa.Table.from_arrays(columns, schema=self._schema))
+        batch = columns_of(rows, self._row_type, self._schema)
+        self._writer.write(pa.Table.from_batches([batch]))
 
     def finish(self) -> None:
         """Writes what is left, and the end of the file."""

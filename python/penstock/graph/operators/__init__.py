@@ -14,6 +14,7 @@ from penstock.graph.operators.iterations import IterationHead, IterationTail
 from penstock.graph.operators.one_input import (
     AggregateField,
     AsyncWait,
+    ColumnBatches,
     Filter,
     FlatMap,
     KeyedProcess,
@@ -48,6 +49,7 @@ from penstock.graph.operators.sinks import (
 )
 from penstock.graph.operators.sources import (
     CollectionSource,
+    ColumnSource,
     DataGeneratorSource,
     FileSource,
     FunctionSource,
@@ -66,6 +68,8 @@ __all__ = [
     "CoProcess",
     "CollectSink",
     "CollectionSource",
+    "ColumnBatches",
+    "ColumnSource",
     "DataGeneratorSource",
     "DiscardingSink",
     "FileCommitter",

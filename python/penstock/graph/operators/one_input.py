@@ -50,6 +50,19 @@ class Project(OperatorDescriptor):
 
 
 @dataclass(frozen=True)
+class ColumnBatches(OperatorDescriptor):
+    """Some thousand elements at a time as a record batch, each a stream of Arrow's IPC format.
+
+    Attributes:
+        row_type: The type of the rows.
+        is_single: Whether the elements are no rows, but the values of the one field.
+    """
+
+    row_type: Any
+    is_single: bool
+
+
+@dataclass(frozen=True)
 class Reduce(FunctionDescriptor):
     """Folds the elements of each key."""
 

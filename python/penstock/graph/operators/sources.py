@@ -37,6 +37,21 @@ class NumberSequenceSource(SourceDescriptor):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnSource(SourceDescriptor):
+    """The rows of a table, a range of them for each subtask.
+
+    Attributes:
+        batches: Record batches, each as a stream of Arrow's IPC format.
+        lengths: How many rows each of them has.
+        row_type: The type of the rows.
+    """
+
+    batches: Sequence[bytes]
+    lengths: Sequence[int]
+    row_type: TypeInformation
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataGeneratorSource(SourceDescriptor):
     """What a function makes of the numbers from 0 on, divided among the subtasks.
 

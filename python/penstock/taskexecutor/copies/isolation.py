@@ -39,6 +39,7 @@ _READERS: Final = (operators.DiscardingSink, operators.PrintSink, operators.Coll
 #: Kinds of operators whose elements nobody else holds, if their input is theirs alone.
 _MAKERS: Final = (
     operators.CollectionSource,
+    operators.ColumnSource,
     operators.NumberSequenceSource,
     operators.SocketTextSource,
     operators.FileSource,

@@ -1,0 +1,103 @@
+"""Bounded streams as tables of Arrow, pandas and Polars.
+
+A library is imported when a table of it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
+from penstock.common.typeinfo import PickledBytesTypeInfo, Types
+from penstock.datastream.data_stream.collect import collect_stream
+from penstock.datastream.data_stream.stream import DataStream
+from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, row_type_of
+from penstock.errors import DependencyError, InvalidProgramError
+from penstock.graph import operators
+from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransformation
+
+
+def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
+    """Runs the program of a stream, and gives its elements as a ``pyarrow.Table``.
+
+    Args:
+        stream: The stream.
+        schema: A row type or a schema of Arrow; that of the declared type when None.
+        where: The call, for messages.
+    """
+    pa = arrow_library(where)
+    environment = stream.get_execution_environment()
+    unbounded = environment.unbounded_sources()
+    if unbounded:
+        raise InvalidProgramError(
+            f"{where}: the source {unbounded[0]!r} may have no end, and a table has one: use "
+            "execute_and_collect(limit=…), or a sink"
+        )
+    row_type, is_single = _columns_of_stream(stream, schema, where)
+    as_arrow = arrow_schema(row_type)
+    before = stream._plain().transformation
+    columns = OneInputTransformation(
+        before,
+        "Columns",
+        operators.ColumnBatches(row_type, is_single),
+        # Any value: bytes of a declared type reach programs as lists, as in PyFlink.
+        None,
+        # That of the elements, which keep their order then where there is one subtask.
+        environment.get_parallelism()
+        if before.parallelism == PARALLELISM_DEFAULT
+        else before.parallelism,
+    )
+    columns.has_own_parallelism = True
+    environment.add_operator(columns)
+    try:
+        results = collect_stream(DataStream[bytes](environment, columns), where)
+    except BaseException:
+        environment.forget_operator(columns)
+        raise
+    batches = []
+    with results:
+        for batch in results:
+            batches.extend(pa.ipc.open_stream(batch))
+    return pa.Table.from_batches(batches, as_arrow)
+
+
+def _columns_of_stream(
+    stream: DataStream[Any], schema: Any, where: str
+) -> tuple[RowTypeInfo, bool]:
+    """The row type of a stream's columns, and whether its elements are values of a single one."""
+    if schema is not None:
+        return row_type_of(schema, where), False
+    declared: Any = stream._plain().get_type()
+    if isinstance(declared, RowTypeInfo):
+        return declared, False
+    if isinstance(declared, TupleTypeInfo):
+        types = declared.get_field_types()
+        return Types.ROW_NAMED([f"f{number}" for number in range(len(types))], types), False
+    if declared is None or isinstance(declared, PickledBytesTypeInfo):
+        raise InvalidProgramError(
+            f"{where}: the elements of {stream.transformation.name!r} have no declared type, so "
+            "nobody knows the columns: declare it, or give a schema"
+        )
+    return Types.ROW_NAMED(["value"], [declared]), True
+
+
+def pandas_of(table: Any) -> Any:
+    """A table of Arrow as a DataFrame of pandas."""
+    try:
+        import pandas  # noqa: F401
+    except ImportError as error:
+        raise DependencyError(
+            f"to_pandas needs the package pandas: pip install 'penstock[pandas]' ({error})"
+        ) from error
+    return table.to_pandas()
+
+
+def polars_of(table: Any) -> Any:
+    """A table of Arrow as a DataFrame of Polars."""
+    try:
+        import polars
+    except ImportError as error:
+        raise DependencyError(
+            f"to_polars needs the package polars: pip install 'penstock[polars]' ({error})"
+        ) from error
+    return polars.from_arrow(table)

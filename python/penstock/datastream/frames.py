@@ -1,0 +1,120 @@
+"""Tables of Arrow, pandas and Polars as streams, by columns; back is `data_stream.tables`.
+
+A library is imported when a table of it is asked for; who has a table has its library already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.datastream.connectors.base import Source
+from penstock.datastream.formats.arrow_types import arrow_library, row_type_of
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.graph import operators
+
+if TYPE_CHECKING:
+    from penstock.common.typeinfo import TypeInformation
+
+#: Rows of a batch on its way to the workers.
+_BATCH_ROWS: Final = 65_536
+
+
+class ColumnSource(Source):
+    """The rows of a table, divided among the subtasks; each has those of one range.
+
+    Positions are in the checkpoints, so that a job that goes on emits each row once, at any
+    parallelism.  The columns travel with the job to every worker.
+    """
+
+    def __init__(self, table: Any, where: str) -> None:
+        """Makes a source of a ``pyarrow.Table``; use `StreamExecutionEnvironment.from_arrow`.
+
+        Raises:
+            InvalidProgramError: Columns share a name.
+        """
+        super().__init__(None)
+        pa = arrow_library(where)
+        names = table.schema.names
+        if len(set(names)) < len(names):
+            raise InvalidProgramError(f"{where}: columns share a name: {', '.join(names)}")
+        self._type = row_type_of(table.schema, where)
+        self._batches: list[bytes] = []
+        self._lengths: list[int] = []
+        for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+            if batch.num_rows == 0:
+                continue
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            self._batches.append(sink.getvalue().to_pybytes())
+            self._lengths.append(batch.num_rows)
+
+    def source_operator(self) -> operators.ColumnSource:
+        """Reads the batches."""
+        return operators.ColumnSource(
+            batches=self._batches, lengths=self._lengths, row_type=self._type
+        )
+
+    def get_produced_type(self) -> TypeInformation:
+        """A row with the names and types of the columns."""
+        return self._type
+
+
+def source_of_arrow(table: Any) -> ColumnSource:
+    """The rows of what Arrow takes for a table."""
+    pa = arrow_library("from_arrow")
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    elif isinstance(table, pa.RecordBatchReader):
+        table = table.read_all()
+    elif not isinstance(table, pa.Table):
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise WrongArgumentError(
+                "from_arrow takes a Table, a RecordBatch, a RecordBatchReader or what has "
+                f"__arrow_c_stream__, got {table!r}"
+            )
+        table = pa.table(table)
+    return ColumnSource(table, "from_arrow")
+
+
+def source_of_pandas(frame: Any) -> ColumnSource:
+    """The rows of a DataFrame of pandas, without its index."""
+    pa = arrow_library("from_pandas")
+    if not _is_a(frame, "pandas", "DataFrame"):
+        raise WrongArgumentError(f"from_pandas takes a DataFrame of pandas, got {frame!r}")
+    columns = []
+    for number, name in enumerate(frame.columns):
+        column = frame.iloc[:, number]
+        try:
+            columns.append(_column_of_pandas(pa, column))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            raise InvalidProgramError(
+                f"from_pandas: Arrow has no type for the values of the column {name!r} ({error}); "
+                "give them one type, or the frame to from_collection"
+            ) from None
+    table = pa.Table.from_arrays(columns, names=[str(name) for name in frame.columns])
+    return ColumnSource(table, "from_pandas")
+
+
+def _column_of_pandas(pa: Any, column: Any) -> Any:
+    # NaN is a number in a column of floats, as in `from_collection`, and missing elsewhere.
+    if getattr(column.dtype, "kind", "") == "f" and hasattr(column.dtype, "newbyteorder"):
+        return pa.array(column.to_numpy(), from_pandas=False)
+    return pa.Array.from_pandas(column)
+
+
+def source_of_polars(frame: Any) -> ColumnSource:
+    """The rows of a DataFrame of Polars."""
+    arrow_library("from_polars")
+    if _is_a(frame, "polars", "LazyFrame"):
+        raise InvalidProgramError("from_polars: a LazyFrame has no rows yet: call collect() on it")
+    if not _is_a(frame, "polars", "DataFrame"):
+        raise WrongArgumentError(f"from_polars takes a DataFrame of Polars, got {frame!r}")
+    return ColumnSource(frame.to_arrow(), "from_polars")
+
+
+def _is_a(value: Any, package: str, name: str) -> bool:
+    return any(
+        kind.__module__.partition(".")[0] == package and kind.__name__ == name
+        for kind in type(value).__mro__
+    )

@@ -1,0 +1,100 @@
+"""The rows of a table that travelled with the job by columns."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.types import rows_of_columns
+from penstock.datastream.formats.arrow_types import arrow_library, column_values
+from penstock.taskexecutor.compiled import (
+    END_OF_DATA,
+    MIN_TIMESTAMP,
+    MORE_AVAILABLE,
+    SourceOperator,
+    StreamOperator,
+)
+from penstock.taskexecutor.sources.number_sequence import part_of_range
+from penstock.taskexecutor.sources.source_watermarks import with_watermarks
+from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
+
+if TYPE_CHECKING:
+    from penstock.graph import operators
+    from penstock.taskexecutor.task.operator_context import OperatorContext
+
+#: Rows that are made of columns at a time.
+_STEP_ROWS: Final = 4096
+
+
+def create_column_source(
+    context: OperatorContext, descriptor: operators.ColumnSource
+) -> StreamOperator:
+    """The rows of this subtask."""
+    return with_watermarks(context, descriptor, RowsOfColumns(descriptor))
+
+
+class _RowRange(SourceOperator):
+    """Makes rows of columns, from one number to another.
+
+    Attributes:
+        next: The number of the row that is emitted next.
+        last: The number of the last one.
+    """
+
+    def __init__(self, descriptor: operators.ColumnSource) -> None:
+        """Creates the source; no batch is decoded yet."""
+        super().__init__()
+        row_type: Any = descriptor.row_type
+        self.names, self.types = row_type.get_field_names(), row_type.get_field_types()
+        self.batches = descriptor.batches
+        #: The number of the row behind each batch.
+        self.ends = list(accumulate(descriptor.lengths))
+        self.next, self.last = 0, -1
+        self.rows: list[Any] = []
+        self.emitted = 0
+        self.batch: Any = None
+        self.number_of_batch = -1
+
+    def emit_next(self, limit: int) -> int:
+        """Emits at most about ``limit`` elements without blocking."""
+        if self.next > self.last:
+            return END_OF_DATA
+        if self.emitted == len(self.rows):
+            self.rows, self.emitted = self._decoded(), 0
+        part = self.rows[self.emitted : self.emitted + limit]
+        self.output.collect_all(part, MIN_TIMESTAMP)
+        self.emitted += len(part)
+        self.next += len(part)
+        return MORE_AVAILABLE if self.next <= self.last else END_OF_DATA
+
+    def _decoded(self) -> list[Any]:
+        """Some rows from the next one on, all of one batch."""
+        number = bisect_right(self.ends, self.next)
+        if number != self.number_of_batch:
+            pa = arrow_library("a source of columns")
+            with pa.ipc.open_stream(self.batches[number]) as stream:
+                self.batch, self.number_of_batch = stream.read_next_batch(), number
+        start = self.next - (self.ends[number] - self.batch.num_rows)
+        piece = self.batch.slice(start, min(_STEP_ROWS, self.last + 1 - self.next))
+        columns = zip(piece.columns, self.types, strict=True)
+        return rows_of_columns(self.names, [column_values(column, t) for column, t in columns])
+
+
+class RowsOfColumns(SplitBySplit, _RowRange):
+    """Emits ranges of the rows; a split is the numbers of its first row and of its last one."""
+
+    def divide(self, share: Share) -> list[tuple[int, int]]:
+        """The range of a share; none when it is empty."""
+        last = self.ends[-1] - 1 if self.ends else -1
+        first, last = part_of_range(0, last, share.number, share.of)
+        return [(first, last)] if first <= last else []
+
+    def begin(self, split: tuple[int, int]) -> None:
+        """Goes on with this range."""
+        self.next, self.last = split
+        self.rows, self.emitted = [], 0
+
+    def rest(self) -> tuple[int, int]:
+        """What is left of the range."""
+        return self.next, self.last

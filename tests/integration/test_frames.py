@@ -1,0 +1,237 @@
+"""Tables of Arrow, pandas and Polars as streams and back, by columns."""
+
+import datetime
+import decimal
+import math
+
+import pandas
+import polars
+import pyarrow as pa
+import pytest
+from penstock.common import Configuration, Row, Types
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream import frames as frames_module
+from penstock.datastream.connectors.discard import DiscardingSink
+from penstock.datastream.frames import source_of_arrow
+from penstock.datastream.functions import SourceFunction
+from penstock.errors import DependencyError, FormatError, InvalidProgramError
+from penstock.taskexecutor.compiled import END_OF_DATA
+from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
+
+DAY = datetime.datetime(2024, 5, 6, 7, 8, 9)
+COLUMNS = {"name": ["a", None, "c"], "number": [1, 2, 3], "share": [0.5, 1.5, None]}
+ROWS = [
+    Row(name="a", number=1, share=0.5),
+    Row(name=None, number=2, share=1.5),
+    Row(name="c", number=3, share=None),
+]
+TYPE = Types.ROW_NAMED(["name", "number", "share"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
+PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
+
+
+def environment(parallelism=1, **options):
+    configuration = Configuration()
+    configuration.set_string("execution.target", "in-process")
+    for key, value in options.items():
+        configuration.set_string(key.replace("_", "."), value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(parallelism)
+    return env
+
+
+@pytest.mark.parametrize(
+    ("make", "rows"),
+    [
+        (lambda env: env.from_arrow(pa.table(COLUMNS)), ROWS),
+        (lambda env: env.from_arrow(pa.record_batch(COLUMNS)), ROWS),
+        (lambda env: env.from_arrow(pa.table(COLUMNS).to_reader()), ROWS),
+        (lambda env: env.from_arrow(polars.DataFrame(COLUMNS)), ROWS),
+        (lambda env: env.from_polars(polars.DataFrame(COLUMNS)), ROWS),
+        (lambda env: env.from_pandas(pandas.DataFrame(COLUMNS).iloc[:2]), ROWS[:2]),
+    ],
+    ids=["table", "batch", "reader", "stream", "polars", "pandas"],
+)
+def test_rows_with_the_names_and_types_of_the_columns(make, rows):
+    env = environment()
+    stream = make(env)
+    assert stream.get_type() == TYPE
+    with stream.execute_and_collect() as results:
+        assert list(results) == rows
+
+
+def test_what_is_missing_in_pandas():
+    """None, except for NaN in a column of floats, as from_collection has it."""
+    frame = pandas.DataFrame(
+        {
+            "day": [pandas.NaT, pandas.Timestamp(DAY)],
+            "whole": pandas.array([None, 3], dtype="Int64"),
+            "real": [math.nan, 2.0],
+            "text": ["x", math.nan],
+            7: pandas.Categorical(["u", "v"]),
+        }
+    )
+    with environment().from_pandas(frame).execute_and_collect() as results:
+        first, second = results
+    assert (first.day, first.whole, first.text, first["7"]) == (None, None, "x", "u")
+    assert math.isnan(first.real)
+    assert (second.day, second.whole, second.real, second.text) == (DAY, 3, 2.0, None)
+
+
+@pytest.mark.parametrize("values", [[], [1], list(range(200_000))])
+def test_a_column_of_any_length_comes_back(values):
+    """Also where a table has several batches, and a subtask several ranges of them."""
+    table = pa.table({"n": pa.array(values, pa.int64())})
+    found = environment(parallelism=2).from_arrow(table).to_arrow()
+    assert found.schema == table.schema
+    assert sorted(found["n"].to_pylist()) == values
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 4, 7, 30])
+def test_a_restored_source_emits_the_rest_at_any_parallelism(monkeypatch, parallelism, count):
+    """Batches of three rows: positions are within them, at their ends and behind the last one."""
+    monkeypatch.setattr(frames_module, "_BATCH_ROWS", 3)
+    described = source_of_arrow(pa.table({"n": list(range(20))})).source_operator()
+    snapshots, values = [], []
+    for subtask in range(2):
+        test = OneInputStreamOperatorTestHarness(described, subtask=subtask, parallelism=2)
+        test.initialize_state()
+        with test:
+            for _ in range(count):
+                test.operator.emit_next(1)
+            snapshots.append(test.snapshot(1))
+            values.extend(test.values)
+    for subtask, snapshot in enumerate(redistribute(snapshots, parallelism)):
+        test = OneInputStreamOperatorTestHarness(
+            described, subtask=subtask, parallelism=parallelism
+        )
+        test.initialize_state(snapshot)
+        with test:
+            while test.operator.emit_next(2) != END_OF_DATA:
+                pass
+            values.extend(test.values)
+    assert sorted(row.n for row in values) == list(range(20))
+
+
+def test_each_kind_of_stream_becomes_columns():
+    env = environment()
+    pairs = [(1, "a"), (2, None)]
+    assert env.from_collection(pairs, PAIR).to_arrow().to_pydict() == {
+        "f0": [1, 2],
+        "f1": ["a", None],
+    }
+    numbers = env.from_collection([3, 4], Types.INT()).map(lambda n: n, Types.INT())
+    assert numbers.to_arrow().schema == pa.schema({"value": pa.int32()})
+    assert env.from_collection([3, 4], Types.INT()).to_arrow()["value"].to_pylist() == [3, 4]
+    keyed = env.from_collection(pairs, PAIR).key_by(lambda pair: pair[0])
+    assert keyed.to_arrow()["f0"].to_pylist() == [1, 2]
+    schema = pa.schema({"a": pa.int16(), "b": pa.list_(pa.decimal128(38, 18))})
+    undeclared = env.from_collection([{"a": 1, "b": [decimal.Decimal("1.5")]}])
+    assert undeclared.to_arrow(schema).to_pylist() == [{"a": 1, "b": [decimal.Decimal("1.5")]}]
+    assert env.from_collection([], Types.INT()).to_arrow().num_rows == 0
+
+
+def test_frames_of_pandas_and_polars():
+    env = environment()
+    frame = env.from_arrow(pa.table(COLUMNS)).to_pandas()
+    assert frame["number"].tolist() == [1, 2, 3]
+    assert frame["number"].dtype == "int64"
+    assert env.from_pandas(frame).to_polars()["name"].to_list() == ["a", None, "c"]
+
+
+@pytest.mark.parametrize("mode", ["BATCH", "STREAMING"])
+def test_results_are_complete_with_checkpoints_and_in_batch_mode(mode):
+    env = environment(
+        parallelism=2,
+        **{"execution_checkpointing_interval": "10 ms", "execution_runtime-mode": mode},
+    )
+    table = pa.table({"n": list(range(20_000))})
+    found = env.from_arrow(table).map(lambda row: row.n * 2, Types.LONG()).to_arrow()
+    assert sorted(found["value"].to_pylist()) == [2 * n for n in range(20_000)]
+
+
+class FailsOnce(MapFunction):
+    def __init__(self, marker):
+        self.marker = marker
+
+    def map(self, value):
+        if value == 15_000 and not self.marker.exists():
+            self.marker.touch()
+            raise RuntimeError("once")
+        return value
+
+
+def test_results_are_exact_after_a_failure(tmp_path):
+    env = environment(
+        **{
+            "execution_checkpointing_interval": "10 ms",
+            "restart-strategy_type": "fixed-delay",
+            "restart-strategy_fixed-delay_attempts": "1",
+            "restart-strategy_fixed-delay_delay": "1 ms",
+        }
+    )
+    numbers = env.from_arrow(pa.table({"n": list(range(20_000))})).map(lambda row: row.n)
+    found = numbers.map(FailsOnce(tmp_path / "failed"), Types.LONG()).to_arrow()
+    assert sorted(found["value"].to_pylist()) == list(range(20_000))
+    assert (tmp_path / "failed").exists()
+
+
+class Endless(SourceFunction):
+    def run(self, ctx):
+        raise AssertionError("never run")
+
+    def cancel(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda env: env.from_arrow([1]), r"from_arrow takes a Table, .* got \[1\]"),
+        (lambda env: env.from_pandas(pa.table(COLUMNS)), "takes a DataFrame of pandas"),
+        (lambda env: env.from_polars(pandas.DataFrame()), "takes a DataFrame of Polars"),
+        (lambda env: env.from_polars(polars.LazyFrame(COLUMNS)), r"call collect\(\) on it"),
+        (
+            lambda env: env.from_arrow(pa.table([[1], [2]], names=["a", "a"])),
+            "columns share a name: a, a",
+        ),
+        (
+            lambda env: env.from_pandas(pandas.DataFrame({"mixed": [1, "x"]})),
+            "no type for the values of the column 'mixed'",
+        ),
+        (lambda env: env.from_collection([1]).to_arrow(), "no declared type"),
+        (
+            lambda env: env.from_collection([], Types.ROW([Types.PICKLED_BYTE_ARRAY()])).to_arrow(),
+            "Arrow has no type for",
+        ),
+        (lambda env: env.from_collection([1]).to_arrow({"a": int}), "to_arrow takes a row"),
+        (lambda env: env.add_source(Endless(), "clicks").to_pandas(), "'clicks' may have no end"),
+    ],
+)
+def test_what_cannot_be_a_table_is_refused(make, expected):
+    with pytest.raises(InvalidProgramError, match=expected):
+        make(environment())
+
+
+def test_the_program_goes_on_after_a_refusal():
+    """No operator of a table that cannot be made is left in the next job."""
+    env = environment()
+    stream = env.from_collection([1])
+    with pytest.raises(InvalidProgramError):
+        stream.to_arrow()
+    stream.sink_to(DiscardingSink())
+    env.execute()
+
+
+def test_an_element_that_does_not_fit_names_the_field():
+    stream = environment().from_collection([{"a": "x"}])
+    with pytest.raises(FormatError, match="field 'a' does not fit"):
+        stream.to_arrow(Types.ROW_NAMED(["a"], [Types.LONG()]))
+
+
+@pytest.mark.parametrize(("library", "extra"), [("pandas", "pandas"), ("polars", "polars")])
+def test_a_missing_library_names_its_extra(monkeypatch, library, extra):
+    stream = environment().from_arrow(pa.table({"n": [1]}))
+    monkeypatch.setitem(__import__("sys").modules, library, None)
+    with pytest.raises(DependencyError, match=rf"penstock\[{extra}\]"):
+        getattr(stream, f"to_{library}")()
