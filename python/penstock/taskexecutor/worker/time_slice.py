@@ -17,7 +17,6 @@ import platform
 import struct
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from penstock.common.options.cluster import SHORT_TIME_SLICES
 from penstock.common.options.pipeline import BUFFER_TIMEOUT, BUFFER_TIMEOUT_ENABLED
@@ -28,9 +27,6 @@ logger = logging.getLogger(__name__)
 SHORT_BUFFER_TIMEOUT_MS = 10
 
 SLICE_NS = 100_000
-
-#: The data plane's threads; the task's own thread is not named.
-THREADS = "penstock-"
 
 #: Numbers of the system calls sched_setattr and sched_getattr.
 _SYSTEM_CALLS = {"x86_64": (314, 315), "aarch64": (274, 275), "riscv64": (274, 275)}
@@ -52,47 +48,28 @@ def wants_short_slices(config: Mapping[str, str]) -> bool:
 
 
 def shorten_time_slices() -> bool:
-    """Gives short slices to the calling thread and to the threads of the data plane.
+    """Gives short slices to the calling thread and to those that it, and they, start later.
 
-    Threads that the calling one starts later have them as well.
-
-    Threads whose scheduling was set to something else than the ordinary are left alone, and so is
-    everybody's niceness.
+    A thread whose scheduling was set to something else than the ordinary is left alone, and so is
+    its niceness.
 
     Returns:
-        Whether the kernel took the request for all of them.
+        Whether the kernel took the request.
     """
     calls = _SYSTEM_CALLS.get(platform.machine())
     if sys.platform != "linux" or calls is None:
         return False
-    shortened = [_shorten(calls, thread) for thread in (0, *_data_plane_threads())]
-    return all(shortened)
-
-
-def _shorten(calls: tuple[int, int], thread: int) -> bool:
     set_attributes, get_attributes = calls
     call = ctypes.CDLL(None, use_errno=True).syscall
     block = ctypes.create_string_buffer(_SCHED_ATTR.size)
-    if call(get_attributes, thread, block, _SCHED_ATTR.size, 0) == 0:
+    if call(get_attributes, 0, block, _SCHED_ATTR.size, 0) == 0:
         attributes = list(_SCHED_ATTR.unpack(block.raw))
         if attributes[_POLICY] != _SCHED_OTHER:
             return False
         attributes[_RUNTIME] = SLICE_NS
         block.raw = _SCHED_ATTR.pack(*attributes)
-        if call(set_attributes, thread, block, 0) == 0:
+        if call(set_attributes, 0, block, 0) == 0:
             return True
     error = ctypes.get_errno()
-    logger.info("thread %s keeps its time slice: %s", thread, errno.errorcode.get(error, error))
-    return error == errno.ESRCH  # it has ended meanwhile and needs nothing
-
-
-def _data_plane_threads() -> list[int]:
-    threads = []
-    for thread in Path("/proc/self/task").iterdir():
-        try:
-            name = (thread / "comm").read_text()
-        except FileNotFoundError:
-            continue  # it has just ended
-        if name.startswith(THREADS):
-            threads.append(int(thread.name))
-    return threads
+    logger.info("time slices stay as they are: %s", errno.errorcode.get(error, error))
+    return False
