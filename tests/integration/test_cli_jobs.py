@@ -175,6 +175,7 @@ def test_options_are_listed():
     shown = penstock("config", "rest.port")
     assert "rest.bind-port" in shown
     assert "also: rest.port" in shown
+    assert "of the cluster" in shown
     assert "no option" in penstock("config", "flux-compensator", code=1)
     everything = json.loads(penstock("config", "--json"))
     assert {"parallelism.default", "metrics.reporters"} <= {one["key"] for one in everything}

@@ -35,6 +35,7 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
     found = [
         {
             "section": title,
+            "scope": option.scope,
             "key": option.key,
             "alternate_keys": list(option.alternate_keys),
             "value": option.value_type.name,
@@ -57,7 +58,9 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
         click.echo(str(one["key"]))
         if one["alternate_keys"]:
             click.echo(f"    also: {', '.join(one['alternate_keys'])}")
-        click.echo(f"    value: {one['value']}; default: {one['default'] or 'none'}")
+        click.echo(
+            f"    value: {one['value']}; default: {one['default'] or 'none'}; of the {one['scope']}"
+        )
         click.echo(f"    {one['meaning']}")
         if one["without_effect"]:
             click.echo(f"    without effect: {one['without_effect']}")

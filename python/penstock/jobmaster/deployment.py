@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.common.options.rest import without_secrets
+from penstock.common.options.scope import job_part
 from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
 from penstock.rpc.messages import (
     ChannelDescriptor,
@@ -45,7 +46,7 @@ def task_deployment(graph: ExecutionGraph, subtask: ExecutionVertex) -> TaskDepl
         attempt_number=execution.attempt_id.attempt,
         allocation_id=execution.slot.allocation_id,
         code_id=code_id_of(graph.job.job_id, job_vertex.id),
-        configuration=without_secrets(graph.job.configuration),
+        configuration=without_secrets(job_part(graph.job.configuration)),
         partitions=produced_partitions(graph, subtask),
         gates=_gates(graph, subtask),
     )

@@ -17,6 +17,7 @@ from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.common.options.cluster import LOG_LEVEL
 from penstock.common.options.rest import without_secrets
+from penstock.common.options.scope import check_job
 from penstock.errors import CorruptStreamError, JobExecutionError, TaskExecutorLostError
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.jobmaster.cluster_gateway import ClusterGateway
@@ -167,8 +168,10 @@ class Dispatcher:
             DuplicateJobSubmissionError: this job id is running here or has ended here.
             InvalidProgramError: the job does not fit the checkpoint that it is to start from.
             CheckpointStorageError: that checkpoint cannot be read.
-            ConfigurationError: encryption is asked for, and what makes certificates is missing.
+            ConfigurationError: the job sets an option of the cluster otherwise than this one; or
+                encryption is asked for, and what makes certificates is missing.
         """
+        check_job(job_graph.configuration, self._configuration)
         self._data_plane.credentials(job_graph.job_id)
         recovery: list[RecoverySource] = []
         if records is not None:

@@ -83,6 +83,7 @@ class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
     """Everything a TaskExecutor needs to run one subtask.
 
     The job code itself arrives before it, in `CodeChunk` messages; ``code_id`` names it.
+    ``configuration`` has options of jobs only; those of the cluster are in the launch line.
     """
 
     job_id: bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.options import state_recovery
-from penstock.common.options.option import Option
+from penstock.common.options.option import Option, Scope
 from penstock.common.options.value_types import (
     BooleanType,
     ChoiceType,
@@ -27,6 +27,7 @@ def _checkpointing(
     default: Any,
     meaning: str,
     *alternate_keys: str,
+    scope: Scope = "job",
 ) -> Option[Any]:
     return Option(
         f"execution.checkpointing.{name}",
@@ -34,6 +35,7 @@ def _checkpointing(
         default,
         meaning,
         alternate_keys=alternate_keys,
+        scope=scope,
     )
 
 
@@ -163,6 +165,7 @@ LOCAL_BACKUP_FOLDERS: Final[Option[tuple[str, ...]]] = _checkpointing(
     (),
     "folders for these copies; those of `io.tmp.dirs` without it",
     "taskmanager.state.local.root-dirs",
+    scope="cluster",
 )
 SAVEPOINT_FOLDER: Final[Option[str | None]] = _checkpointing(
     "savepoint-dir",

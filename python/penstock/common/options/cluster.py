@@ -22,6 +22,7 @@ TARGET: Final[Option[str | None]] = Option(
     None,
     "where the TaskExecutors run; also `PENSTOCK_EXECUTION_TARGET`",
     default_text="spark under `penstock run` and where a SparkSession is active, else local",
+    scope="cluster",
 )
 RUNTIME: Final[Option[str | None]] = Option(
     "penstock.runtime",
@@ -29,6 +30,7 @@ RUNTIME: Final[Option[str | None]] = Option(
     None,
     "the data plane of the workers; also `PENSTOCK_RUNTIME`",
     default_text="that of the driver, native",
+    scope="cluster",
 )
 SLOTS_PER_EXECUTOR: Final[Option[int | None]] = Option(
     "taskmanager.numberOfTaskSlots",
@@ -36,6 +38,7 @@ SLOTS_PER_EXECUTOR: Final[Option[int | None]] = Option(
     None,
     "slots in one TaskExecutor; its tasks share one interpreter",
     default_text="1; more where Spark has too few places",
+    scope="cluster",
 )
 SHORT_TIME_SLICES: Final[Option[bool | None]] = Option(
     "penstock.short-time-slices",
@@ -44,33 +47,42 @@ SHORT_TIME_SLICES: Final[Option[bool | None]] = Option(
     "whether TaskExecutors ask the kernel for short time slices (Linux 6.12 and later), so that no "
     "record waits for another thread's slice to end",
     default_text="true where `execution.buffer-timeout.interval` is 10 ms or less",
+    scope="cluster",
 )
 SLOT_REQUEST_TIMEOUT: Final = Option(
-    "slot.request.timeout", DurationType(), 300_000, "how long a job waits for its slots"
+    "slot.request.timeout",
+    DurationType(),
+    300_000,
+    "how long a job waits for its slots",
+    scope="cluster",
 )
 SLOT_TIMEOUT: Final = Option(
     "taskmanager.slot.timeout",
     DurationType(),
     10_000,
     "how long a TaskExecutor keeps a slot for a job that puts no task into it",
+    scope="cluster",
 )
 HEARTBEAT_INTERVAL: Final = Option(
     "heartbeat.interval",
     DurationType(1),
     10_000,
     "how often driver and TaskExecutors show each other that they live",
+    scope="cluster",
 )
 HEARTBEAT_TIMEOUT: Final = Option(
     "heartbeat.timeout",
     DurationType(1),
     50_000,
     "without a sign of life for that long, the other side counts as lost",
+    scope="cluster",
 )
 SHUTDOWN_GRACE: Final = Option(
     "cluster.shutdown.grace",
     DurationType(),
     5_000,
     "how long workers get to end before they are killed",
+    scope="cluster",
 )
 BIND_HOST: Final = Option(
     "jobmanager.bind-host",
@@ -78,6 +90,7 @@ BIND_HOST: Final = Option(
     "127.0.0.1",
     "where the control port listens",
     default_text="127.0.0.1; on a Spark cluster `spark.driver.host`",
+    scope="cluster",
 )
 FAILOVER_STRATEGY: Final = Option(
     "jobmanager.execution.failover-strategy",
@@ -104,6 +117,7 @@ MANAGED_MEMORY: Final = Option(
     512 << 20,
     "memory in a TaskExecutor, shared by its slots, in which keyed inputs of BATCH jobs are "
     "sorted; what exceeds it is sorted on disk, in `io.tmp.dirs`",
+    scope="cluster",
 )
 TEMPORARY_FOLDERS: Final = Option(
     "io.tmp.dirs",
@@ -112,6 +126,7 @@ TEMPORARY_FOLDERS: Final = Option(
     "folders for what exceeds memory, on the driver's machine and those of the workers",
     alternate_keys=("taskmanager.tmp.dirs",),
     default_text="the system's; in Spark its local folders",
+    scope="cluster",
 )
 LOG_LEVEL: Final[Option[str | None]] = Option(
     "logging.level",
@@ -120,6 +135,7 @@ LOG_LEVEL: Final[Option[str | None]] = Option(
     "from which level on TaskExecutors log, user code included, where no logger has a level; on "
     "target in-process the program's own logging counts",
     default_text="that of the driver's root logger; INFO where the program has not set up logging",
+    scope="cluster",
 )
 
 

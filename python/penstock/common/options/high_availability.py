@@ -18,22 +18,26 @@ TYPE: Final = Option(
     "NONE",
     "whether a job goes on when its driver is started again: `filesystem` keeps what that needs",
     alternate_keys=("high-availability",),
+    scope="cluster",
 )
 STORAGE_FOLDER: Final = Option[str | None](
     "high-availability.storageDir",
     TextType(),
     None,
     "the folder for that, on a file system that all drivers of the job mount",
+    scope="cluster",
 )
 CLUSTER_ID: Final = Option[str | None](
     "high-availability.cluster-id",
     TextType(),
     None,
     "which program it is: drivers with the same name take over from each other",
+    scope="cluster",
 )
 LEASE: Final = Option(
     "penstock.high-availability.lease",
     DurationType(500),
     10_000,
     "how long a driver that is not heard of is waited for before another takes over",
+    scope="cluster",
 )

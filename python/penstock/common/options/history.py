@@ -17,6 +17,7 @@ ARCHIVE_FOLDER: Final[Option[str | None]] = Option(
     None,
     "where the figures of a job are written when it has ended, a file for each job; a path or URL",
     default_text="nowhere",
+    scope="cluster",
 )
 SERVED_FOLDERS: Final[Option[str | None]] = Option(
     "historyserver.archive.fs.dir",
@@ -24,18 +25,21 @@ SERVED_FOLDERS: Final[Option[str | None]] = Option(
     None,
     "the directories of archives that `penstock history-server` shows, separated by commas",
     default_text="that of `jobmanager.archive.fs.dir`",
+    scope="cluster",
 )
 REFRESH_INTERVAL: Final = Option(
     "historyserver.archive.fs.refresh-interval",
     DurationType(1),
     10_000,
     "how often the history server looks for new archives",
+    scope="cluster",
 )
 ADDRESS: Final = Option(
     "historyserver.web.address",
     TextType(),
     "127.0.0.1",
     "the address on which the history server listens",
+    scope="cluster",
 )
 PORT: Final[Option[tuple[int, ...] | None]] = Option(
     "historyserver.web.port",
@@ -43,10 +47,12 @@ PORT: Final[Option[tuple[int, ...] | None]] = Option(
     (8082,),
     "where the history server listens; 0 for any free port",
     default_text="8082",
+    scope="cluster",
 )
 PAGE_REFRESH_INTERVAL: Final = Option(
     "historyserver.web.refresh-interval",
     DurationType(100),
     10_000,
     "how often the page of the history server is told what is new",
+    scope="cluster",
 )

@@ -33,6 +33,7 @@ FETCHER_INTERVAL: Final = Option(
     10_000,
     "how often TaskExecutors tell the driver their metrics while the REST interface is on; 0 for "
     "never",
+    scope="cluster",
 )
 REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     "metrics.reporters",
@@ -41,6 +42,7 @@ REPORTERS: Final[Option[tuple[str, ...]]] = Option(
     "which of the reporters named in `metrics.reporter.<name>.*` report; see "
     "[Operations](operations.md#metrics)",
     default_text="all of them",
+    scope="cluster",
 )
 
 SCOPE_DELIMITER: Final = Option(
@@ -48,6 +50,7 @@ SCOPE_DELIMITER: Final = Option(
     TextType(),
     ".",
     "what stands between the parts of a metric's name, for StatsD and the log",
+    scope="cluster",
 )
 SCOPE_DRIVER: Final = Option(
     "metrics.scope.jm",
@@ -55,6 +58,7 @@ SCOPE_DRIVER: Final = Option(
     "<host>.jobmanager",
     "what names of the driver's metrics begin with; see "
     "[Operations](operations.md#names-of-metrics)",
+    scope="cluster",
 )
 SCOPE_DRIVER_JOB: Final = Option(
     "metrics.scope.jm-job",
@@ -62,24 +66,28 @@ SCOPE_DRIVER_JOB: Final = Option(
     "<host>.jobmanager.<job_name>",
     "what names of a job's metrics begin with",
     alternate_keys=("metrics.scope.jm.job",),
+    scope="cluster",
 )
 SCOPE_WORKER: Final = Option(
     "metrics.scope.tm",
     TextType(),
     "<host>.taskmanager.<tm_id>",
     "what names of a TaskExecutor's metrics begin with",
+    scope="cluster",
 )
 SCOPE_TASK: Final = Option(
     "metrics.scope.task",
     TextType(),
     "<host>.taskmanager.<tm_id>.<job_name>.<task_name>.<subtask_index>",
     "what names of a task's metrics begin with",
+    scope="cluster",
 )
 SCOPE_OPERATOR: Final = Option(
     "metrics.scope.operator",
     TextType(),
     "<host>.taskmanager.<tm_id>.<job_name>.<operator_name>.<subtask_index>",
     "what names of an operator's metrics begin with",
+    scope="cluster",
 )
 
 _KEY: Final = re.compile(r"(metrics|traces)\.reporter\.([^.]+)\.(.+)")

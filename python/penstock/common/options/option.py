@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from penstock.common.configuration import Configuration
 from penstock.errors import ConfigurationError
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from penstock.common.options.value_types import ValueType
 
 T = TypeVar("T")
+Scope = Literal["cluster", "job"]
 
 
 class Option(Generic[T]):
@@ -25,6 +26,8 @@ class Option(Generic[T]):
         meaning: What it decides, in one line of Markdown.
         alternate_keys: Older keys; they count where `key` is not set, the first one first.
         default_text: The default as the table of options shows it.
+        scope: Whose it is: ``cluster``, set where a cluster is started and the same for all of its
+            jobs, or ``job``.
         awaits: Why the option has no effect yet; empty when it has.
     """
 
@@ -37,6 +40,7 @@ class Option(Generic[T]):
         *,
         alternate_keys: tuple[str, ...] = (),
         default_text: str | None = None,
+        scope: Scope = "job",
         awaits: str = "",
     ) -> None:
         """Declares an option; only in the modules of this package."""
@@ -45,6 +49,7 @@ class Option(Generic[T]):
         self.default = default
         self.meaning = meaning
         self.alternate_keys = alternate_keys
+        self.scope = scope
         self.awaits = awaits
         if default_text is None:
             default_text = "" if default is None else value_type.text(default)

@@ -25,18 +25,21 @@ PORT: Final[Option[tuple[int, ...] | None]] = Option(
     "where the REST interface listens; 0 for any free port; see [Operations](operations.md)",
     alternate_keys=("rest.port",),
     default_text="there is none",
+    scope="cluster",
 )
 BIND_ADDRESS: Final = Option(
     "rest.bind-address",
     TextType(),
     "127.0.0.1",
     "the address on which the REST interface listens",
+    scope="cluster",
 )
 AUTHENTICATION: Final = Option(
     "rest.authentication",
     ChoiceType("token", "none"),
     "token",
     "whether the REST interface asks for a token; without one it is open to all who reach it",
+    scope="cluster",
 )
 TOKEN: Final[Option[str | None]] = Option(
     "rest.token",
@@ -44,54 +47,63 @@ TOKEN: Final[Option[str | None]] = Option(
     None,
     "the token that the REST interface asks for",
     default_text="a new one for each cluster",
+    scope="cluster",
 )
 READ_ONLY: Final = Option(
     "rest.read-only",
     BooleanType(),
     False,
     "whether the REST interface refuses what changes a job: cancel, stop, savepoints, checkpoints",
+    scope="cluster",
 )
 MAX_CONTENT: Final = Option(
     "rest.server.max-content-length",
     MemorySizeType(1024),
     64 * 1024,
     "the longest body that the REST interface takes",
+    scope="cluster",
 )
 FLAME_GRAPHS: Final = Option(
     "rest.flamegraph.enabled",
     BooleanType(),
     False,
     "whether the REST interface and the dashboard show where tasks spend their time",
+    scope="cluster",
 )
 FLAME_GRAPH_SAMPLES: Final = Option(
     "rest.flamegraph.num-samples",
     IntegerType(1, 10_000),
     100,
     "how often the threads of a task are looked at for a flame graph",
+    scope="cluster",
 )
 FLAME_GRAPH_DELAY: Final = Option(
     "rest.flamegraph.delay-between-samples",
     DurationType(1),
     50,
     "the time between two looks for a flame graph",
+    scope="cluster",
 )
 FLAME_GRAPH_DEPTH: Final = Option(
     "rest.flamegraph.stack-depth",
     IntegerType(1, 200),
     100,
     "how many calls of a stack a flame graph shows, the innermost ones",
+    scope="cluster",
 )
 FLAME_GRAPH_REFRESH: Final = Option(
     "rest.flamegraph.refresh-interval",
     DurationType(),
     60_000,
     "how old a flame graph may be before another is made for who asks",
+    scope="cluster",
 )
 FLAME_GRAPH_CLEANUP: Final = Option(
     "rest.flamegraph.cleanup-interval",
     DurationType(1),
     600_000,
     "after how long a flame graph that nobody asks for is forgotten",
+    scope="cluster",
 )
 RECORD_SAMPLES: Final = Option(
     "penstock.rest.record-samples",
@@ -99,12 +111,14 @@ RECORD_SAMPLES: Final = Option(
     "VALUES",
     "what the REST interface and the dashboard show of records on an edge: their values, the "
     "types of these alone, or nothing",
+    scope="cluster",
 )
 REFRESH_INTERVAL: Final = Option(
     "web.refresh-interval",
     DurationType(100),
     3_000,
     "how often the dashboard is told what is new, and tools should ask the REST interface anew",
+    scope="cluster",
 )
 
 

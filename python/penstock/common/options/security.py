@@ -10,6 +10,7 @@ TLS_ENABLED: Final = Option(
     BooleanType(),
     False,
     "encrypt what TaskExecutors send each other; see [Encryption](running.md#encryption)",
+    scope="cluster",
 )
 HANDSHAKE_TIMEOUT: Final = Option(
     "security.ssl.internal.handshake-timeout",
@@ -17,18 +18,21 @@ HANDSHAKE_TIMEOUT: Final = Option(
     10_000,
     "how long a TaskExecutor that connects to another may take to prove itself, encrypted or not",
     alternate_keys=("security.ssl.handshake-timeout",),
+    scope="cluster",
 )
 REST_TLS_ENABLED: Final = Option(
     "security.ssl.rest.enabled",
     BooleanType(),
     False,
     "whether the REST interface and the dashboard are served with TLS",
+    scope="cluster",
 )
 REST_KEY_STORE: Final[Option[str | None]] = Option(
     "security.ssl.rest.keystore",
     TextType(),
     None,
     "a PEM file with the private key of the REST interface and its certificates, its own first",
+    scope="cluster",
 )
 REST_KEY_PASSWORD: Final[Option[str | None]] = Option(
     "security.ssl.rest.key-password",
@@ -36,16 +40,19 @@ REST_KEY_PASSWORD: Final[Option[str | None]] = Option(
     None,
     "what the private key is encrypted with",
     default_text="it is not encrypted",
+    scope="cluster",
 )
 REST_CLIENTS_AUTHENTICATED: Final = Option(
     "security.ssl.rest.authentication-enabled",
     BooleanType(),
     False,
     "whether clients of the REST interface must show a certificate",
+    scope="cluster",
 )
 REST_TRUST_STORE: Final[Option[str | None]] = Option(
     "security.ssl.rest.truststore",
     TextType(),
     None,
     "a PEM file with the certificates that may have signed those of clients",
+    scope="cluster",
 )

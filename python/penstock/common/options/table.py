@@ -34,9 +34,17 @@ Keys that begin with `spark.` are Spark's.
 Options that Flink has and that mean nothing here, such as those of a JVM's memory, are listed in \
 one warning.
 
+An option is of the cluster or of the job.
+Those of the cluster are the same for all of its jobs and for all of its workers, from their start \
+on; a job that sets one of them otherwise than the running cluster that it comes to is refused.
+Today each job starts a cluster of its own, which takes the options of both kinds from it.
+
 Values are written as in Flink: durations as `10 s`, `500 ms`, `1 min` (milliseconds without a \
 unit), memory sizes as `64 mb` (bytes without a unit), lists as `a;b`, maps as `a:b,c:d`.
 """
+
+
+_HEAD: Final = "| option | of | value | default | meaning |\n|---|---|---|---|---|"
 
 
 def options_page() -> str:
@@ -44,9 +52,7 @@ def options_page() -> str:
     sections = [_INTRODUCTION]
     for title, module in SECTIONS:
         rows = "\n".join(_row(option) for option in options_of(module))
-        sections.append(
-            f"## {title}\n\n| option | value | default | meaning |\n|---|---|---|---|\n{rows}\n"
-        )
+        sections.append(f"## {title}\n\n{_HEAD}\n{rows}\n")
     return "\n".join(sections)
 
 
@@ -57,7 +63,8 @@ def _row(option: Option[Any]) -> str:
     meaning = option.meaning
     if option.awaits:
         meaning += f" (without effect: {option.awaits})"
-    return f"| {keys} | {option.value_type.name} | {option.default_text} | {meaning} |"
+    cells = (keys, option.scope, option.value_type.name, option.default_text, meaning)
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         token: what the driver's port asks for, in hexadecimal.
         jobs: by their ids in hexadecimal what the workers of each job that this one may serve show
             each other.
+        config: the cluster's options, and the values of those of jobs that set none.
         epoch: incarnation of this executor id; an older one is refused at registration.
         log_levels: levels of loggers by name, "" for the root: those of the driver's program.
         sys_path: entries to append to ``sys.path``, so that job code finds the driver's modules.

@@ -1,0 +1,54 @@
+"""What of a configuration is of the cluster, and what of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.common.options.metrics import is_reporter_key
+from penstock.common.options.registry import options_by_key
+from penstock.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def is_of_cluster(key: str) -> bool:
+    """Whether a key is that of an option of the cluster; reporters of metrics are, too."""
+    option = options_by_key().get(key)
+    return is_reporter_key(key) if option is None else option.scope == "cluster"
+
+
+def job_part(configuration: Mapping[str, str]) -> dict[str, str]:
+    """What a job may decide; the rest is as the cluster has it."""
+    return {key: text for key, text in configuration.items() if not is_of_cluster(key)}
+
+
+def check_job(configuration: Mapping[str, str], running: Mapping[str, str]) -> None:
+    """Checks that a job sets no option of the cluster otherwise than the cluster that runs.
+
+    Args:
+        configuration: That of the job.
+        running: That of the cluster.
+
+    Raises:
+        ConfigurationError: It does; names the options, both values and what to do.
+    """
+    options = options_by_key()
+    others = []
+    for key, text in sorted(configuration.items()):
+        if not is_of_cluster(key):
+            continue
+        option = options.get(key)
+        if option is None:
+            differs, found = running.get(key) != text, running.get(key, "not set")
+        else:
+            differs = option.parse(text, key) != option.read(running)
+            found = next((running[name] for name in option.keys if name in running), "not set")
+        if differs:
+            others.append(f"{key} (the job: {text!r}, the cluster: {found!r})")
+    if others:
+        raise ConfigurationError(
+            "these options are of the cluster, which runs already: "
+            + ", ".join(others)
+            + "; leave them out of the job, or set them where the cluster is started"
+        )
