@@ -1,10 +1,10 @@
 /* A register machine for functions that only compute: it runs the programs of
  * `expressions/program.py`.
  *
- * Every step works on values of builtin types alone, for which operators have no side effects; so
- * whatever a step cannot do (another type, a failing operator, an integer of more than 63 bits)
- * ends the evaluation without a trace, and the function itself is called.  Integers stay C
- * integers until somebody needs an object.
+ * Every step works on values of builtin types, dates, times and decimals alone, for which operators
+ * have no side effects; so whatever a step cannot do (another type, a failing operator, an integer
+ * of more than 63 bits) ends the evaluation without a trace, and the function itself is called.
+ * Integers stay C integers until somebody needs an object.
  *
  * A register is written once in an evaluation, as jumps lead forward only.  Registers borrow: what
  * an evaluation makes is in its `made` until its end.
@@ -18,7 +18,7 @@
     case OPERATION:                                                                               \
         if (ps_as_number(left, &one) && ps_as_number(right, &other) &&                            \
             ps_compute(OPERATION, &one, other)) {                                                 \
-            *target = ps_of_number(one);                                                          \
+            ps_put_number(target, one);                                                            \
             continue;                                                                             \
         }                                                                                         \
         outcome = ps_binary(made, OPERATION, target, left, right);                                \
@@ -35,8 +35,8 @@
 
 /* Runs the program on the arguments in its first registers; the result is borrowed of them. */
 static int ps_run(PsMade *made, PsValue *result) {
-    const PsInstruction *const first = made->program->instructions;
-    const PsInstruction *instruction = first;
+    PsInstruction *const first = made->program->instructions;
+    PsInstruction *instruction = first;
     int outcome;
     for (;; instruction++) {
         PsValue *target = instruction->target;
@@ -47,7 +47,7 @@ static int ps_run(PsMade *made, PsValue *result) {
         int truth = 0;
         switch ((PsOperation)instruction->operation) {
         case PS_MOVE:
-            *target = *left;
+            ps_move(target, left);
             continue;
         case PS_CELL:
             object = PyCell_GET(left->object);
@@ -57,12 +57,8 @@ static int ps_run(PsMade *made, PsValue *result) {
             ps_put(made, target, Py_NewRef(object));
             continue;
         case PS_GLOBAL:
-            object = PyDict_GetItemWithError(right->object, left->object);
-            if (object == NULL) {
-                return PyErr_Occurred() ? PS_RAISED : PS_NOT_HERE;
-            }
-            ps_put(made, target, Py_NewRef(object));
-            continue;
+            outcome = ps_global(made, instruction);
+            break;
         case PS_FIELD:
             object = left->object;
             if (object != NULL && PyTuple_CheckExact(object) &&
@@ -152,7 +148,7 @@ static int ps_run(PsMade *made, PsValue *result) {
             }
             break;
         case PS_RETURN:
-            *result = *left;
+            ps_move(result, left);
             return PS_DONE;
         }
         if (outcome != PS_DONE) {
@@ -161,13 +157,18 @@ static int ps_run(PsMade *made, PsValue *result) {
     }
 }
 
+/* Whether the program is not tried any more, as it has failed too often. */
+static inline int ps_is_given_up(const PsProgram *program) {
+    return program->failures >= PS_MAX_FAILURES;
+}
+
 /* Whether arguments may be put into the first registers for an evaluation.  It may not while
  * another one is under way: in another thread, or around a finalizer that an allocation called;
  * nor when a function's code or defaults have been replaced. */
 static inline int ps_is_ready(const PsProgram *program) {
     const PsOrigin *origin = program->origins;
     const PsOrigin *const end = origin + program->origin_count;
-    if (program->busy || program->failures >= PS_MAX_FAILURES) {
+    if (program->busy || ps_is_given_up(program)) {
         return 0;
     }
     for (; origin < end; origin++) {

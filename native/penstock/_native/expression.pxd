@@ -33,6 +33,7 @@ cdef extern from "evaluator.h":
 
     bint ps_as_number(PsValue *value, int64_t *number) noexcept
     void ps_rely_on(PsProgram *program, PyObject *function, bint uses_defaults) noexcept
+    bint ps_is_given_up(const PsProgram *program) noexcept
     bint ps_is_ready(const PsProgram *program) noexcept
     int ps_evaluate(PsProgram *program, PsValue *result) except -1
 
@@ -41,6 +42,7 @@ cdef extern from "evaluator.h":
 cdef class Expression:
     cdef object function
     cdef object dropped
+    cdef object function_of_all
     cdef object program
     cdef PsProgram machine
 

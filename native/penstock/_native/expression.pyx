@@ -5,8 +5,12 @@ evaluation meets what it cannot do, the function itself is called, so that resul
 the function's in any case.
 """
 
+import datetime
+import decimal
+from types import WrapperDescriptorType
+
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF
 
 from penstock.common.types import Row
@@ -37,6 +41,12 @@ cdef extern from "evaluator.h":
     PyObject *ps_row_class
     PyObject *ps_row_values
     PyObject *ps_row_names
+    PyTypeObject *ps_datetime_class
+    PyTypeObject *ps_date_class
+    PyTypeObject *ps_time_class
+    PyTypeObject *ps_timedelta_class
+    PyTypeObject *ps_timezone_class
+    PyTypeObject *ps_decimal_class
 
 if programs.LIMIT > PS_MAX_REGISTERS:
     raise ImportError(f"programs of {programs.LIMIT} places, room for {PS_MAX_REGISTERS}")
@@ -69,18 +79,29 @@ ps_row_class = <PyObject *>ROW[0]
 ps_row_values = <PyObject *>ROW[1]
 ps_row_names = <PyObject *>ROW[2]
 
+ps_datetime_class = <PyTypeObject *>datetime.datetime
+ps_date_class = <PyTypeObject *>datetime.date
+ps_time_class = <PyTypeObject *>datetime.time
+ps_timedelta_class = <PyTypeObject *>datetime.timedelta
+ps_timezone_class = <PyTypeObject *>datetime.timezone
+# The one in Python, of an interpreter without libmpdec, has operators of its own.
+if isinstance(decimal.Decimal.__add__, WrapperDescriptorType):
+    ps_decimal_class = <PyTypeObject *>decimal.Decimal
+
 
 @cython.final
 cdef class Expression:
     """A function of elements, evaluated by its program wherever that can be done."""
 
-    def __cinit__(self, function, program, dropped=None):
+    def __cinit__(self, function, program, dropped=None, function_of_all=None):
         """Joins a function with its program.
 
         Args:
             function: What the program computes.
             program: A ``Program``.
             dropped: What the function returns where the program drops the element.
+            function_of_all: What the function returns for each of many, undropped; None if there
+                is no faster way than to call it for each.
         """
         cdef PsProgram *machine = &self.machine
         cdef Py_ssize_t i
@@ -88,6 +109,7 @@ cdef class Expression:
         self.function = function
         self.program = program
         self.dropped = dropped
+        self.function_of_all = function_of_all
         machine.parameters = program.parameters
         for i, (operation, target, left, right, number) in enumerate(program.instructions):
             machine.instructions[i].operation = OPERATIONS[operation]
@@ -126,6 +148,8 @@ cdef class Expression:
         """
         if self.machine.parameters != 1:
             raise ValueError(f"a program of {self.machine.parameters} arguments over single values")
+        if self.function_of_all is not None and ps_is_given_up(&self.machine):
+            return self.function_of_all(values)
         return ExpressionIterator(self, values)
 
 

@@ -3,6 +3,7 @@
 #define PENSTOCK_PROGRAM_H
 
 #include <Python.h>
+#include <datetime.h>
 #include <stdint.h>
 
 #include "integers.h"
@@ -73,6 +74,9 @@ typedef struct {
         PsValue *right;
         const int16_t *list;
     };
+    /* Of PS_GLOBAL: what was found last, and the dict's version then, or 0. */
+    PyObject *found;
+    uint64_t version;
 } PsInstruction;
 
 /* What a function has to have for the program to be what it computes. */
@@ -127,9 +131,17 @@ static inline PsValue ps_of_object(PyObject *object) {
     return value;
 }
 
-static inline PsValue ps_of_number(int64_t number) {
-    PsValue value = {NULL, number};
-    return value;
+/* Field by field: two stores that one load of both fields reads would hold that load up. */
+static inline void ps_put_number(PsValue *target, int64_t number) {
+    target->object = NULL;
+    target->number = number;
+}
+
+static inline void ps_move(PsValue *target, const PsValue *source) {
+    PyObject *const object = source->object;
+    const int64_t number = source->number;
+    target->object = object;
+    target->number = number;
 }
 
 /* Puts a new reference into a register. */
@@ -169,11 +181,43 @@ static inline int ps_box(PsMade *made, PsValue *value) {
     return 1;
 }
 
-/* Objects of these types hold no others, and their operators call nobody's code. */
+/* The classes of dates, times and decimals that are written in C; set once.  What a decimal notes
+ * in its context it notes again when the function is called. */
+static PyTypeObject *ps_datetime_class, *ps_date_class, *ps_time_class, *ps_timedelta_class;
+static PyTypeObject *ps_timezone_class, *ps_decimal_class;
+
+/* Whether the zone is none of a class of somebody's own. */
+static inline int ps_is_known_zone(PyObject *zone) {
+    return zone == Py_None || Py_TYPE(zone) == ps_timezone_class;
+}
+
+static inline int ps_is_time_or_decimal(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == ps_datetime_class) {
+        return ps_is_known_zone(PyDateTime_DATE_GET_TZINFO(object));
+    }
+    if (type == ps_time_class) {
+        return ps_is_known_zone(PyDateTime_TIME_GET_TZINFO(object));
+    }
+    return type == ps_decimal_class || type == ps_timedelta_class || type == ps_date_class;
+}
+
+/* Objects of these types are in no cycle, and their operators call nobody's code. */
 static inline int ps_is_scalar(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     return type == &PyLong_Type || type == &PyUnicode_Type || type == &PyFloat_Type ||
-           type == &PyBool_Type || type == &PyBytes_Type || object == Py_None;
+           type == &PyBool_Type || type == &PyBytes_Type || object == Py_None ||
+           ps_is_time_or_decimal(object);
+}
+
+/* A number that a dict changes with every change of it; 0 where the interpreter does not tell. */
+static inline uint64_t ps_version_of(PyObject *dict) {
+#if PY_VERSION_HEX < 0x030C0000
+    return ((PyDictObject *)dict)->ma_version_tag;
+#else
+    (void)dict;
+    return 0;
+#endif
 }
 
 /* After a failed operator: the function fails in the same way, with the user's line in its
@@ -260,6 +304,24 @@ static PyObject *ps_operate(PsOperation operation, PyObject *left, PyObject *rig
     default:
         return PyObject_RichCompare(left, right, Py_LT + (int)operation - PS_LESS);
     }
+}
+
+/* target = what the dict `right` holds for the name `left`; it is not looked up again while the dict
+ * stays the same. */
+static inline int ps_global(PsMade *made, PsInstruction *instruction) {
+    PyObject *const dict = instruction->right->object;
+    const uint64_t version = ps_version_of(dict);
+    PyObject *object = instruction->found;
+    if (version == 0 || version != instruction->version) {
+        object = PyDict_GetItemWithError(dict, instruction->left->object);
+        if (object == NULL) {
+            return PyErr_Occurred() ? PS_RAISED : PS_NOT_HERE;
+        }
+        instruction->found = object;
+        instruction->version = version;
+    }
+    ps_put(made, instruction->target, Py_NewRef(object));
+    return PS_DONE;
 }
 
 /* target = left <operation> right for what is no pair of short integers. */
@@ -487,7 +549,7 @@ static int ps_unary(PsMade *made, PsOperation operation, PsValue *target, PsValu
     int64_t number;
     PyObject *result;
     if (ps_as_number(value, &number) && number != INT64_MIN) {
-        *target = ps_of_number(operation == PS_NEGATE ? -number : ~number);
+        ps_put_number(target, operation == PS_NEGATE ? -number : ~number);
         return PS_DONE;
     }
     if (!ps_box(made, value)) {

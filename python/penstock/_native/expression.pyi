@@ -6,7 +6,11 @@ from penstock.expressions.program import Program
 @final
 class Expression:
     def __new__(
-        cls, function: Callable[..., Any], program: Program, dropped: object = None
+        cls,
+        function: Callable[..., Any],
+        program: Program,
+        dropped: object = None,
+        function_of_all: Callable[[Iterable[Any]], Iterator[Any]] | None = None,
     ) -> Self: ...
     def callable(self) -> Callable[..., Any]: ...
     def over(self, values: Iterable[Any]) -> Iterator[Any]: ...

@@ -284,7 +284,7 @@ def plain_fold(running, side, emitted, contents):
 
 def as_timestamp(value):
     """What the operator makes of an assigner's result."""
-    if not isinstance(value, (int, float)):
+    if not hasattr(type(value), "__int__"):
         raise TypeError(f"a timestamp is a number of milliseconds, not {value!r}")
     if not -(2**63) <= int(value) < 2**63:
         raise OverflowError("Python int too large to convert to C long")

@@ -10,7 +10,14 @@ FAMILIES = {
     "nested": ["((1, 2), 'x')", "((0, -1), 'yz')", "((2**62, 2**62), '')"],
     "list": ["[1, 2]", "[0, -5]", "[2**62, 1]", "[3, 4, 5]"],
     "dict": ["{'a': 1, 's': 'x'}", "{'a': -2, 's': ''}", "{'a': 2**64, 's': 'yy', 1: 2}"],
-}
+    "sale": [
+        "(DAY, CENT)", "(datetime(9999, 12, 31), Decimal('1E+40'))", "(DAY + SECOND, 3)",
+        "(datetime(2026, 1, 1, tzinfo=timezone.utc), Decimal('-0'))", "(DAY, Decimal('NaN'))",
+        "(datetime(2026, 1, 1, tzinfo=OwnZone(calls)), CENT)", "(OwnTime(2026, 1, 1), CENT)",
+        "(DAY, OwnDecimal('2.5'))", "(date(2026, 1, 1), 7)", "(time(3, 4, 5), Decimal('sNaN'))",
+        "(time(3, tzinfo=OwnZone(calls)), 1.5)", "(-SECOND, Decimal(2) ** 70)",
+    ],
+}  # fmt: skip
 #: What a program may meet beside what its functions were written for.
 STRANGE = [
     "None", "()", "(1,)", "(1, 2, 3)", "[]", "{}", "b'ab'", "True", "False", "1", "'a'", "(1, 'a')",
@@ -18,7 +25,8 @@ STRANGE = [
     "OwnDict(a=3)", "Noted(calls, 3)", "(Noted(calls, 1), 2)", "[Noted(calls, 1), 'a']",
     "{'a': Noted(calls, 2), 's': 's'}", "{OwnStr('a'): 5, 's': 'a'}", "frozenset((1, 2))",
     "((True, None), 'x')", "(float('nan'), float('nan'))", "AnyIndex()", "(AnyIndex(), 1)",
-    "{1: 2, 2**62: 3}", "range(3)", "...", "NotImplemented", "(1, [2])",
+    "{1: 2, 2**62: 3}", "range(3)", "CENT", "SECOND",
+    "(DAY, CENT)", "...", "NotImplemented", "(1, [2])",
 ]  # fmt: skip
 #: Each takes fields of ``v``: by family, the numbers and strings in it.
 _NUMBERS = {
@@ -30,6 +38,7 @@ _NUMBERS = {
     "nested": ["{v}[0][0]", "{v}[0][1]", "{v}[-2][-1]"],
     "list": ["{v}[0]", "{v}[1]", "{v}[-1]"],
     "dict": ["{v}['a']"],
+    "sale": ["{v}[1]", "({v}[1] + CENT)", "({v}[0] < DAY)", "({v}[0] - DAY)"],
 }
 _STRINGS = {
     "str": ["{v}", "{v}", "{v}[0]"],
@@ -46,6 +55,7 @@ _MADE = {
     "nested": "(({n}, {m}), {s})",
     "list": "[{n}, {m}]",
     "dict": "{{'a': {n}, 's': {s}}}",
+    "sale": "(DAY + {n} * SECOND, CENT * {m})",
 }
 _CONSTANTS = [
     "0",
@@ -387,6 +397,8 @@ class FunctionWriter:
 #: What every case finds.
 _SURROUNDINGS = """\
 import functools
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from support.evaluation.values import *
 calls = []
 G = 5

@@ -1,6 +1,12 @@
 """Values of more types than the evaluator knows, for generated functions."""
 
+from datetime import datetime, timedelta, tzinfo
+from decimal import Decimal
 from typing import NamedTuple
+
+DAY = datetime(2026, 1, 1)
+SECOND = timedelta(seconds=1)
+CENT = Decimal("0.01")
 
 
 class OwnInt(int):
@@ -49,6 +55,50 @@ class OwnDict(dict):
 
     def __missing__(self, key):
         return 77
+
+
+class OwnZone(tzinfo):
+    """Writes down what it is asked."""
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def utcoffset(self, moment):
+        self.calls.append("offset")
+        return timedelta(hours=1)
+
+    def dst(self, moment):
+        return None
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __repr__(self):
+        return "OwnZone()"
+
+
+class OwnTime(datetime):
+    """A subclass whose operators are its own."""
+
+    def __add__(self, other):
+        return "later"
+
+    def __sub__(self, other):
+        return 8
+
+    def __lt__(self, other):
+        return 5
+
+    __gt__ = __lt__
+
+
+class OwnDecimal(Decimal):
+    """A subclass whose operators are its own."""
+
+    def __add__(self, other):
+        return 7
+
+    __radd__ = __mul__ = __lt__ = __add__
 
 
 class Noted:

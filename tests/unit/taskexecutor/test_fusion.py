@@ -1,9 +1,12 @@
 """Composed map and filter functions do what the functions do one after the other."""
 
 import traceback
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from penstock.common import WatermarkStrategy
+from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     ChainingOutput,
@@ -14,6 +17,7 @@ from penstock.taskexecutor.compiled import (
     MapOperator,
 )
 from penstock.taskexecutor.task.fusion import DROPPED, Composition
+from penstock.testing import PipelineTestHarness
 
 
 def stage(kind, function):
@@ -122,3 +126,22 @@ def test_a_stop_iteration_of_a_function_stays_one():
         operator.process_all([1], MIN_TIMESTAMP)
     assert caught.value.value == 1
     assert stages[0].failed_with is caught.value
+
+
+HALF = Fraction(1, 2)
+
+
+def test_functions_that_never_could_be_evaluated_are_called_one_after_the_other():
+    """After some attempts nobody tries to evaluate them any more."""
+    harness = PipelineTestHarness()
+    numbers = harness.environment.from_source(
+        NumberSequenceSource(0, 5_000), WatermarkStrategy.no_watermarks(), "numbers"
+    )
+    halves = numbers.map(lambda x: (x * HALF, x - 4_500)).filter(lambda v: v[0] * HALF > 2)
+    harness.sink("results", halves.map(lambda v: v[0] / v[1]))
+    with harness:
+        with pytest.raises(ZeroDivisionError) as caught:
+            harness.run_sources()
+        found = harness.values("results")
+    assert found == [Fraction(x, 2) / (x - 4_500) for x in range(9, 4_500)]
+    assert "<lambda>" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]

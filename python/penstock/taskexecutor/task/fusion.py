@@ -92,7 +92,7 @@ class _Run:
         if self.program is not None:
             from penstock._native.expression import Expression
 
-            expression = Expression(function, self.program, DROPPED)
+            expression = Expression(function, self.program, DROPPED, function_of_all)
             function, function_of_all = expression.callable(), expression.over
         fused = FusedOperator(function, function_of_all, DROPPED, composition.blame)
         fused.setup(self.stages[0].context, self.stages[-1].output)
