@@ -67,6 +67,24 @@ def test_undeclared_round_trip(value):
         assert type(back) is type(value)
 
 
+prices = st.decimals(-100, 100, places=2) | st.sampled_from(
+    ["0", "-0", "1E+5", "NaN", "sNaN2"]
+).map(decimal.Decimal)
+moments = st.datetimes(datetime.datetime(2024, 2, 27), datetime.datetime(2024, 3, 2))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(moments, prices), min_size=1, max_size=300))
+def test_prices_and_days_that_come_again_come_back_as_they_were(sales):
+    """What a decoder keeps of values before is that of no other value."""
+    for kind in ["native", "pure"] if NATIVE_IS_BUILT else ["pure"]:
+        codec = codec_of(kind, None)
+        back = [codec.decode(codec.encode(sale)) for sale in [*sales, *sales]]
+        assert [(at, str(price)) for at, price in back] == 2 * [
+            (at, str(price)) for at, price in sales
+        ]
+
+
 numbers_of_numpy = st.one_of(
     *(
         st.integers(int(np.iinfo(cls).min), int(np.iinfo(cls).max)).map(cls)

@@ -54,6 +54,7 @@ ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
 cdef enum:
     NUMBERS = 256
+    CLASSES = 64
     SEARCHES = 8
 
 cdef PsBytesCache signatures
@@ -63,8 +64,10 @@ cdef PsBytesCache members
 cdef uint32_t recent_numbers[NUMBERS]
 cdef list recent = [None] * NUMBERS
 
-# By class, what is known of it.
+# By class, what is known of it, and of those that came lately by their addresses; FORMS owns them.
 cdef dict FORMS = {}
+cdef PyObject *recent_classes[CLASSES]
+cdef PyObject *recent_forms[CLASSES]
 
 
 def forget_class(cls):
@@ -75,6 +78,8 @@ def forget_class(cls):
     ps_forget_meanings(&members)
     for i in range(NUMBERS):
         recent[i] = None
+    for i in range(CLASSES):
+        recent_classes[i] = NULL
 
 
 value_layouts.on_change.append(forget_class)
@@ -131,9 +136,15 @@ cdef Py_ssize_t *offsets_of(ClassForm form) except? NULL:
 
 cdef ClassForm form_of_class(object cls):
     """What is known of a class; kept unless the job may come to know more."""
-    cdef PyObject *found = PyDict_GetItem(FORMS, cls)
+    cdef size_t place = (<size_t><void *>cls >> 4 ^ <size_t><void *>cls >> 10) % CLASSES
+    cdef PyObject *found
     cdef ClassForm form
+    if recent_classes[place] == <PyObject *>cls:
+        return <ClassForm>recent_forms[place]
+    found = PyDict_GetItem(FORMS, cls)
     if found != NULL:
+        recent_classes[place] = <PyObject *>cls
+        recent_forms[place] = found
         return <ClassForm>found
     from penstock._native import scalars
 

@@ -56,11 +56,21 @@ cdef extern from "twins.h":
     PyObject *ps_twin_of(PsTwins *twins, PyObject *object) noexcept
     void ps_meet_twin(PsTwins *twins, PyObject *object, PyObject *twin) noexcept
 
+cdef extern from "decimal_cache.h":
+    ctypedef struct PsDecimalCache:
+        pass
+    PyObject *ps_kept_decimal(
+        PsDecimalCache *cache, const uint8_t *data, size_t size
+    ) noexcept
+    void ps_keep_decimal(
+        PsDecimalCache *cache, const uint8_t *data, size_t size, PyObject *value
+    ) noexcept
+
 ctypedef object (*New)(PyTypeObject *, PyObject *, PyObject *)
 
 # Prices come again: the texts of decimals, and the decimals of texts.
 cdef PsTwins decimal_texts
-cdef PsTwins text_decimals
+cdef PsDecimalCache text_decimals
 
 import_datetime()
 
@@ -98,6 +108,10 @@ cdef object Uuid = uuid.UUID
 cdef object UNKNOWN_SAFETY = uuid.SafeUUID.unknown
 cdef object INSERT = RowKind.INSERT
 cdef bint IS_LITTLE = sys.byteorder == "little"
+
+# The day of the last moment that was read: those of a stream are close to each other.
+cdef int64_t last_day = PS_LAST_DAY + 1
+cdef int last_year, last_month, last_day_of_month
 
 # By the text of the dtype, the class of scalars; filled when numpy is first needed.
 cdef dict NUMPY_CLASSES = {}
@@ -208,12 +222,18 @@ cdef int64_t wall_micros(object value) noexcept:
 
 cdef bint write_datetime(Writer *writer, object value, int depth) except -1:
     cdef object zone = datetime_tzinfo(value)
-    put_tag(writer, TAG_DATETIME)
+    cdef int64_t micros = wall_micros(value)
+    reserve(writer, 15)
+    put8(writer, TAG_DATETIME)
     put8(writer, SHORT_TUPLE + (2 if zone is None else 3))
-    write_number(writer, wall_micros(value))
-    put_tag(writer, SMALL_INT + datetime_fold(value))
+    if micros == <int32_t>micros:
+        write_number(writer, micros)
+        reserve(writer, 4)
+    else:
+        put8(writer, INT64)
+        put64(writer, <uint64_t>micros)
+    put8(writer, SMALL_INT + datetime_fold(value))
     if zone is UTC:
-        reserve(writer, 3)
         put8(writer, TAG_TIMEZONE)
         put8(writer, SHORT_TUPLE + 1)
         put8(writer, SMALL_INT)
@@ -357,17 +377,20 @@ cdef object read_scalar(Reader *reader, int tag):
 
 
 cdef object read_decimal(Reader *reader, Py_ssize_t size):
-    # Short texts that come again are the same object again.
-    cdef object text = read_text(reader, size)
-    cdef PyObject *known = ps_twin_of(&text_decimals, <PyObject *>text)
-    cdef object value
+    cdef const uint8_t *data = reader.position
+    cdef PyObject *known
+    cdef object text, value
+    need(reader, size)
+    known = ps_kept_decimal(&text_decimals, data, size)
     if known != NULL:
+        reader.position += size
         return <object>known
+    text = read_text(reader, size)
     try:
         value = Decimal(text)
     except decimal.InvalidOperation:
         return None
-    ps_meet_twin(&text_decimals, <PyObject *>text, <PyObject *>value)
+    ps_keep_decimal(&text_decimals, data, size, <PyObject *>value)
     return value
 
 
@@ -409,19 +432,22 @@ cdef object read_datetime(Reader *reader):
 
 
 cdef object moment_of(int64_t micros, object zone, int fold):
+    global last_day
     cdef int64_t days = micros // PS_DAY_MICROS, seconds
-    cdef int year, month, day, rest
+    cdef int rest
     micros -= days * PS_DAY_MICROS
     if micros < 0:
         days -= 1
         micros += PS_DAY_MICROS
     if not PS_FIRST_DAY <= days <= PS_LAST_DAY:
         return None
-    ps_date_of(<int32_t>days, &year, &month, &day)
+    if days != last_day:
+        ps_date_of(<int32_t>days, &last_year, &last_month, &last_day_of_month)
+        last_day = days
     seconds = micros // 1_000_000
     rest = <int>(seconds % 3600)
     return datetime_new(
-        year, month, day, <int>(seconds // 3600), rest // 60, rest % 60,
+        last_year, last_month, last_day_of_month, <int>(seconds // 3600), rest // 60, rest % 60,
         <int>(micros % 1_000_000), zone, fold,
     )
 

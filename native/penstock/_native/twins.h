@@ -1,4 +1,4 @@
-/* What belongs to objects that come again and again: to a Decimal its text, to a text its Decimal.
+/* What belongs to objects that come again and again: to a Decimal its text.
  *
  * By the address of the object, direct mapped, guarded by the GIL.  A pair is kept when its object
  * comes for the second time, so that objects that come once cost two comparisons.
