@@ -1,7 +1,9 @@
 """What checkpoints cost a keyed sum: its rate, its longest pause, memory, bytes, and the way back.
 
-Prints a table and writes ``benchmarks/results/checkpoints.json``; ``--smoke`` runs everything once
-with few keys and writes nothing.
+    python benchmarks/checkpoints.py [--only MEASUREMENT] [--rounds 3] [--smoke]
+
+Prints a table and writes ``benchmarks/results/checkpoints.json``.  ``--only`` measures and prints
+some rows alone, and ``--smoke`` runs everything once with few keys; both write nothing.
 """
 
 import argparse
@@ -9,8 +11,10 @@ import json
 import statistics
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
+import increments
 import recovery
 import restoring
 import rocksdb_state
@@ -26,12 +30,18 @@ ROWS = {
     "of which the task's thread worked": ("ms", 10, False, None),
     "longest pause without checkpoints": ("ms", None, False, None),
     "checkpoint under load, 2 M keys": ("s", 0.7, False, 1.04),
+    "incremental checkpoint of all 2 M keys": ("ms", None, False, None),
+    "the next one, 1 % of the keys changed, clustered": ("ms", 20, False, 265),
+    "the next one, 1 % of the keys changed, spread": ("ms", 100, False, 265),
     "bytes of an entry of two integers": ("B", 12, False, 13),
     "peak memory with checkpoints": ("of that without", 1.3, False, None),
-    "failure to first element, 2 M keys": ("s", 1, False, 4.3),
+    "exception to first element, 2 M keys": ("s", 1, False, 3.2),
+    "exception to first element of all subtasks, 2 M keys": ("s", 1.2, False, None),
     "memory of a key": ("B", 120, False, None),
     "savepoint written, 2 M keys": ("s", 0.5, False, 0.5),
     "start from the savepoint, 2 M keys": ("s", 1.5, False, 4.9),
+    "start from a checkpoint to first element, 2 M keys": ("s", 1, False, 4.3),
+    "start from a checkpoint to all subtasks, 2 M keys": ("s", 1.2, False, 4.7),
     "start of 3 subtasks from a checkpoint of 2, 2 M keys": ("s", 1.5, False, 4.6),
     "start without state, 2 M keys": ("s", None, False, None),
     "exception to first element, hardly any state": ("ms", 30, False, 61),
@@ -40,7 +50,9 @@ ROWS = {
     "checkpoint of 200 subtasks without state, longest": ("ms", 50, False, 114),
     "RocksDB: rate with a checkpoint a second, 2 M keys": ("of the rate without", 0.8, True, 0.37),
     "RocksDB: checkpoint under load, 2 M keys": ("s", 0.3, False, 0.36),
-    "RocksDB: failure to first element, 2 M keys": ("s", 0.2, False, 0.26),
+    "RocksDB: the next one, 1 % of the keys changed, clustered": ("ms", 20, False, 46),
+    "RocksDB: the next one, 1 % of the keys changed, spread": ("ms", 100, False, 46),
+    "RocksDB: exception to first element, 2 M keys": ("s", 0.2, False, 0.26),
     "RocksDB: uniform reads and writes of a value": ("/s", 150_000, True, 121_000),
     "RocksDB: the same of 1 % of the keys": ("/s", 1_000_000, True, 211_000),
 }
@@ -49,7 +61,35 @@ ROWS = {
 ROCKSDB = {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"}
 
 
-def run(mode: str, records: int, keys: int, interval: str | None, options: dict | None = None):
+@dataclass(frozen=True)
+class Scale:
+    """How much is measured.
+
+    Attributes:
+        keys: Of the state.
+        records: Of a run with the hashmap backend.
+        interval: Between checkpoints.
+        rounds: Pairs of runs of which the median is taken.
+        subtasks: Of the job without state.
+        failures: Of the job without state, of each kind.
+    """
+
+    keys: int
+    records: int
+    interval: str
+    rounds: int
+    subtasks: int
+    failures: int
+
+
+def run(
+    mode: str,
+    records: int,
+    keys: int,
+    interval: str | None,
+    options: dict | None = None,
+    parallelism: int = 2,
+):
     """One run of the job, and what it noted."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         report = Path(scratch, "report")
@@ -63,6 +103,7 @@ def run(mode: str, records: int, keys: int, interval: str | None, options: dict 
             "interval": interval,
             "directory": str(directory),
             "report": str(report),
+            "parallelism": parallelism,
             "options": options or {},
         }
         command = [sys.executable, str(PROGRAM)]
@@ -75,48 +116,60 @@ def noted(lines: list[dict], name: str) -> list:
     return [line[name] for line in lines if name in line]
 
 
-def measured(*, smoke: bool) -> dict[str, float]:
-    keys = 20_000 if smoke else 2_000_000
-    records = 400_000 if smoke else 24_000_000
-    interval = "100 ms" if smoke else "1 s"
-    rates, peaks, durations, sizes = [], [], [], []
-    for _ in range(1 if smoke else 3):
+def rates(scale: Scale) -> dict[str, float]:
+    found, peaks, durations, sizes = [], [], [], []
+    for _ in range(scale.rounds):
         # One after the other, so that the machine's pace is the same for both.
-        plain, _ = run("rate", records, keys, None)
-        with_checkpoints, lines = run("rate", records, keys, interval)
-        rates.append(with_checkpoints.rate / plain.rate)
-        peaks.append(with_checkpoints.peak_mb / plain.peak_mb)
+        plain, _ = run("rate", scale.records, scale.keys, None)
+        beside, lines = run("rate", scale.records, scale.keys, scale.interval)
+        found.append(beside.rate / plain.rate)
+        peaks.append(beside.peak_mb / plain.peak_mb)
         durations += noted(lines, "checkpoint_ms")
         sizes += noted(lines, "bytes")
     values = {
-        "rate with a checkpoint a second, 2 M keys": statistics.median(rates),
+        "rate with a checkpoint a second, 2 M keys": statistics.median(found),
         "peak memory with checkpoints": statistics.median(peaks),
     }
     if durations:
         values["checkpoint under load, 2 M keys"] = statistics.median(durations) / 1e3
-        values["bytes of an entry of two integers"] = max(sizes) / keys
-    paused = records // 2
-    _, paused_lines = run("pause", paused, keys // 2, interval)
-    values["longest pause of an element, 1 M keys"] = max(noted(paused_lines, "longest_ns")) / 1e6
-    _, lines = run("pause", paused, keys // 2, None)
-    values["of which the task's thread worked"] = max(noted(paused_lines, "most_used_ns")) / 1e6
-    values["longest pause without checkpoints"] = max(noted(lines, "longest_ns")) / 1e6
-    values["memory of a key"] = noted(lines, "rss_of_keys")[0] / (keys // 2)
-    _, lines = run("restore", 4 * records, keys, interval)
+        values["bytes of an entry of two integers"] = max(sizes) / scale.keys
+    return values
+
+
+def pauses(scale: Scale) -> dict[str, float]:
+    """Of one subtask: two beside the sources would wait for each other's processors."""
+    records, keys = scale.records // 2, scale.keys // 2
+    _, paused = run("pause", records, keys, scale.interval, parallelism=1)
+    _, plain = run("pause", records, keys, None, parallelism=1)
+    return {
+        "longest pause of an element, 1 M keys": max(noted(paused, "longest_ns")) / 1e6,
+        "of which the task's thread worked": max(noted(paused, "most_used_ns")) / 1e6,
+        "longest pause without checkpoints": max(noted(plain, "longest_ns")) / 1e6,
+        "memory of a key": noted(plain, "rss_of_keys")[0] / keys,
+    }
+
+
+def standstill(scale: Scale, records: int, options: dict | None = None) -> dict[str, float]:
+    _, lines = run("restore", records, scale.keys, scale.interval, options)
     failed = noted(lines, "failed_ns")
-    if failed:
-        again = [line["first_ns"] for line in lines if line.get("attempt", 0) > 0]
-        values["failure to first element, 2 M keys"] = (min(again) - failed[0]) / 1e9
-    values |= {f"{name}, 2 M keys": value for name, value in restoring.measured(keys).items()}
-    values |= measured_without_state(smoke=smoke)
-    return values | measured_rocksdb(keys, records // 3, interval, smoke=smoke)
+    if not failed:
+        return {}
+    again = [line["first_ns"] for line in lines if line.get("attempt", 0) > 0]
+    return {
+        "exception to first element, 2 M keys": (min(again) - failed[0]) / 1e9,
+        "exception to first element of all subtasks, 2 M keys": (max(again) - failed[0]) / 1e9,
+    }
 
 
-def measured_without_state(*, smoke: bool) -> dict[str, float]:
+def starts(scale: Scale) -> dict[str, float]:
+    measured = restoring.measured(scale.keys)
+    return {f"{name}, 2 M keys": value for name, value in measured.items()}
+
+
+def without_state(scale: Scale) -> dict[str, float]:
     """What `recovery.py` measures, by the names of rows here."""
-    rounds = 1 if smoke else 20
-    stood = recovery.standstills(rounds)
-    took = recovery.checkpoints(8 if smoke else 200, rounds)
+    stood = recovery.standstills(scale.failures)
+    took = recovery.checkpoints(scale.subtasks, scale.failures)
     return {
         "exception to first element, hardly any state": statistics.median(stood["exception"]),
         "kill -9 of a worker to first element": statistics.median(stood["kill"]),
@@ -125,31 +178,65 @@ def measured_without_state(*, smoke: bool) -> dict[str, float]:
     }
 
 
-def measured_rocksdb(keys: int, records: int, interval: str, *, smoke: bool) -> dict[str, float]:
-    rates, durations = [], []
-    for _ in range(1 if smoke else 3):
-        plain, _ = run("rate", records, keys, None, ROCKSDB)
-        with_checkpoints, lines = run("rate", records, keys, interval, ROCKSDB)
-        rates.append(with_checkpoints.rate / plain.rate)
+def next_ones(scale: Scale, options: dict | None = None) -> dict[str, float]:
+    found = increments.measured(scale.keys, 2 * scale.rounds - 1, options)
+    return {
+        "incremental checkpoint of all 2 M keys": found["whole"],
+        "the next one, 1 % of the keys changed, clustered": found["clustered"],
+        "the next one, 1 % of the keys changed, spread": found["spread"],
+    }
+
+
+def rocksdb_rates(scale: Scale) -> dict[str, float]:
+    records = scale.records // 3
+    found, durations = [], []
+    for _ in range(scale.rounds):
+        plain, _ = run("rate", records, scale.keys, None, ROCKSDB)
+        beside, lines = run("rate", records, scale.keys, scale.interval, ROCKSDB)
+        found.append(beside.rate / plain.rate)
         durations += noted(lines, "checkpoint_ms")
-    values = {"RocksDB: rate with a checkpoint a second, 2 M keys": statistics.median(rates)}
+    values = {"RocksDB: rate with a checkpoint a second, 2 M keys": statistics.median(found)}
     if durations:
         values["RocksDB: checkpoint under load, 2 M keys"] = statistics.median(durations) / 1e3
-    _, lines = run("restore", 4 * records, keys, interval, ROCKSDB)
-    failed = noted(lines, "failed_ns")
-    if failed:
-        again = [line["first_ns"] for line in lines if line.get("attempt", 0) > 0]
-        values["RocksDB: failure to first element, 2 M keys"] = (min(again) - failed[0]) / 1e9
-    uniform, hot = rocksdb_state.rates(keys, 20_000 if smoke else 2_000_000)
-    values["RocksDB: uniform reads and writes of a value"] = uniform
-    values["RocksDB: the same of 1 % of the keys"] = hot
     return values
 
 
-def judged(values: dict[str, float]) -> list[dict]:
+def rocksdb_accesses(scale: Scale) -> dict[str, float]:
+    uniform, hot = rocksdb_state.rates(scale.keys, scale.keys)
+    return {
+        "RocksDB: uniform reads and writes of a value": uniform,
+        "RocksDB: the same of 1 % of the keys": hot,
+    }
+
+
+def with_rocksdb(values: dict[str, float]) -> dict[str, float]:
+    named = {f"RocksDB: {name}": value for name, value in values.items()}
+    return {name: value for name, value in named.items() if name in ROWS}
+
+
+MEASUREMENTS = {
+    "rates": rates,
+    "pauses": pauses,
+    "increments": next_ones,
+    "standstill": lambda scale: standstill(scale, 4 * scale.records),
+    "starts": starts,
+    "without-state": without_state,
+    "rocksdb-rates": rocksdb_rates,
+    "rocksdb-increments": lambda scale: with_rocksdb(next_ones(scale, ROCKSDB)),
+    "rocksdb-standstill": lambda scale: with_rocksdb(
+        standstill(scale, 4 * scale.records // 3, ROCKSDB)
+    ),
+    "rocksdb-accesses": rocksdb_accesses,
+}
+"""Each gives values by the names of rows."""
+
+
+def judged(values: dict[str, float], *, partly: bool) -> list[dict]:
     rows = []
     for name, (unit, goal, is_lower_bound, flink) in ROWS.items():
         value = values.get(name)
+        if value is None and partly:
+            continue
         met = None
         if value is not None and goal is not None:
             met = value >= goal if is_lower_bound else value <= goal
@@ -162,12 +249,20 @@ def judged(values: dict[str, float]) -> list[dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--smoke", action="store_true", help="everything once, with few keys")
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="what is measured")
+    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs for a rate")
     arguments = parser.parse_args()
-    rows = judged(measured(smoke=arguments.smoke))
+    scale = Scale(2_000_000, 24_000_000, "1 s", arguments.rounds, 200, 20)
+    if arguments.smoke:
+        scale = Scale(20_000, 400_000, "100 ms", 1, 8, 1)
+    values: dict[str, float] = {}
+    for name in arguments.only or MEASUREMENTS:
+        values |= MEASUREMENTS[name](scale)
+    rows = judged(values, partly=bool(arguments.only))
     for row in rows:
         value = "-" if row["value"] is None else f"{row['value']:.3g}"
-        print(f"{row['name']:55} {value:>8} {row['unit']:20} goal {row['goal']} met {row['met']}")
-    if not arguments.smoke:
+        print(f"{row['name']:58} {value:>8} {row['unit']:20} goal {row['goal']} met {row['met']}")
+    if not arguments.smoke and not arguments.only:
         document = {"machine": harness.machine(), "commit": harness.commit(), "rows": rows}
         partial = RESULTS.with_suffix(".json.partial")
         partial.write_text(json.dumps(document, indent=1) + "\n")

@@ -102,7 +102,10 @@ def watch_directory(directory, stop):
 
 def main():
     configuration = Configuration()
-    settings = {"execution.target": "local", "parallelism.default": "1"}
+    settings = {
+        "execution.target": "local",
+        "parallelism.default": str(BENCH["parallelism"]),
+    }
     if BENCH["interval"]:
         settings |= {
             "execution.checkpointing.interval": BENCH["interval"],
