@@ -81,7 +81,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.package = timers_of(self.kind)
         self.reader = key_reader(self.kind)
         self.table = self.new_table()
-        self.table.note_removals(None, MAX_PARALLELISM, ALL_GROUPS)
+        self.table.note_changes(None, MAX_PARALLELISM, ALL_GROUPS)
         self.queue = self.package.TimerQueue(self.table)
         self.model = Model()
 

@@ -2,10 +2,10 @@
 
 cimport cython
 
-from libc.stdint cimport int32_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
-from penstock._native.key_hash cimport HashKind
-from penstock._native.state_map cimport PsWord
+from penstock._native.key_hash cimport HASH_ANY, HASH_LONG, HashKind, ps_hash_long, ps_murmur
+from penstock._native.state_map cimport PsWord, ps_integer, ps_is_integer
 from penstock._native.wire cimport Writer
 
 
@@ -15,8 +15,8 @@ cdef struct PsGroup:
     size_t size
     size_t capacity
     Py_ssize_t namespace    # number of the namespace that the next entry is in; 0 is None
-    uint32_t removed        # epoch in which an entry was last removed
-    bint is_changed         # differs from what the snapshot is based on
+    uint32_t changed        # epoch in which an entry last changed or was removed
+    bint is_kept            # its entries are not taken
 
 
 @cython.final
@@ -27,17 +27,41 @@ cdef class KeyGroupEntries:
     cdef int32_t max_parallelism
     cdef bint has_timers
     cdef bint is_busy
+    cdef int32_t num_taken      # of groups that are not kept
     cdef PsGroup *groups
     cdef Writer writer
     cdef uint8_t block[512]
 
+    cdef inline int32_t group_of_integer(self, PsWord key) noexcept:
+        """The group of an integer, whose kind hashes it by itself, less the first; any number."""
+        cdef int64_t number = ps_integer(key)
+        cdef uint32_t hash
+        if self.kind == HASH_ANY and -0x80000000 <= number <= 0x7FFFFFFF:
+            hash = <uint32_t>number
+        else:
+            hash = ps_hash_long(number)
+        return <int32_t>(ps_murmur(hash) % <uint32_t>self.max_parallelism) - self.first
+
+    cdef inline bint leaves_out(self, PsWord key) noexcept:
+        """Whether it is known, at little cost, that the entry of a key is not taken."""
+        cdef int32_t group
+        if self.num_taken == self.count or not ps_is_integer(key):
+            return False
+        if self.kind != HASH_ANY and self.kind != HASH_LONG:
+            return False
+        group = self.group_of_integer(key)
+        return 0 <= group < self.count and self.groups[group].is_kept
+
     cdef int32_t group_of(self, PsWord key) except -1
+    cdef bint keeps_all(self) noexcept
     cdef int add(
-        self, object namespace, Py_ssize_t number, PsWord key, PsWord value, bint is_changed
+        self, object namespace, Py_ssize_t number, PsWord key, PsWord value
     ) except -1
-    cdef int note_removal(self, PsWord key, uint32_t epoch) except -1
-    cdef int note_changed(self, PsWord key) except -1
-    cdef void note_all_removed(self, uint32_t epoch) noexcept
-    cdef void mark_removals(self, KeyGroupEntries removals, uint32_t since) noexcept
+    cdef int serialise(
+        self, PsGroup *group, object namespace, Py_ssize_t number, PsWord key, PsWord value
+    ) except -1
+    cdef int note_change(self, PsWord key, uint32_t epoch) except -1
+    cdef void note_all_changed(self, uint32_t epoch) noexcept
+    cdef list changed_since(self, uint32_t since)
     cdef int encode(self, PsWord key, PsWord value) except -1
     cdef int append(self, PsGroup *group) except -1

@@ -2,15 +2,13 @@
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport uint32_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy
 
 from penstock._native.dynamic_codec cimport encode_dynamic, write_number
 from penstock._native.failure cimport fail_memory
-from penstock._native.key_hash cimport (
-    HASH_ANY, HASH_LONG, hash_key, hash_kind, ps_hash_long, ps_murmur,
-)
+from penstock._native.key_hash cimport HASH_ANY, HASH_LONG, hash_key, hash_kind, ps_murmur
 from penstock._native.keys cimport key_of
 from penstock._native.state_map cimport ps_integer, ps_is_integer
 from penstock._native.wire cimport put8, reserve
@@ -25,7 +23,10 @@ cdef enum:
 cdef class KeyGroupEntries:
     """What a snapshot has serialised of one table; see the pure twin."""
 
-    def __cinit__(self, kind, int32_t max_parallelism, key_groups not None, bint has_timers):
+    def __cinit__(
+        self, kind, int32_t max_parallelism, key_groups not None, bint has_timers, kept=()
+    ):
+        cdef int32_t group
         self.kind = hash_kind(kind)
         self.max_parallelism = max_parallelism
         self.first = key_groups.start
@@ -35,6 +36,16 @@ cdef class KeyGroupEntries:
         if self.groups == NULL:
             fail_memory()
         self.writer.scratch = NULL
+        self.num_taken = self.count
+        for group in kept:
+            if self.first <= group < self.first + self.count:
+                if not self.groups[group - self.first].is_kept:
+                    self.groups[group - self.first].is_kept = True
+                    self.num_taken -= 1
+
+    cdef bint keeps_all(self) noexcept:
+        """Whether there is no group whose entries are taken."""
+        return self.num_taken == 0
 
     def __dealloc__(self):
         if self.groups != NULL:
@@ -45,74 +56,67 @@ cdef class KeyGroupEntries:
 
     cdef int32_t group_of(self, PsWord key) except -1:
         cdef uint32_t hash
-        cdef int64_t number
         cdef int32_t group
         cdef object identity
         if ps_is_integer(key) and (self.kind == HASH_ANY or self.kind == HASH_LONG):
-            number = ps_integer(key)
-            if self.kind == HASH_ANY and -0x80000000 <= number <= 0x7FFFFFFF:
-                hash = <uint32_t>number
-            else:
-                hash = ps_hash_long(number)
+            group = self.group_of_integer(key)
         else:
             identity = ps_integer(key) if ps_is_integer(key) else <object><PyObject *>key
             if self.has_timers and type(identity) is tuple:
                 identity = identity[0]
             hash_key(self.kind, key_of(identity), &hash)
-        group = ps_murmur(hash) % self.max_parallelism
-        if not self.first <= group < self.first + self.count:
+            group = <int32_t>(ps_murmur(hash) % <uint32_t>self.max_parallelism) - self.first
+        if not 0 <= group < self.count:
             raise IllegalStateError(
-                f"a key of group {group} is in the state of a subtask that has the groups "
+                f"a key of group {self.first + group} is in the state of a subtask that has the groups "
                 f"{self.first} to {self.first + self.count - 1}"
             )
-        return group - self.first
+        return group
 
-    cdef int note_removal(self, PsWord key, uint32_t epoch) except -1:
-        self.groups[self.group_of(key)].removed = epoch
+    cdef int note_change(self, PsWord key, uint32_t epoch) except -1:
+        self.groups[self.group_of(key)].changed = epoch
         return 0
 
-    cdef int note_changed(self, PsWord key) except -1:
-        self.groups[self.group_of(key)].is_changed = True
-        return 0
-
-    cdef void note_all_removed(self, uint32_t epoch) noexcept:
+    cdef void note_all_changed(self, uint32_t epoch) noexcept:
         cdef int32_t index
         for index in range(self.count):
-            self.groups[index].removed = epoch
+            self.groups[index].changed = epoch
 
-    cdef void mark_removals(self, KeyGroupEntries removals, uint32_t since) noexcept:
-        """Groups from which an entry was removed have changed."""
-        cdef int32_t index
-        for index in range(self.count):
-            if removals.groups[index].removed >= since:
-                self.groups[index].is_changed = True
+    cdef list changed_since(self, uint32_t since):
+        """The groups that have changed in an epoch or later, in their order; all for 0."""
+        return [self.first + i for i in range(self.count) if self.groups[i].changed >= since]
 
     cdef int add(
-        self, object namespace, Py_ssize_t number, PsWord key, PsWord value, bint is_changed
+        self, object namespace, Py_ssize_t number, PsWord key, PsWord value
     ) except -1:
-        """Serialises an entry; the caller holds references to its words."""
-        cdef PsGroup *group
+        """Serialises an entry, unless it is of a group that is kept; the caller holds its words."""
+        cdef PsGroup *group = &self.groups[self.group_of(key)]
+        if group.is_kept:
+            return 0
         if self.is_busy:
             raise IllegalStateError("serialising a value of a state has used that state")
         self.is_busy = True
         try:
-            group = &self.groups[self.group_of(key)]
-            self.writer.data = self.block
-            self.writer.capacity = sizeof(self.block)
-            self.writer.position = 0
-            self.writer.numbered = False
-            if group.namespace != number:
-                put8(&self.writer, NAMESPACE)
-                encode_dynamic(&self.writer, namespace, 0)
-                reserve(&self.writer, 1)
-            put8(&self.writer, ENTRY)
-            self.encode(key, value)
-            self.append(group)
-            group.namespace = number
-            if is_changed:
-                group.is_changed = True
+            self.serialise(group, namespace, number, key, value)
         finally:
             self.is_busy = False
+        return 0
+
+    cdef int serialise(
+        self, PsGroup *group, object namespace, Py_ssize_t number, PsWord key, PsWord value
+    ) except -1:
+        self.writer.data = self.block
+        self.writer.capacity = sizeof(self.block)
+        self.writer.position = 0
+        self.writer.numbered = False
+        if group.namespace != number:
+            put8(&self.writer, NAMESPACE)
+            encode_dynamic(&self.writer, namespace, 0)
+            reserve(&self.writer, 1)
+        put8(&self.writer, ENTRY)
+        self.encode(key, value)
+        self.append(group)
+        group.namespace = number
         return 0
 
     cdef int encode(self, PsWord key, PsWord value) except -1:
@@ -148,10 +152,6 @@ cdef class KeyGroupEntries:
     def key_groups(self):
         """The groups that have entries, in their order."""
         return [self.first + i for i in range(self.count) if self.groups[i].size > 0]
-
-    def changed_groups(self):
-        """The groups that differ from what the snapshot is based on, with or without entries."""
-        return [self.first + i for i in range(self.count) if self.groups[i].is_changed]
 
     def take(self, int32_t key_group):
         """The entries of a group, which are not kept here any more."""

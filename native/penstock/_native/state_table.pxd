@@ -55,7 +55,7 @@ cdef class StateTable:
     cdef list snapshots         # those that are open
     cdef uint32_t epoch         # number of the snapshots opened until now
     cdef Py_ssize_t numbers     # of namespaces, given until now
-    cdef KeyGroupEntries removals   # knows when entries of a group were removed; None if untold
+    cdef KeyGroupEntries changes    # knows when entries of a group last changed; None if untold
     cdef public object snapshot_filter  # gives what a snapshot keeps of a value; None keeps all
     cdef readonly object store      # where the entries are that are not here; None for none
     cdef public Py_ssize_t room     # entries that may be added before the store makes room
@@ -76,7 +76,6 @@ cdef class TableSnapshot:
     cdef readonly KeyGroupEntries entries
     cdef StateTable table
     cdef readonly uint32_t epoch    # entries of an earlier one are part of the snapshot
-    cdef uint32_t since         # those of this or a later one differ from an earlier snapshot
     cdef Py_ssize_t slot        # up to here, and to the position in it, all has been serialised
     cdef int32_t position
     cdef Py_ssize_t end_slot
@@ -88,6 +87,4 @@ cdef class TableSnapshot:
     cdef bint scan(self, int steps) except -1
     cdef int32_t scan_map(self, StateMap contents, int32_t position, int *steps) except -1
     cdef int add(self, StateMap contents, int32_t position) except -1
-    cdef int add_filtered(
-        self, StateMap contents, PsWord key, object value, bint is_changed
-    ) except -1
+    cdef int add_filtered(self, StateMap contents, PsWord key, object value) except -1

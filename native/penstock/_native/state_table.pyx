@@ -76,6 +76,8 @@ cdef class StateMap:
         """Prepares for the first change of an entry since the last snapshot was opened."""
         cdef TableSnapshot snapshot
         cdef PsEntry *entry
+        if self.table.changes is not None:
+            self.table.changes.note_change(self.map.entries[position].key, self.table.epoch)
         if self.table.snapshots:
             for snapshot in self.table.snapshots:
                 snapshot.save(self, position)
@@ -123,6 +125,8 @@ cdef class StateMap:
             if self.table.room <= 0:
                 self.table.store.make_room()
             self.table.room -= 1
+        if self.table.changes is not None:
+            self.table.changes.note_change(word, self.table.epoch)
         # Only now: making room may begin an epoch.
         return ps_insert(&self.map, word, hash, value, self.table.epoch if is_changed else 0)
 
@@ -205,6 +209,8 @@ cdef class StateMap:
         ps_hash_word(word, &hash)
         if ps_find(&self.map, word, hash) >= 0:
             return False
+        if self.table.changes is not None:
+            self.table.changes.note_change(word, self.table.epoch)
         ps_insert(&self.map, word, hash, ps_integer_word(1), self.table.epoch)
         return True
 
@@ -229,8 +235,6 @@ cdef class StateMap:
         """Removes the entry at a position; its references belong to the caller."""
         if self.map.entries[position].epoch != self.table.epoch:
             self.touched(position)
-        if self.table.removals is not None:
-            self.table.removals.note_removal(self.map.entries[position].key, self.table.epoch)
         self.found = self.used_last = PS_NONE
         return ps_take_out(&self.map, position)
 
@@ -258,8 +262,8 @@ cdef class StateMap:
         if self.is_stored:
             self.table.store.clear(self)
             self.is_stored = False
-        if self.table.removals is not None and self.map.count > 0:
-            self.table.removals.note_all_removed(self.table.epoch)
+        if self.table.changes is not None and self.map.count > 0:
+            self.table.changes.note_all_changed(self.table.epoch)
         if self.table.snapshots and self.map.count > 0:
             # They may be many: the snapshots serialise them later, and then they are released.
             contents = StateMap(self.table, self.namespace)
@@ -497,21 +501,22 @@ cdef class StateTable:
             position += 1
         return found, slot, position
 
-    def note_removals(self, kind, max_parallelism, key_groups):
-        """Lets later snapshots know which key groups have changed; see the pure twin."""
-        if self.removals is None:
-            self.removals = KeyGroupEntries(
-                kind, max_parallelism, key_groups, self.kind == "timer"
-            )
+    def note_changes(self, kind, max_parallelism, key_groups):
+        """Has the table know from now on which key groups change; see the pure twin."""
+        if self.changes is None:
+            self.changes = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
 
-    def open_snapshot(self, kind, max_parallelism, key_groups, uint32_t since=0):
+    def changed_groups(self, uint32_t since):
+        """The key groups that are not as in an earlier snapshot; see the pure twin."""
+        if self.changes is None:
+            raise IllegalStateError(f"state {self.name!r} does not note which key groups change")
+        return self.changes.changed_since(since)
+
+    def open_snapshot(self, kind, max_parallelism, key_groups, kept=()):
         """What the table holds now, to be read in slices while it changes; see the pure twin."""
-        cdef KeyGroupEntries entries = KeyGroupEntries(
-            kind, max_parallelism, key_groups, self.kind == "timer"
+        return TableSnapshot(
+            self, KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept)
         )
-        if self.removals is not None:
-            entries.mark_removals(self.removals, since)
-        return TableSnapshot(self, entries, since)
 
     def load(self, data not None, KeyReader keys not None):
         """Puts the entries in that a snapshot serialised; see the pure twin."""
@@ -557,15 +562,13 @@ cdef class StateTable:
 cdef class TableSnapshot:
     """The content of a table at one moment; see the pure twin."""
 
-    def __cinit__(
-        self, StateTable of not None, KeyGroupEntries entries not None, uint32_t since
-    ):
-        self.since = since
+    def __cinit__(self, StateTable of not None, KeyGroupEntries entries not None):
         of.epoch += 1
         self.table = of
         self.entries = entries
         self.epoch = of.epoch
-        self.end_slot = len(of.slots)
+        # Where all groups are kept there is nothing to look for.
+        self.end_slot = 0 if entries.keeps_all() else len(of.slots)
         self.detached = []
         of.snapshots.append(self)
 
@@ -645,7 +648,8 @@ cdef class TableSnapshot:
         while position < contents.map.used and steps[0] > 0:
             entry = &contents.map.entries[position]
             if entry.key != 0 and entry.epoch < self.epoch:
-                self.add(contents, position)
+                if not self.entries.leaves_out(entry.key):
+                    self.add(contents, position)
             position += 1
             steps[0] -= 1
         return position
@@ -653,29 +657,22 @@ cdef class TableSnapshot:
     cdef int add(self, StateMap contents, int32_t position) except -1:
         cdef PsWord key = contents.map.entries[position].key
         cdef PsWord value = contents.map.entries[position].value
-        cdef bint is_changed = contents.map.entries[position].epoch >= self.since
         # Held, since serialising a value may run code of its class.
         ps_hold(key)
         ps_hold(value)
         try:
             if contents.table.snapshot_filter is not None:
-                return self.add_filtered(contents, key, object_of(value), is_changed)
-            self.entries.add(contents.namespace, contents.number, key, value, is_changed)
+                return self.add_filtered(contents, key, object_of(value))
+            self.entries.add(contents.namespace, contents.number, key, value)
         finally:
             ps_release(key)
             ps_release(value)
         return 0
 
-    cdef int add_filtered(
-        self, StateMap contents, PsWord key, object value, bint is_changed
-    ) except -1:
+    cdef int add_filtered(self, StateMap contents, PsWord key, object value) except -1:
         cdef object kept = contents.table.snapshot_filter(value)
         if kept is not None:
-            self.entries.add(
-                contents.namespace, contents.number, key, ps_pack(<PyObject *>kept), is_changed
-            )
-        elif is_changed:
-            self.entries.note_changed(key)
+            self.entries.add(contents.namespace, contents.number, key, ps_pack(<PyObject *>kept))
         return 0
 
 

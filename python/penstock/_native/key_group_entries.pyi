@@ -1,10 +1,15 @@
+from collections.abc import Collection
 from typing import Self, final
 
 @final
 class KeyGroupEntries:
     def __new__(
-        cls, kind: str | None, max_parallelism: int, key_groups: range, has_timers: bool
+        cls,
+        kind: str | None,
+        max_parallelism: int,
+        key_groups: range,
+        has_timers: bool,
+        kept: Collection[int] = (),
     ) -> Self: ...
     def key_groups(self) -> list[int]: ...
-    def changed_groups(self) -> list[int]: ...
     def take(self, key_group: int) -> bytes: ...

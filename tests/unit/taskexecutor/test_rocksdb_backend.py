@@ -151,12 +151,14 @@ class Storage:
         del is_shared
         return StateOutputStream(LocalFileSystem(), str(self.folder), 0)
 
-    def written(self, backend, checkpoint_id=1):
+    def written(self, backend, checkpoint_id=1, *, is_full=False):
         """The handles of a snapshot, and the bytes that were referred to."""
         snapshot = snapshot_of(backend, checkpoint_id)
         assert snapshot.advance(FOREVER)
         folder = snapshot.database_files()
-        keyed, referred = self.uploads.write(checkpoint_id, b"operator", folder, self.stream)
+        keyed, referred = self.uploads.write(
+            checkpoint_id, b"operator", folder, self.stream, is_full=is_full
+        )
         snapshot.release()
         return OperatorSubtaskState(managed_keyed=keyed), referred
 
@@ -213,6 +215,9 @@ def test_a_second_checkpoint_writes_what_is_new(make, tmp_path):
     handle = second.managed_keyed[0]
     assert referred > handle.checkpointed_bytes > 0
     assert {name.partition("/")[0] for name in handle.shared} == {"1", "2"}
+    full, referred = storage.written(backend, 3, is_full=True)
+    assert referred == 0
+    assert {name.partition("/")[0] for name in full.managed_keyed[0].shared} == {"3"}
     # An aborted one is not referred to.
     storage.uploads.aborted(2)
     third, _ = storage.written(backend, 3)

@@ -7,6 +7,7 @@ to streams of checkpoints only that it knows to be complete.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.checkpoint_storage.disposal import discard_streams
@@ -15,7 +16,7 @@ from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.checkpointing.snapshot_format import write_keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import StreamHandle
@@ -28,8 +29,53 @@ _MOST_STREAMS: Final = 16
 #: A stream of which less than this share of its key groups is in use is not referred to any more.
 _LEAST_SHARE: Final = 0.25
 
-#: A stream and where each key group begins in it, of those that are taken from it.
-_Piece = tuple["StreamHandle", dict[int, int]]
+
+@dataclass(frozen=True)
+class _Piece:
+    """What a handle takes from one stream.
+
+    Attributes:
+        stream: The stream.
+        offsets: Where each key group begins in it, of those that are taken.
+        num_groups: How many the stream has.
+    """
+
+    stream: StreamHandle
+    offsets: Mapping[int, int]
+    num_groups: int
+
+
+class IncrementalBase:
+    """What a complete checkpoint has of an operator, for a later one to refer to.
+
+    Attributes:
+        checkpoint_id: The complete checkpoint.
+        kept: What the later one takes from it, by the names of streams, once that is decided.
+    """
+
+    def __init__(self, checkpoint_id: int, pieces: Mapping[str, _Piece]) -> None:
+        """Of the pieces of the complete checkpoint nothing is taken yet."""
+        self.checkpoint_id = checkpoint_id
+        self.kept: dict[str, _Piece] = {}
+        self._pieces = pieces
+
+    def keep(self, changed: set[int]) -> set[int]:
+        """Decides what is taken; gives those key groups.
+
+        Args:
+            changed: The key groups that have changed since, which are not.
+        """
+        left = {
+            name: replace(
+                piece, offsets={g: at for g, at in piece.offsets.items() if g not in changed}
+            )
+            for name, piece in self._pieces.items()
+        }
+        used = [name for name, of in left.items() if len(of.offsets) > _LEAST_SHARE * of.num_groups]
+        # With the one that is written; those with few groups cost least to be written again.
+        used.sort(key=lambda name: len(left[name].offsets), reverse=True)
+        self.kept = {name: left[name] for name in used[: _MOST_STREAMS - 1]}
+        return {group for piece in self.kept.values() for group in piece.offsets}
 
 
 class IncrementalStates:
@@ -48,45 +94,55 @@ class IncrementalStates:
         self._files = files
         self._compresses = compresses
         self._written: dict[int, dict[bytes, dict[str, _Piece]]] = {}
+        #: Those of which it is not known whether they will be complete.
+        self._undecided: set[int] = set()
+        self._complete_id = -1
+
+    def begin(self, checkpoint_id: int, *, is_full: bool = False) -> dict[bytes, IncrementalBase]:
+        """A checkpoint is about to be taken; gives what it may refer to, by operator.
+
+        Nothing while an earlier one is undecided: once that is complete, what it does not refer to
+        is deleted.  Nor for one that is to be full.
+        """
+        is_whole = is_full or bool(self._undecided)
+        self._undecided.add(checkpoint_id)
+        if is_whole:
+            return {}
+        base = self._written.get(self._complete_id, {})
+        return {
+            operator_id: IncrementalBase(self._complete_id, pieces)
+            for operator_id, pieces in base.items()
+        }
 
     def write(
         self,
         operator_id: bytes,
         snapshot: OperatorSnapshot,
-        base_id: int | None,
-        changed: set[int],
+        base: IncrementalBase | None,
         open_stream: Callable[[bool], StateOutputStream],
     ) -> tuple[tuple[IncrementalKeyGroupsHandle, ...], int]:
         """The handle of an operator's keyed state, none without state; and the bytes referred to.
 
         Args:
             operator_id: The operator.
-            snapshot: Its state.
-            base_id: The complete checkpoint that it may refer to; None for none.
-            changed: The key groups that differ from that one.
+            snapshot: Its state, without the key groups that are kept of the base.
+            base: What ``begin`` gave of it; None for nothing.
             open_stream: Opens a stream of this checkpoint alone, or, given True, of several.
 
         Raises:
             OSError: A stream cannot be written.
         """
         checkpoint_id = snapshot.checkpoint_id
-        pieces = self._kept(operator_id, base_id, changed)
-        kept = {group for _, offsets in pieces.values() for group in offsets}
-        groups = {
-            group
-            for states in (snapshot.keyed, snapshot.timers)
-            for _, of_state in states.values()
-            for group in of_state
-        }
-        referred_bytes = sum(_size(stream) for stream, _ in pieces.values())
+        pieces = {} if base is None else dict(base.kept)
+        referred_bytes = sum(_size(piece.stream) for piece in pieces.values())
         written_bytes = 0
         stream = open_stream(True)
         try:
-            if offsets := write_keyed(stream, snapshot, groups - kept, compresses=self._compresses):
+            if offsets := write_keyed(stream, snapshot, compresses=self._compresses):
                 written_bytes = stream.position
                 handle = stream.handle()
                 assert handle is not None, "something was written"
-                pieces[str(checkpoint_id)] = handle, offsets
+                pieces[str(checkpoint_id)] = _Piece(handle, offsets, len(offsets))
         finally:
             stream.close()
         self._written.setdefault(checkpoint_id, {})[operator_id] = pieces
@@ -95,7 +151,7 @@ class IncrementalStates:
         try:
             meta = open_stream(False)
             try:
-                placed = [_placed(name, *pieces[name]) for name in pieces]
+                placed = [_placed(name, piece.offsets) for name, piece in pieces.items()]
                 meta.write(codec_for(None).encode(placed))
                 meta_handle = meta.handle()
             finally:
@@ -104,6 +160,7 @@ class IncrementalStates:
             self.failed(checkpoint_id)
             raise
         assert meta_handle is not None, "something was written"
+        groups = {group for piece in pieces.values() for group in piece.offsets}
         first, last = min(groups), max(groups)
         handle_ = IncrementalKeyGroupsHandle(
             checkpoint_id,
@@ -112,47 +169,36 @@ class IncrementalStates:
             last - first + 1,
             written_bytes,
             meta_handle,
-            {name: piece[0] for name, piece in pieces.items()},
+            {name: piece.stream for name, piece in pieces.items()},
             {},
         )
         return (handle_,), referred_bytes
 
-    def completed(self, checkpoint_id: int) -> bool:
-        """A checkpoint is complete; whether later ones may refer to it."""
+    def completed(self, checkpoint_id: int) -> None:
+        """A checkpoint is complete: later ones may refer to it."""
         if checkpoint_id not in self._written:
-            return False
-        # In place: the thread that writes adds to it.
-        for earlier_id in [id_ for id_ in self._written if id_ < checkpoint_id]:
-            del self._written[earlier_id]
-        return True
+            return
+        self._complete_id = checkpoint_id
+        self._undecided = {id_ for id_ in self._undecided if id_ > checkpoint_id}
+        # In place, and of a copy: the thread that writes adds to it.
+        for earlier_id in list(self._written):
+            if earlier_id < checkpoint_id:
+                del self._written[earlier_id]
 
     def failed(self, checkpoint_id: int) -> None:
         """A checkpoint could not be written to its end: deletes what nobody will hear of."""
         for pieces in self._written.pop(checkpoint_id, {}).values():
             own = pieces.get(str(checkpoint_id))
             if own is not None:
-                discard_streams((own[0],), self._files)
+                discard_streams((own.stream,), self._files)
 
     def aborted(self, checkpoint_id: int) -> None:
         """A checkpoint will not be complete."""
+        self._undecided.discard(checkpoint_id)
         self._written.pop(checkpoint_id, None)
 
-    def _kept(
-        self, operator_id: bytes, base_id: int | None, changed: set[int]
-    ) -> dict[str, _Piece]:
-        """What is taken from streams of earlier checkpoints."""
-        # A later checkpoint may have been completed meanwhile: then this one is whole.
-        base = {} if base_id is None else self._written.get(base_id, {}).get(operator_id, {})
-        kept: dict[str, _Piece] = {}
-        for name, (stream, offsets) in base.items():
-            left = {group: at for group, at in offsets.items() if group not in changed}
-            if len(left) > _LEAST_SHARE * len(offsets):
-                kept[name] = stream, left
-        return kept if len(kept) < _MOST_STREAMS else {}
 
-
-def _placed(name: str, stream: StreamHandle, offsets: dict[int, int]) -> tuple[str, int, list[int]]:
-    del stream
+def _placed(name: str, offsets: Mapping[int, int]) -> tuple[str, int, list[int]]:
     first, last = min(offsets), max(offsets)
     return name, first, [offsets.get(group, -1) for group in range(first, last + 1)]
 

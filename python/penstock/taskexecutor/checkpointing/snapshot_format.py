@@ -28,7 +28,7 @@ from penstock.taskexecutor.state.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.checkpoint_storage.file_systems import FileSystems
     from penstock.checkpoint_storage.handles import ChannelStateHandle, StreamHandle
@@ -165,7 +165,6 @@ class OperatorSnapshotWriter:
 def write_keyed(
     stream: StateOutputStream,
     snapshot: OperatorSnapshot,
-    wanted: Container[int] | None = None,
     *,
     compresses: bool = False,
 ) -> dict[int, int]:
@@ -174,7 +173,6 @@ def write_keyed(
     Args:
         stream: Takes them; it stays empty when there are none.
         snapshot: Has them.
-        wanted: The key groups that are written; None for all.
         compresses: Whether each group is compressed.
     """
     states = [
@@ -183,8 +181,6 @@ def write_keyed(
         for name, (kind, groups) in of.items()
     ]
     groups = sorted({group for *_, of_state in states for group in of_state})
-    if wanted is not None:
-        groups = [group for group in groups if group in wanted]
     if not groups:
         return {}
     stream.write(_U8.pack(COMPRESSED_VERSION if compresses else FORMAT_VERSION))

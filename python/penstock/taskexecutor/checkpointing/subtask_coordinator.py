@@ -36,7 +36,10 @@ from penstock.taskexecutor.checkpointing.channel_state import (
     InFlight,
     write_in_flight,
 )
-from penstock.taskexecutor.checkpointing.incremental_states import IncrementalStates
+from penstock.taskexecutor.checkpointing.incremental_states import (
+    IncrementalBase,
+    IncrementalStates,
+)
 from penstock.taskexecutor.checkpointing.snapshot_format import OperatorSnapshotWriter
 from penstock.taskexecutor.checkpointing.snapshot_slices import SlicedSnapshot, SnapshotSlices
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
@@ -85,6 +88,7 @@ class _Snapshot:
         barrier: As it is sent on where it may overtake data.
         figures: How the barriers came.
         started_ns: When the synchronous part began.
+        bases: What an earlier checkpoint has of the operators, and need not be written again.
         operators: What the operators gave.
         sync_ms: How long that took.
         inputs: What was in flight by gate, once it is complete; None until then.
@@ -96,6 +100,7 @@ class _Snapshot:
     barrier: CheckpointBarrier
     figures: AlignmentFigures
     started_ns: int
+    bases: Mapping[bytes, IncrementalBase] = field(default_factory=dict)
     operators: Mapping[bytes, RunningSnapshot] = field(default_factory=dict)
     slices: SlicedSnapshot | None = None
     sync_ms: float = 0.0
@@ -204,7 +209,11 @@ class SubtaskCheckpointCoordinator:
             self._chain.prepare_snapshot_pre_barrier(checkpoint_id)
         self._send_barrier(snapshot)
         if not self._is_finished:
-            snapshot.operators = self._chain.snapshot_state(checkpoint_id, barrier.timestamp_ms)
+            if self._increments is not None and not barrier.kind.is_savepoint:
+                snapshot.bases = self._increments.begin(checkpoint_id, is_full=_is_full(barrier))
+            snapshot.operators = self._chain.snapshot_state(
+                checkpoint_id, barrier.timestamp_ms, snapshot.bases
+            )
         snapshot.sync_ms = (time.monotonic_ns() - snapshot.started_ns) / 1e6
         self._under_way[checkpoint_id] = snapshot
         if not captures:
@@ -252,9 +261,8 @@ class SubtaskCheckpointCoordinator:
             self._environment.local_state.completed(checkpoint_id)
         if self._files is not None:
             self._files.completed(checkpoint_id)
-        if self._increments is not None and self._increments.completed(checkpoint_id):
-            for context in self._chain.contexts:
-                context.keyed_state.base_on(checkpoint_id)
+        if self._increments is not None:
+            self._increments.completed(checkpoint_id)
         if not self._is_finished:
             self._chain.notify_checkpoint_complete(checkpoint_id)
 
@@ -437,12 +445,16 @@ class SubtaskCheckpointCoordinator:
             finished, keyed = operator.finished(), None
             if folder is not None and self._files is not None:
                 keyed, referred = self._files.write(
-                    finished.checkpoint_id, operator_id, folder, open_stream
+                    finished.checkpoint_id,
+                    operator_id,
+                    folder,
+                    open_stream,
+                    is_full=_is_full(snapshot.barrier),
                 )
                 referred_bytes += referred
             elif increments is not None:
                 keyed, referred = increments.write(
-                    operator_id, finished, operator.base_id, operator.changed_groups(), open_stream
+                    operator_id, finished, snapshot.bases.get(operator_id), open_stream
                 )
                 referred_bytes += referred
             handles = writer.write(finished, keyed)
@@ -474,6 +486,11 @@ class SubtaskCheckpointCoordinator:
                 operators.get(owner, OperatorSubtaskState()), **fields
             )
         return in_flight.size
+
+
+def _is_full(barrier: CheckpointBarrier) -> bool:
+    """Whether the user wants a checkpoint that refers to no file of another one."""
+    return barrier.kind is SnapshotKind.FULL_CHECKPOINT
 
 
 def _overtaking(barrier: CheckpointBarrier) -> tuple[bytes, int]:

@@ -63,6 +63,8 @@ class UploadedFiles:
         operator_id: bytes,
         folder: DatabaseFolder,
         open_stream: Callable[[bool], StateOutputStream],
+        *,
+        is_full: bool = False,
     ) -> tuple[tuple[IncrementalKeyGroupsHandle, ...], int]:
         """The handle of an operator's keyed state, and the bytes of files referred to.
 
@@ -71,11 +73,12 @@ class UploadedFiles:
             operator_id: The operator.
             folder: Its files.
             open_stream: Opens a stream of this checkpoint alone, or, given True, of several.
+            is_full: Whether it refers to no file of another one.
 
         Raises:
             OSError: A stream cannot be written; nothing is left of those that were.
         """
-        base = self._base.get(operator_id, {})
+        base = {} if is_full else self._base.get(operator_id, {})
         names = sorted(path.name for path in Path(folder.path).iterdir())
         rows = [name for name in names if name.endswith(_ROWS)]
         kept = {name: base[name] for name in rows if name in base}
@@ -122,9 +125,10 @@ class UploadedFiles:
         if checkpoint_id not in self._by_checkpoint:
             return
         self._base = self._by_checkpoint[checkpoint_id]
-        # In place: the thread that writes adds to it.
-        for earlier_id in [id_ for id_ in self._by_checkpoint if id_ <= checkpoint_id]:
-            del self._by_checkpoint[earlier_id]
+        # In place, and of a copy: the thread that writes adds to it.
+        for earlier_id in list(self._by_checkpoint):
+            if earlier_id <= checkpoint_id:
+                del self._by_checkpoint[earlier_id]
 
     def failed(self, checkpoint_id: int) -> None:
         """A checkpoint could not be written to its end: deletes what nobody will hear of."""

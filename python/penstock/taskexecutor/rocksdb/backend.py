@@ -20,7 +20,11 @@ from penstock.taskexecutor.worker.local_directories import LocalDirectory
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.heap import StateTable
-    from penstock.taskexecutor.state.keyed_state_backend import BackendSurroundings, KeyGrouping
+    from penstock.taskexecutor.state.keyed_state_backend import (
+        BackendSurroundings,
+        KeyedBase,
+        KeyGrouping,
+    )
     from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
 
 _DATABASE = "db"
@@ -53,12 +57,15 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         """How many entries may be in memory."""
         return 0 if self._store is None else self._store.most_cached
 
-    def open_snapshot(self, grouping: KeyGrouping, checkpoint_id: int) -> RocksDBSnapshot:  # type: ignore[override]
+    def open_snapshot(  # type: ignore[override]
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
+    ) -> RocksDBSnapshot:
         """All states and timers as they are now.
 
-        What has changed is written to the database, whose files are linked.
+        What has changed is written to the database, whose files are linked; they tell by their
+        names what a base has.
         """
-        del checkpoint_id
+        del checkpoint_id, base
         timers = {
             name: (table.kind, table.open_snapshot(*grouping.arguments))
             for name, table in self._timers.items()
@@ -77,9 +84,6 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
                 self._store.database.checkpoint(folder)
         kept = {name: table.snapshot_filter for name, table in self._tables.items()}
         return RocksDBSnapshot(folder, states, kept, timers, grouping.key_groups, failure)
-
-    def base_on(self, checkpoint_id: int) -> None:
-        """Nothing: files tell by their names what has changed."""
 
     def restore(
         self,

@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 class RocksDBSnapshot:
-    """A folder with the database's files, and snapshots of the timers' tables.
-
-    Attributes:
-        base_id: None: the files tell by their names what has changed.
-    """
-
-    base_id: int | None = None
+    """A folder with the database's files, and snapshots of the timers' tables."""
 
     def __init__(
         self,
@@ -80,10 +74,6 @@ class RocksDBSnapshot:
             self._is_closed = True
             if not self._is_read:
                 self._remove()
-
-    def changed_groups(self) -> set[int]:
-        """None: see ``base_id``."""
-        return set()
 
     def database_files(self) -> DatabaseFolder | None:
         """The content as files of a database, once ``advance`` has given True.

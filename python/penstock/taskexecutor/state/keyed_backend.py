@@ -41,10 +41,10 @@ from penstock.taskexecutor.state.ttl_states import (
 from penstock.taskexecutor.time.processing_time import wall_clock_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.state.keyed_state_backend import KeyGrouping
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase, KeyGrouping
     from penstock.taskexecutor.state.snapshot import DatabaseFiles, DatabaseFolder, KeyedStates
     from penstock.taskexecutor.state.table import TableSnapshot
 
@@ -74,7 +74,7 @@ class HeapKeyedStateBackend(KeyContext):
         Args:
             clock_ms: The clock of times to live.
             evaluation: Says which functions that fold values are evaluated; None calls them all.
-            is_incremental: Whether snapshots tell which key groups have changed.
+            is_incremental: Whether snapshots may leave out key groups that have not changed.
         """
         super().__init__()
         self._evaluation = Evaluation(enabled=False) if evaluation is None else evaluation
@@ -86,7 +86,6 @@ class HeapKeyedStateBackend(KeyContext):
         self._is_incremental = is_incremental
         #: Of the snapshots that later ones may be based on, the epochs of the tables.
         self._epochs: dict[int, dict[StateTable, int]] = {}
-        self._base_id: int | None = None
 
     @property
     def tables(self) -> Mapping[str, StateTable]:
@@ -223,22 +222,35 @@ class HeapKeyedStateBackend(KeyContext):
         """Number of entries of all states."""
         return sum(map(len, self._tables.values()))
 
-    def open_snapshot(self, grouping: KeyGrouping, checkpoint_id: int) -> HeapKeyedSnapshot:
-        """All states and timers as they are now, to be serialised while they change."""
-        since = {} if self._base_id is None else self._epochs[self._base_id]
+    def open_snapshot(
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
+    ) -> HeapKeyedSnapshot:
+        """All states and timers as they are now, to be serialised while they change.
+
+        Args:
+            grouping: How keys are in key groups.
+            checkpoint_id: The checkpoint, which later ones may be based on.
+            base: What an earlier one has of this backend, and need not be serialised again; None
+                for nothing.
+        """
+        kept: Collection[int] = ()
         if self._is_incremental:
-            for table in (*self._tables.values(), *self._timers.values()):
-                table.note_removals(*grouping.arguments)
-        snapshot = HeapKeyedSnapshot(self._tables, self._timers, grouping, since, self._base_id)
+            tables = (*self._tables.values(), *self._timers.values())
+            for table in tables:
+                table.note_changes(*grouping.arguments)
+            if base is not None and base.checkpoint_id in self._epochs:
+                since = self._epochs[base.checkpoint_id]
+                changed = {
+                    group for table in tables for group in table.changed_groups(since.get(table, 0))
+                }
+                kept = base.keep(changed)
+                self._epochs = {
+                    id_: of for id_, of in self._epochs.items() if id_ >= base.checkpoint_id
+                }
+        snapshot = HeapKeyedSnapshot(self._tables, self._timers, grouping, kept)
         if self._is_incremental:
             self._epochs[checkpoint_id] = snapshot.epochs
         return snapshot
-
-    def base_on(self, checkpoint_id: int) -> None:
-        """Later snapshots tell what has changed since that of a checkpoint."""
-        if checkpoint_id in self._epochs:
-            self._base_id = checkpoint_id
-            self._epochs = {id_: of for id_, of in self._epochs.items() if id_ >= checkpoint_id}
 
     def restore(
         self,
@@ -323,8 +335,7 @@ class HeapKeyedSnapshot:
         tables: dict[str, StateTable],
         timers: dict[str, StateTable],
         grouping: KeyGrouping,
-        since: Mapping[StateTable, int],
-        base_id: int | None,
+        kept: Collection[int] = (),
     ) -> None:
         """Opens a snapshot of each table.
 
@@ -332,16 +343,14 @@ class HeapKeyedSnapshot:
             tables: Those of states.
             timers: Those of timers.
             grouping: How keys are in key groups.
-            since: The epochs of the tables in the snapshot that this one is based on.
-            base_id: The checkpoint of that one; None for none.
+            kept: The key groups that are left out.
         """
-        self.base_id = base_id
         self.epochs: dict[StateTable, int] = {}
 
         def opened(of: dict[str, StateTable]) -> dict[str, tuple[str, TableSnapshot]]:
             snapshots = {}
             for name, table in of.items():
-                snapshot = table.open_snapshot(*grouping.arguments, since.get(table, 0))
+                snapshot = table.open_snapshot(*grouping.arguments, kept)
                 self.epochs[table] = snapshot.epoch
                 snapshots[name] = (table.kind, snapshot)
             return snapshots
@@ -363,11 +372,6 @@ class HeapKeyedSnapshot:
     def close(self) -> None:
         """Gives it up."""
         self._left.close()
-
-    def changed_groups(self) -> set[int]:
-        """The key groups that are not as in the base, once ``advance`` has given True."""
-        tables = (*self._states.values(), *self._timers.values())
-        return {group for _, table in tables for group in table.entries.changed_groups()}
 
     def database_files(self) -> DatabaseFolder | None:
         """None: there is no database."""

@@ -10,7 +10,7 @@ from penstock.common.options.state import BACKEND, check_rocksdb
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from penstock.expressions.evaluation import Evaluation
     from penstock.serialization.pure.keys import KeyReader
@@ -39,17 +39,19 @@ class KeyGrouping:
         return self.kind, self.max_parallelism, self.key_groups
 
 
+class KeyedBase(Protocol):
+    """What a complete checkpoint has of a backend, for a snapshot to leave out."""
+
+    @property
+    def checkpoint_id(self) -> int:
+        """The checkpoint."""
+
+    def keep(self, changed: set[int]) -> Collection[int]:
+        """Decides, once, which key groups are left out, given those that have changed since."""
+
+
 class KeyedSnapshot(Protocol):
-    """The content of a backend at one moment, serialised in slices while the backend is used.
-
-    Attributes:
-        base_id: The checkpoint that ``changed_groups`` compares with; None when all have changed.
-    """
-
-    base_id: int | None
-
-    def changed_groups(self) -> set[int]:
-        """The key groups that are not as in the base, once ``advance`` has given True."""
+    """The content of a backend at one moment, serialised in slices while the backend is used."""
 
     def advance(self, deadline_ns: int) -> bool:
         """Serialises until a time of the monotonic clock; True when there is nothing left.
@@ -124,11 +126,13 @@ class KeyedStateBackend(Protocol):
     def release_namespace(self, namespace: Any) -> None:
         """Forgets a namespace in every state that holds no key in it."""
 
-    def open_snapshot(self, grouping: KeyGrouping, checkpoint_id: int) -> KeyedSnapshot:
-        """All states and timers as they are now; several may be open."""
+    def open_snapshot(
+        self, grouping: KeyGrouping, checkpoint_id: int, base: KeyedBase | None = None
+    ) -> KeyedSnapshot:
+        """All states and timers as they are now, without what is kept of a base.
 
-    def base_on(self, checkpoint_id: int) -> None:
-        """Later snapshots tell what has changed since that of a checkpoint, if they can."""
+        Several may be open.
+        """
 
     def restore(
         self,

@@ -158,7 +158,6 @@ class RunningSnapshot:
 
     Attributes:
         checkpoint_id: The checkpoint that it is for.
-        base_id: The earlier one that ``changed_groups`` compares with; None when all have changed.
     """
 
     def __init__(
@@ -175,7 +174,6 @@ class RunningSnapshot:
             states: Those that belong to no key.
         """
         self.checkpoint_id = operator.checkpoint_id
-        self.base_id = keyed.base_id
         self._operator = operator
         self._keyed = keyed
         self._states = states
@@ -196,10 +194,6 @@ class RunningSnapshot:
         """Gives it up."""
         self._states.close()
         self._keyed.close()
-
-    def changed_groups(self) -> set[int]:
-        """The key groups whose keyed state differs from that in the base, at the end."""
-        return self._keyed.changed_groups()
 
     def database_files(self) -> DatabaseFolder | None:
         """The keyed state as files of a database, at the end; None where there is none."""

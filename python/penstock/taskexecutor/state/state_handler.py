@@ -9,6 +9,7 @@ from penstock.taskexecutor.state.function_state import InitializationContext, Sn
 
 if TYPE_CHECKING:
     from penstock.taskexecutor.compiled import StreamOperator
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -43,14 +44,22 @@ class StreamOperatorStateHandler:
         """Lets the operator emit what must be before the barrier."""
         self.operator.prepare_snapshot_pre_barrier(checkpoint_id)
 
-    def snapshot_state(self, checkpoint_id: int, timestamp_ms: int) -> RunningSnapshot:
-        """The operator's state as it is now: operator and function first, then the backends."""
+    def snapshot_state(
+        self, checkpoint_id: int, timestamp_ms: int, base: KeyedBase | None = None
+    ) -> RunningSnapshot:
+        """The operator's state as it is now: operator and function first, then the backends.
+
+        Args:
+            checkpoint_id: The checkpoint.
+            timestamp_ms: When it was triggered.
+            base: What an earlier one has of the keyed state; None for nothing.
+        """
         context = SnapshotContext(checkpoint_id, timestamp_ms, self._context.key_groups)
         self.operator.snapshot_state(context)
         if isinstance(self._function, CheckpointedFunction):
             self._function.snapshot_state(context)
         return self._context.snapshot(
-            checkpoint_id, context.raw_keyed.key_groups(), context.raw_operator.partitions()
+            checkpoint_id, context.raw_keyed.key_groups(), context.raw_operator.partitions(), base
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

@@ -27,7 +27,7 @@ from penstock.serialization.pure.value_bytes import Reader
 from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE, KeyGroupEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.state.state_rows import StateRows
@@ -202,8 +202,6 @@ class StateMap:
         if position is None:
             return None
         self._touch(position)
-        if self.table.removals is not None:
-            self.table.removals.note_removal(key, self.table.epoch)
         value = self._take_out(position)[1]
         if self.is_stored:
             assert self.table.store is not None
@@ -217,8 +215,8 @@ class StateMap:
             assert self.table.store is not None
             self.table.store.clear(self)
             self.is_stored = False
-        if self.table.removals is not None and self._positions:
-            self.table.removals.note_all_removed(self.table.epoch)
+        if self.table.changes is not None and self._positions:
+            self.table.changes.note_all_changed(self.table.epoch)
         if self.table.snapshots and self._positions:
             # They may be many: the snapshots serialise them later.
             contents = StateMap(self.table, self.namespace)
@@ -293,6 +291,8 @@ class StateMap:
             table.room -= 1
         # Only now: making room may begin an epoch.
         epoch = table.epoch if is_changed else 0
+        if table.changes is not None:
+            table.changes.note_change(key, table.epoch)
         if self._free:
             position = self._free.pop()
             self._entries[position] = (key, value)
@@ -317,6 +317,10 @@ class StateMap:
         """Prepares for a change of an entry."""
         table = self.table
         if self._epochs[position] != table.epoch:
+            if table.changes is not None:
+                entry = self._entries[position]
+                assert entry is not None, "who asks has looked"
+                table.changes.note_change(entry[0], table.epoch)
             for snapshot in table.snapshots:
                 snapshot.save(self, position)
             self._epochs[position] = table.epoch
@@ -336,7 +340,7 @@ class StateTable:
             namespaces are times and whose keys are pairs of key and namespace.
         epoch: Number of the snapshots opened until now.
         snapshots: Those that are open.
-        removals: Knows when entries of a group were removed; None if it need not.
+        changes: Knows when entries of a group last changed; None if it need not.
         snapshot_filter: Gives what a snapshot keeps of a value, None for nothing; None keeps all.
         store: Where the entries are that are not here; None when all of them are.
         room: How many entries may be added before the store must make room.
@@ -348,7 +352,7 @@ class StateTable:
         self.kind = kind
         self.epoch = 0
         self.snapshots: list[TableSnapshot] = []
-        self.removals: KeyGroupEntries | None = None
+        self.changes: KeyGroupEntries | None = None
         self.snapshot_filter: Callable[[Any], Any] | None = None
         self.store: TableStore | None = None
         self.room = 0
@@ -503,16 +507,33 @@ class StateTable:
             position += 1
         return found, slot, position
 
-    def note_removals(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
-        """Lets later snapshots know which key groups have changed: an entry says it by its epoch.
+    def note_changes(self, kind: str | None, max_parallelism: int, key_groups: range) -> None:
+        """Has the table know from now on which key groups change: `changed_groups` tells them.
 
         Args: As of ``open_snapshot``.
         """
-        if self.removals is None:
-            self.removals = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
+        if self.changes is None:
+            self.changes = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
+
+    def changed_groups(self, since: int) -> list[int]:
+        """The key groups with an entry that is not as it was, may not be, or is gone.
+
+        Args:
+            since: The epoch of an earlier snapshot; 0 for none, which all groups differ from.
+
+        Raises:
+            IllegalStateError: The table does not note its changes.
+        """
+        if self.changes is None:
+            raise IllegalStateError(f"state {self.name!r} does not note which key groups change")
+        return self.changes.changed_since(since)
 
     def open_snapshot(
-        self, kind: str | None, max_parallelism: int, key_groups: range, since: int = 0
+        self,
+        kind: str | None,
+        max_parallelism: int,
+        key_groups: range,
+        kept: Collection[int] = (),
     ) -> TableSnapshot:
         """What the table holds now, to be read in slices while it changes.
 
@@ -522,12 +543,10 @@ class StateTable:
             kind: That of the declared type of keys, which their hash depends on; None for none.
             max_parallelism: Number of all key groups.
             key_groups: Those that all keys of the table are in.
-            since: The epoch of an earlier snapshot that this one is based on; 0 for none.
+            kept: Those of them that are not serialised: they are as in an earlier snapshot.
         """
-        entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer")
-        if self.removals is not None:
-            entries.mark_removals(self.removals, since)
-        return TableSnapshot(self, entries, since)
+        entries = KeyGroupEntries(kind, max_parallelism, key_groups, self.kind == "timer", kept)
+        return TableSnapshot(self, entries)
 
     def load(self, data: bytes, keys: KeyReader) -> None:
         """Puts the entries in that a snapshot serialised.
@@ -575,17 +594,17 @@ class TableSnapshot:
         epoch: Entries of an earlier one are part of the snapshot.
     """
 
-    def __init__(self, table: StateTable, entries: KeyGroupEntries, since: int) -> None:
+    def __init__(self, table: StateTable, entries: KeyGroupEntries) -> None:
         """Opens one; use ``StateTable.open_snapshot``."""
         table.epoch += 1
         self.entries = entries
         self._table: StateTable | None = table
         self.epoch = table.epoch
-        self._since = since
         #: Up to this map, and to the position in it, all has been serialised.
         self._slot = 0
         self._position = 0
-        self._end_slot = len(table._slots)
+        # Where all groups are kept there is nothing to look for.
+        self._end_slot = 0 if entries.keeps_all else len(table._slots)
         #: Contents that were cleared meanwhile, and how far they have been serialised.
         self._detached: list[tuple[StateMap, int]] = []
         self._failure: Exception | None = None
@@ -673,12 +692,9 @@ class TableSnapshot:
     def _add(self, contents: StateMap, position: int) -> None:
         entry = contents._entries[position]
         assert entry is not None, "who asks has looked"
-        is_changed = contents._epochs[position] >= self._since
         key, value = entry
         if contents.table.snapshot_filter is not None:
             value = contents.table.snapshot_filter(value)
             if value is None:
-                if is_changed:
-                    self.entries.note_changed(key)
                 return
-        self.entries.add(contents.namespace, contents.number, key, value, is_changed)
+        self.entries.add(contents.namespace, contents.number, key, value)

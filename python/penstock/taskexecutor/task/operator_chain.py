@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 
     from penstock.graph.job_graph import ChainConfig, NetworkOutput, OperatorConfig
     from penstock.rpc.messages import FromCoordinator
+    from penstock.taskexecutor.state.keyed_state_backend import KeyedBase
     from penstock.taskexecutor.state.snapshot import OperatorSnapshot, RunningSnapshot
     from penstock.taskexecutor.task.latency import LatencyTracking
     from penstock.taskexecutor.task.operator_context import OperatorContext
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
 
 _NOTHING_RESTORED: Final[Mapping[bytes, OperatorSnapshot]] = MappingProxyType({})
+_NO_BASES: Final[Mapping[bytes, KeyedBase]] = MappingProxyType({})
 
 
 class OperatorChain:
@@ -148,15 +150,23 @@ class OperatorChain:
         for state in self._states:
             state.prepare_snapshot_pre_barrier(checkpoint_id)
 
-    def snapshot_state(self, checkpoint_id: int, timestamp_ms: int) -> dict[bytes, RunningSnapshot]:
+    def snapshot_state(
+        self,
+        checkpoint_id: int,
+        timestamp_ms: int,
+        bases: Mapping[bytes, KeyedBase] = _NO_BASES,
+    ) -> dict[bytes, RunningSnapshot]:
         """The state of every operator by its id, tail to head; the barrier has left.
 
         Args:
             checkpoint_id: The checkpoint.
             timestamp_ms: When it was triggered.
+            bases: What an earlier one has of operators' keyed state, by their ids.
         """
         return {
-            context.config.id: state.snapshot_state(checkpoint_id, timestamp_ms)
+            context.config.id: state.snapshot_state(
+                checkpoint_id, timestamp_ms, bases.get(context.config.id)
+            )
             for context, state in zip(reversed(self.contexts), reversed(self._states), strict=True)
         }
 

@@ -22,6 +22,7 @@ from penstock.taskexecutor.compiled import (
 from penstock.taskexecutor.copies.isolation import Isolation
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
+    KeyedBase,
     KeyedStateBackend,
     KeyGrouping,
     create_keyed_state_backend,
@@ -227,7 +228,11 @@ class OperatorContext:
         return KeyGrouping(self._key_type.kind, self.environment.max_parallelism, self.key_groups)
 
     def snapshot(
-        self, checkpoint_id: int, raw_keyed: dict[int, bytes], raw_operator: tuple[bytes, ...]
+        self,
+        checkpoint_id: int,
+        raw_keyed: dict[int, bytes],
+        raw_operator: tuple[bytes, ...],
+        base: KeyedBase | None = None,
     ) -> RunningSnapshot:
         """Timers, operator state and keyed state as they are now, beside the raw state."""
         operator = OperatorSnapshot(
@@ -240,7 +245,7 @@ class OperatorContext:
                 **({_KEY: self._key_snapshot.write()} if self.is_keyed else {}),
             },
         )
-        keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id)
+        keyed = self.keyed_state.open_snapshot(self._key_grouping, checkpoint_id, base)
         return RunningSnapshot(operator, keyed, self.operator_state.open_snapshot())
 
     def restore(self, snapshot: OperatorSnapshot) -> None:

@@ -86,7 +86,7 @@ class Task:
     def prepare_snapshot_pre_barrier(self, checkpoint_id):
         pass
 
-    def snapshot_state(self, checkpoint_id, timestamp_ms):
+    def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
         return {}
 
     def broadcast_event(self, event):
