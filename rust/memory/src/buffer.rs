@@ -165,6 +165,12 @@ impl Buffer {
         }
     }
 
+    /// Says that another process is about to read the bytes, so that the next one who writes to
+    /// the segment first fetches it back into the cache of his core.
+    pub fn note_read_elsewhere(&self) {
+        self.slot.note_read_elsewhere(self.start + self.size);
+    }
+
     /// Gives the buffer's local pool a free segment of the network pool in place of this one, which
     /// then returns to the network pool; false, and nothing happens, when other handles exist, when
     /// all free segments are promised, or when the buffer is of no local pool.

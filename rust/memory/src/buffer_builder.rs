@@ -12,9 +12,11 @@ use crate::error::BufferError;
 use crate::position_marker::{Position, PositionMarker};
 use crate::slot::SlotRef;
 
-/// Bytes copied at once.  Long copies are left to one instruction of the processor, which is more
-/// than ten times slower when the target lies a few bytes behind the source, modulo a page; short
-/// ones are as fast wherever they go.
+/// Long copies are left to one instruction of the processor, which some make more than ten times
+/// slower when the target lies less than this behind the source, modulo a page.
+const ALIASED_BYTES: usize = 64;
+const PAGE_BYTES: usize = 4 << 10;
+/// Bytes copied at once then: short copies are as fast wherever they go.
 const PIECE_BYTES: usize = 1 << 10;
 
 /// Appends bytes to a segment and publishes them.
@@ -30,9 +32,12 @@ pub struct BufferBuilder {
 }
 
 impl BufferBuilder {
-    /// Takes over one count of `slot`, whose marker must be reset.
+    /// Takes over the one count of `slot`, whose marker must be reset.
     pub(crate) fn from_slot(slot: SlotRef) -> Self {
         let max_capacity = slot.capacity();
+        debug_assert!(slot.has_one_handle());
+        // SAFETY: nothing is published, and there is no other handle.
+        unsafe { slot.claim() };
         Self {
             slot,
             written: 0,
@@ -54,7 +59,13 @@ impl BufferBuilder {
         let count = bytes.len().min(self.writable_bytes());
         // SAFETY: `written` is at most the capacity.
         let mut target = unsafe { self.slot.data().add(self.written as usize) };
-        for piece in bytes[..count].chunks(PIECE_BYTES) {
+        let behind = target.addr().wrapping_sub(bytes.as_ptr().addr()) % PAGE_BYTES;
+        let piece_bytes = if (1..ALIASED_BYTES).contains(&behind) {
+            PIECE_BYTES
+        } else {
+            usize::MAX
+        };
+        for piece in bytes[..count].chunks(piece_bytes) {
             // SAFETY: `count` bytes fit behind `written`; the bytes there belong to this builder
             // alone until it publishes them, so no slice that anyone reads overlaps them.
             unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), target, piece.len()) };

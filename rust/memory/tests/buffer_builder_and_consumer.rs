@@ -55,6 +55,48 @@ fn finished_is_seen_at_the_next_build() {
     assert_eq!(builder.append(&[1]).unwrap_err(), BufferError::Finished);
 }
 
+/// What another process has read is fetched back before it is written to: long ranges by a fill,
+/// once, and nothing behind them.
+#[test]
+fn what_was_read_elsewhere_is_fetched_back() {
+    const SIZE: usize = 16 << 10;
+    let network_pool = NetworkBufferPool::new(1, SIZE, DEFAULT_REQUEST_TIMEOUT).unwrap();
+    let pool = network_pool
+        .create_buffer_pool(LocalPoolOptions::new(1, 1))
+        .unwrap();
+    for (read, fetched) in [(0, 0), (100, 0), (10_000, 10_000), (SIZE, SIZE)] {
+        let mut unique = pool.request_buffer().unwrap().unwrap();
+        unique.as_mut_slice().fill(7);
+        unique.set_size(SIZE).unwrap();
+        let buffer = unique.into_buffer(DataType::DataBuffer);
+        buffer
+            .read_only_slice(0, read)
+            .unwrap()
+            .note_read_elsewhere();
+        drop(buffer);
+        let expected: Vec<u8> = (0..SIZE).map(|at| 7 * u8::from(at >= fetched)).collect();
+        for _ in 0..2 {
+            let builder = pool.request_buffer().unwrap().unwrap().into_builder();
+            // SAFETY: the builder has as many bytes, which were written above.
+            let bytes = unsafe { std::slice::from_raw_parts(builder.base_ptr(), SIZE) };
+            assert_eq!(bytes, expected, "{read} bytes were read");
+        }
+    }
+}
+
+/// Appends arrive as they are, wherever they lie beside their target modulo a page.
+#[test]
+fn appends_may_lie_anywhere() {
+    const SIZE: usize = 12 << 10;
+    let source: Vec<u8> = (0..2 * SIZE).map(|index| (index % 251) as u8).collect();
+    for at in (0..80).chain(4000..4200) {
+        let mut builder = UniqueBuffer::unpooled(SIZE).into_builder();
+        let mut consumer = builder.create_buffer_consumer().unwrap();
+        assert_eq!(builder.append_and_commit(&source[at..]).unwrap(), SIZE);
+        assert_eq!(consumer.build().as_slice(), &source[at..at + SIZE]);
+    }
+}
+
 /// Appends of many lengths, which are copied in pieces, arrive whole and in order.
 #[test]
 fn long_appends_arrive_whole() {

@@ -85,6 +85,7 @@ impl Lender {
     /// Keeps a buffer until it is returned, at the cost of nobody but the network pool, if it can:
     /// what waited in a socket would not keep its writer waiting either.
     pub(super) fn lend(&mut self, mut buffer: Buffer) {
+        buffer.note_read_elsewhere();
         let missed = !buffer.leave_local_pool();
         self.missed += usize::from(missed);
         self.lent.push_back(Lent {
