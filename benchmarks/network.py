@@ -26,17 +26,23 @@ BATCH = 1_000
 # A long and its length are twelve bytes on the wire.
 MILLIONS_OF_LONGS = ("raw TCP 32 KiB writes", 1e3 / 12)
 
-# name → (raw limit, Flink 2.3's figure, goal); a limit is the name of a figure of the same run, a
-# goal is a bound on the value, and either may be (figure, factor).
+# name → (raw limit, Flink 2.3's figure, goal); a limit is the name of a figure of the same run, or
+# (figure, factor); a goal is a bound on the value, or (figure, factor, at most).  Rows "by" another
+# one are the middle quotient of figures that were measured in turn.  Where twice the speed of TCP
+# is more than 0.8 of what shared memory can do beside it, those 0.8 are the goal.
 GOALS = {
-    "request + recycle, 1 thread": ("raw lock + list, 1 thread", 23, 15),
-    "request + recycle, 2 threads": ("raw lock + list, 2 threads", 246, 100),
+    "request + recycle, 1 thread": ("raw lock + list, 1 thread", 23, None),
+    "request + recycle, 1 thread, by raw": (None, None, 0.6),
+    "request + recycle, 2 threads": ("raw lock + list, 2 threads", 246, None),
+    "request + recycle, 2 threads, by raw": (None, None, 0.6),
     "redistribution, 1,000 pools": ("raw pass over 1,000 pools", 24_000, 10_000),
     "serialize 8 B": ("raw long writes", 10, 4),
     "deserialize 8 B": ("raw long reads", 1.95, 2),
     "deserialize 8-15 B": ("raw long reads", None, None),
-    "serialize 100 KiB": ("raw memcpy 100 KiB", 37.9, 60),
-    "deserialize 100 KiB": ("raw memcpy 100 KiB", 12.9, 40),
+    "serialize 100 KiB": ("raw memcpy 100 KiB", 37.9, None),
+    "serialize 100 KiB, by raw": (None, None, 0.85),
+    "deserialize 100 KiB": ("raw memcpy 100 KiB", 12.9, None),
+    "deserialize 100 KiB, by raw": (None, None, 0.85),
     "serialize 10 MiB": ("raw memcpy 10 MiB", 16.3, 4),
     "deserialize 10 MiB": ("raw file write 10 MiB", 1.35, 4),
     "read back 10 MiB": ("raw memcpy 10 MiB", None, 4),
@@ -44,19 +50,30 @@ GOALS = {
     '("word", 1) deserialize': ('raw ("word", 1) marshal.loads', 19.9, 60),
     "8 B records, 1 channel, 100 ms": (MILLIONS_OF_LONGS, 40, 80),
     "8 B records, 1,000 channels, 1 ms": (MILLIONS_OF_LONGS, 9.8, 40),
-    "1 KiB records, TCP": ("raw TCP 32 KiB writes", 2.1, ("raw TCP 32 KiB writes", 0.8)),
-    "32 KiB records, TCP": ("raw TCP 32 KiB writes", 2.13, ("raw TCP 32 KiB writes", 0.8)),
-    "1 KiB records, same host": ("raw Unix socket 32 KiB writes", None, ("1 KiB records, TCP", 2)),
-    "32 KiB records, same host": (
-        "raw Unix socket 32 KiB writes",
+    "1 KiB records, TCP": ("raw TCP 32 KiB writes", 2.1, None),
+    "1 KiB records, TCP, by raw": (None, None, 0.8),
+    "32 KiB records, TCP": ("raw TCP 32 KiB writes", 2.13, None),
+    "32 KiB records, TCP, by raw": (None, None, 0.8),
+    "1 KiB records, same host": ("raw shared memory, 1 KiB records", None, None),
+    "1 KiB records, same host, by TCP": (
+        "raw shared memory, 1 KiB records, by TCP",
         None,
-        ("32 KiB records, TCP", 2),
+        ("raw shared memory, 1 KiB records, by TCP", 0.8, 2),
     ),
+    "1 KiB records, same host, by raw": (None, None, 0.8),
+    "32 KiB records, same host": ("raw shared memory, 32 KiB records", None, None),
+    "32 KiB records, same host, by TCP": (
+        "raw shared memory, 32 KiB records, by TCP",
+        None,
+        ("raw shared memory, 32 KiB records, by TCP", 0.8, 2),
+    ),
+    "32 KiB records, same host, by raw": (None, None, 0.8),
     "1 KiB records, TLS": ("1 KiB records, TCP", None, None),
     "32 KiB records, TLS": ("32 KiB records, TCP", None, None),
     "1 KiB records, LZ4": ("1 KiB records, TCP", None, None),
     "32 KiB records, LZ4": ("32 KiB records, TCP", None, None),
-    "flushed 8 B record one way, TCP": ("raw TCP one way", 44, ("raw TCP one way", 1.2)),
+    "flushed 8 B record one way, TCP": ("raw TCP one way", 44, None),
+    "flushed 8 B record one way, TCP, by raw": (None, None, 1.2),
     "flushed 8 B record one way, TLS": ("raw TCP one way", None, None),
     "flushed 8 B record one way, same host": ("raw Unix socket one way", None, None),
     "aligned barrier, 1 channel": ("raw TCP one way", 44, None),
@@ -70,7 +87,7 @@ GOALS = {
         None,
     ),
 }
-HIGHER_IS_BETTER = {"GB/s", "M/s"}
+HIGHER_IS_BETTER = {"GB/s", "M/s", "part"}
 
 
 def run_binary(parts: list[str], *, smoke: bool) -> list[dict]:
@@ -164,7 +181,10 @@ def judged(row: dict, values: dict[str, float], pure: dict[str, float]) -> dict:
         return values[other] * factor if other in values else None
 
     limit = times(*limit) if isinstance(limit, tuple) else times(limit, 1)
-    goal = times(*goal) if isinstance(goal, tuple) else goal
+    if isinstance(goal, tuple):
+        figure, factor, most = goal
+        part = times(figure, factor)
+        goal = None if part is None else min(part, most)
     met = None
     if goal is not None:
         met = row["value"] >= goal if row["unit"] in HIGHER_IS_BETTER else row["value"] <= goal

@@ -11,7 +11,9 @@ use penstock_network::{
     PartitionType, RecordReader, ResultPartition, TlsIdentity, wire::Compression,
 };
 
-use crate::report::{Report, p50_us};
+use crate::raw::{tcp_one_way, tcp_throughput};
+use crate::report::{Quotient, Report, p50_us};
+use crate::shared_memory;
 
 /// How the two environments reach each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,19 +50,77 @@ pub(crate) fn measure(report: &Report) {
         let name = format!("8 B records, each flushed, {}", link.name());
         report.row(&name, "M/s", || throughput(link, 8, 1, 0, flushed).0);
     }
+    plain_and_shared(report);
     let bytes = report.count(2 << 30, 4 << 20) as u64;
     for (name, size) in [("1 KiB", 1 << 10), ("32 KiB", 32 << 10)] {
-        for link in [Link::Tcp, Link::Tls, Link::Lz4, Link::SameHost] {
+        for link in [Link::Tls, Link::Lz4] {
             report.row(&format!("{name} records, {}", link.name()), "GB/s", || {
                 throughput(link, size, 1, 100, bytes / size as u64).1
             });
         }
     }
     let rounds = report.count(20_000, 10);
-    for link in [Link::Tcp, Link::Tls, Link::SameHost] {
+    for link in [Link::Tls, Link::SameHost] {
         let name = format!("flushed 8 B record one way, {}", link.name());
         report.row(&name, "us", || one_way(link, rounds));
     }
+    let rounds = report.count(5_000, 10);
+    report.together(
+        [
+            ("raw TCP one way", "us", &mut || tcp_one_way(rounds)),
+            ("flushed 8 B record one way, TCP", "us", &mut || {
+                one_way(Link::Tcp, rounds)
+            }),
+        ],
+        &[Quotient::times(
+            "flushed 8 B record one way, TCP, by raw",
+            1,
+            0,
+        )],
+    );
+}
+
+/// Records by TCP and by memory that both sides have mapped, beside what carries nothing else.
+fn plain_and_shared(report: &Report) {
+    let bytes = report.count(256 << 20, 4 << 20);
+    let buffers = bytes / (32 << 10);
+    let through = |link, size| throughput(link, size, 1, 100, (bytes / size) as u64).1;
+    report.together(
+        [
+            ("1 KiB records, TCP", "GB/s", &mut || {
+                through(Link::Tcp, 1 << 10)
+            }),
+            ("1 KiB records, same host", "GB/s", &mut || {
+                through(Link::SameHost, 1 << 10)
+            }),
+            ("32 KiB records, TCP", "GB/s", &mut || {
+                through(Link::Tcp, 32 << 10)
+            }),
+            ("32 KiB records, same host", "GB/s", &mut || {
+                through(Link::SameHost, 32 << 10)
+            }),
+            ("raw TCP 32 KiB writes", "GB/s", &mut || {
+                tcp_throughput(buffers)
+            }),
+            ("raw shared memory, 1 KiB records", "GB/s", &mut || {
+                shared_memory::throughput(1 << 10, buffers)
+            }),
+            ("raw shared memory, 32 KiB records", "GB/s", &mut || {
+                shared_memory::throughput(32 << 10, buffers)
+            }),
+        ],
+        &[
+            ("1 KiB records, TCP, by raw", 0, 4),
+            ("1 KiB records, same host, by TCP", 1, 0),
+            ("1 KiB records, same host, by raw", 1, 5),
+            ("raw shared memory, 1 KiB records, by TCP", 5, 0),
+            ("32 KiB records, TCP, by raw", 2, 4),
+            ("32 KiB records, same host, by TCP", 3, 2),
+            ("32 KiB records, same host, by raw", 3, 6),
+            ("raw shared memory, 32 KiB records, by TCP", 6, 2),
+        ]
+        .map(|(name, of, by)| Quotient::part(name, of, by)),
+    );
 }
 
 /// What the tests show each other; it protects nothing.

@@ -9,7 +9,8 @@ use penstock_memory::{
 };
 use penstock_network::framing::{FramingLimits, RecordDeserializer, Records};
 
-use crate::report::Report;
+use crate::raw::copies;
+use crate::report::{Quotient, Report, gigabytes};
 
 const SEGMENT_BYTES: usize = 32 << 10;
 
@@ -19,12 +20,8 @@ pub(crate) fn measure(report: &Report) {
         .create_buffer_pool(LocalPoolOptions::new(8, 8))
         .expect("a pool");
     small(report, &pool);
-    for (name, bytes, rounds) in [
-        ("100 KiB", 100 << 10, report.count(20_000, 2)),
-        ("10 MiB", 10 << 20, report.count(100, 2)),
-    ] {
-        large(report, &pool, name, bytes, rounds);
-    }
+    hundred_kibibytes(report, &pool);
+    ten_mebibytes(report, &pool);
 }
 
 fn builder(pool: &LocalBufferPool) -> BufferBuilder {
@@ -94,11 +91,58 @@ fn deserialize(report: &Report, name: &str, length: impl Fn(usize) -> usize) {
     });
 }
 
-/// Over as many segments as it takes.
-fn large(report: &Report, pool: &LocalBufferPool, name: &str, bytes: usize, rounds: usize) {
+/// Records over several segments, beside bare copies.
+fn hundred_kibibytes(report: &Report, pool: &LocalBufferPool) {
+    const BYTES: usize = 100 << 10;
+    let rounds = report.count(10_000, 2);
+    let (mut copy, mut write, mut read) =
+        (copies(BYTES), serializer(pool, BYTES), Framed::of(BYTES));
+    report.together(
+        [
+            ("raw memcpy 100 KiB", "GB/s", &mut || {
+                gigabytes(BYTES, rounds, &mut copy)
+            }),
+            ("serialize 100 KiB", "GB/s", &mut || {
+                gigabytes(BYTES, rounds, &mut write)
+            }),
+            ("deserialize 100 KiB", "GB/s", &mut || {
+                gigabytes(BYTES, rounds, || read.deserialize())
+            }),
+        ],
+        &[
+            Quotient::part("serialize 100 KiB, by raw", 1, 0),
+            Quotient::part("deserialize 100 KiB, by raw", 2, 0),
+        ],
+    );
+}
+
+/// Records that the reader spills to a file.
+fn ten_mebibytes(report: &Report, pool: &LocalBufferPool) {
+    const BYTES: usize = 10 << 20;
+    let rounds = report.count(100, 2);
+    report.gigabytes("serialize 10 MiB", BYTES, rounds, serializer(pool, BYTES));
+    let mut read = Framed::of(BYTES);
+    report.gigabytes("deserialize 10 MiB", BYTES, rounds, || read.deserialize());
+    let mut copy = vec![0_u8; BYTES];
+    report.row("read back 10 MiB", "GB/s", || {
+        let mut spent = Duration::ZERO;
+        for _ in 0..rounds {
+            // Each record is mapped anew, and read once.
+            read.feed();
+            let started = Instant::now();
+            copy.copy_from_slice(read.deserializer.spanning().expect("a record"));
+            spent += started.elapsed();
+        }
+        (BYTES * rounds) as f64 / spent.as_secs_f64() / 1e9
+    });
+    black_box(&copy);
+}
+
+/// What writes a record of so many bytes, over as many segments as it takes.
+fn serializer(pool: &LocalBufferPool, bytes: usize) -> impl FnMut() {
     let payload = vec![7_u8; bytes];
     let mut open = builder(pool);
-    report.gigabytes(&format!("serialize {name}"), bytes, rounds, || {
+    move || {
         for part in [&(bytes as u32).to_be_bytes()[..], &payload] {
             let mut rest = part;
             while !rest.is_empty() {
@@ -110,33 +154,34 @@ fn large(report: &Report, pool: &LocalBufferPool, name: &str, bytes: usize, roun
                 }
             }
         }
-    });
-    let mut framed = (bytes as u32).to_be_bytes().to_vec();
-    framed.extend_from_slice(&payload);
-    let mut deserializer = RecordDeserializer::new(FramingLimits::default());
-    report.gigabytes(&format!("deserialize {name}"), bytes, rounds, || {
-        feed(&mut deserializer, &framed);
-        black_box(deserializer.spanning().expect("a record")[bytes - 1]);
-    });
-    if bytes > FramingLimits::default().spill_threshold_bytes {
-        let mut copy = vec![0_u8; bytes];
-        report.row(&format!("read back {name}"), "GB/s", || {
-            let mut spent = Duration::ZERO;
-            for _ in 0..rounds {
-                // Each record is mapped anew, and read once.
-                feed(&mut deserializer, &framed);
-                let started = Instant::now();
-                copy.copy_from_slice(deserializer.spanning().expect("a record"));
-                spent += started.elapsed();
-            }
-            (bytes * rounds) as f64 / spent.as_secs_f64() / 1e9
-        });
-        black_box(&copy);
     }
 }
 
-fn feed(deserializer: &mut RecordDeserializer, framed: &[u8]) {
-    for chunk in framed.chunks(SEGMENT_BYTES) {
-        deserializer.feed(black_box(chunk)).expect("a record");
+/// A record that spans segments, and what reads it.
+struct Framed {
+    bytes: Vec<u8>,
+    deserializer: RecordDeserializer,
+}
+
+impl Framed {
+    fn of(bytes: usize) -> Self {
+        let mut framed = (bytes as u32).to_be_bytes().to_vec();
+        framed.resize(framed.len() + bytes, 7);
+        Self {
+            bytes: framed,
+            deserializer: RecordDeserializer::new(FramingLimits::default()),
+        }
+    }
+
+    fn feed(&mut self) {
+        for chunk in self.bytes.chunks(SEGMENT_BYTES) {
+            self.deserializer.feed(black_box(chunk)).expect("a record");
+        }
+    }
+
+    fn deserialize(&mut self) {
+        self.feed();
+        let record = self.deserializer.spanning().expect("a record");
+        black_box(record[record.len() - 1]);
     }
 }

@@ -12,6 +12,7 @@ mod framing;
 mod pools;
 mod raw;
 mod report;
+mod shared_memory;
 
 use report::Report;
 

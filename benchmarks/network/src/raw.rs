@@ -21,7 +21,7 @@ const LONG_BYTES: usize = 12;
 const POOLS: usize = 1_000;
 
 pub(crate) fn measure(report: &Report) {
-    locked_list(report);
+    pass_over_pools(report);
     longs(report);
     memory(report);
     file_write(report);
@@ -29,17 +29,20 @@ pub(crate) fn measure(report: &Report) {
 }
 
 /// What a pool of buffers cannot do without: an element off a list under a lock, and back on it.
-fn locked_list(report: &Report) {
-    let list = Mutex::new(vec![0_usize; 32]);
-    let rounds = report.count(5_000_000, 1_000);
-    let exchange = || {
-        let element = list.lock().expect("unharmed").pop();
-        list.lock().expect("unharmed").extend(black_box(element));
-    };
-    report.nanoseconds("raw lock + list, 1 thread", rounds, exchange);
-    report.row("raw lock + list, 2 threads", "ns", || {
-        on_two_threads(rounds, &exchange)
-    });
+pub(crate) struct LockedList(Mutex<Vec<usize>>);
+
+impl LockedList {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(vec![0; 32]))
+    }
+
+    pub(crate) fn exchange(&self) {
+        let element = self.0.lock().expect("unharmed").pop();
+        self.0.lock().expect("unharmed").extend(black_box(element));
+    }
+}
+
+fn pass_over_pools(report: &Report) {
     let bounds: Vec<(usize, usize)> = vec![(2, 10); POOLS];
     let rounds = report.count(20_000, 10);
     report.nanoseconds("raw pass over 1,000 pools", rounds, || {
@@ -97,41 +100,52 @@ fn longs(report: &Report) {
 fn memory(report: &Report) {
     for (name, bytes, rounds) in [
         ("32 KiB", SEGMENT_BYTES, 200_000),
-        ("100 KiB", 100 << 10, 60_000),
         ("10 MiB", 10 << 20, 200),
     ] {
-        let room = bytes + PAGE_BYTES;
-        let (mut source, mut target) = (vec![1_u8; room], vec![2_u8; room]);
+        let rounds = report.count(rounds, 10);
+        let mut copy = copies(bytes);
+        report.gigabytes(&format!("raw memcpy {name}"), bytes, rounds, &mut copy);
+    }
+}
+
+/// What copies so many bytes from one place to another, over and over.
+pub(crate) fn copies(bytes: usize) -> impl FnMut() {
+    let room = bytes + PAGE_BYTES;
+    let (mut source, mut target) = (vec![1_u8; room], vec![2_u8; room]);
+    move || {
         let source = page_aligned(&mut source, bytes);
         let target = page_aligned(&mut target, bytes);
-        let rounds = report.count(rounds, 10);
-        report.gigabytes(&format!("raw memcpy {name}"), bytes, rounds, || {
-            black_box(&mut *target).copy_from_slice(black_box(&*source));
-        });
+        black_box(target).copy_from_slice(black_box(source));
     }
 }
 
 fn sockets(report: &Report) {
     let writes = report.count(60_000, 10);
-    for (name, bytes) in [("1 KiB", 1 << 10), ("32 KiB", SEGMENT_BYTES)] {
-        report.row(&format!("raw TCP {name} writes"), "GB/s", || {
-            let (left, right) = tcp_pair();
-            throughput(left, right, bytes, writes)
-        });
-    }
+    report.row("raw TCP 1 KiB writes", "GB/s", || {
+        let (left, right) = tcp_pair();
+        throughput(left, right, 1 << 10, writes)
+    });
     report.row("raw Unix socket 32 KiB writes", "GB/s", || {
         let (left, right) = UnixStream::pair().expect("a socket pair");
         throughput(left, right, SEGMENT_BYTES, writes)
     });
     let rounds = report.count(20_000, 10);
-    report.row("raw TCP one way", "us", || {
-        let (left, right) = tcp_pair();
-        ping_pong(left, right, rounds)
-    });
     report.row("raw Unix socket one way", "us", || {
         let (left, right) = UnixStream::pair().expect("a socket pair");
         ping_pong(left, right, rounds)
     });
+}
+
+/// Gigabytes a second of writes of 32 KiB.
+pub(crate) fn tcp_throughput(writes: usize) -> f64 {
+    let (left, right) = tcp_pair();
+    throughput(left, right, SEGMENT_BYTES, writes)
+}
+
+/// The middle time of 64 bytes one way, in microseconds.
+pub(crate) fn tcp_one_way(rounds: usize) -> f64 {
+    let (left, right) = tcp_pair();
+    ping_pong(left, right, rounds)
 }
 
 /// Copies between places whose addresses differ by a few bytes modulo a page are many times slower.

@@ -34,21 +34,39 @@ impl Report {
             return;
         }
         let repetitions = if self.smoke { 1 } else { 3 };
-        let mut values: Vec<f64> = (0..repetitions).map(|_| measure()).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        let value = values[values.len() / 2];
-        println!("{{\"name\": \"{name}\", \"value\": {value:.6}, \"unit\": \"{unit}\"}}");
+        print_row(name, unit, median((0..repetitions).map(|_| measure())));
+    }
+
+    /// Measures rows in turn, over and over, and prints their medians and those of the quotients.
+    ///
+    /// A machine whose cores are near to each other now and far apart later changes all figures
+    /// of a moment alike; what is measured in turn can be compared, what is measured later cannot.
+    /// All of it is measured if one of its names is wanted.
+    pub(crate) fn together<const N: usize>(
+        &self,
+        mut rows: [(&str, &str, &mut dyn FnMut() -> f64); N],
+        quotients: &[Quotient],
+    ) {
+        let mut names = rows.iter().map(|row| row.0);
+        if !names.any(|name| self.wants(name)) && !quotients.iter().any(|q| self.wants(q.name)) {
+            return;
+        }
+        let repetitions = if self.smoke { 1 } else { 9 };
+        let rounds: Vec<[f64; N]> = (0..repetitions)
+            .map(|_| rows.each_mut().map(|(_, _, measure)| measure()))
+            .collect();
+        for (index, (name, unit, _)) in rows.iter().enumerate() {
+            print_row(name, unit, median(rounds.iter().map(|round| round[index])));
+        }
+        for Quotient { name, unit, of, by } in quotients {
+            let quotient = |round: &[f64; N]| round[*of] / round[*by];
+            print_row(name, unit, median(rounds.iter().map(quotient)));
+        }
     }
 
     /// Measures `rounds` runs of `body` and prints the time of one, in nanoseconds.
     pub(crate) fn nanoseconds(&self, name: &str, rounds: usize, mut body: impl FnMut()) {
-        self.row(name, "ns", || {
-            let started = Instant::now();
-            for _ in 0..rounds {
-                body();
-            }
-            started.elapsed().as_secs_f64() * 1e9 / rounds as f64
-        });
+        self.row(name, "ns", || nanoseconds(rounds, &mut body));
     }
 
     /// Measures `rounds` runs of `body`, which handles `bytes`, and prints gigabytes per second.
@@ -59,14 +77,54 @@ impl Report {
         rounds: usize,
         mut body: impl FnMut(),
     ) {
-        self.row(name, "GB/s", || {
-            let started = Instant::now();
-            for _ in 0..rounds {
-                body();
-            }
-            (bytes * rounds) as f64 / started.elapsed().as_secs_f64() / 1e9
-        });
+        self.row(name, "GB/s", || gigabytes(bytes, rounds, &mut body));
     }
+}
+
+/// A row that is the quotient of two rows of its group, which have these numbers.
+pub(crate) struct Quotient {
+    name: &'static str,
+    unit: &'static str,
+    of: usize,
+    by: usize,
+}
+
+impl Quotient {
+    /// More is better.
+    pub(crate) fn part(name: &'static str, of: usize, by: usize) -> Self {
+        let unit = "part";
+        Self { name, unit, of, by }
+    }
+
+    /// Less is better.
+    pub(crate) fn times(name: &'static str, of: usize, by: usize) -> Self {
+        let unit = "times";
+        Self { name, unit, of, by }
+    }
+}
+
+fn print_row(name: &str, unit: &str, value: f64) {
+    println!("{{\"name\": \"{name}\", \"value\": {value:.6}, \"unit\": \"{unit}\"}}");
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The time of one of `rounds` runs of `body`, in nanoseconds.
+pub(crate) fn nanoseconds(rounds: usize, mut body: impl FnMut()) -> f64 {
+    let started = Instant::now();
+    for _ in 0..rounds {
+        body();
+    }
+    started.elapsed().as_secs_f64() * 1e9 / rounds as f64
+}
+
+/// Gigabytes per second of `rounds` runs of `body`, which handles `bytes`.
+pub(crate) fn gigabytes(bytes: usize, rounds: usize, body: impl FnMut()) -> f64 {
+    bytes as f64 / nanoseconds(rounds, body)
 }
 
 /// The middle of some durations, in microseconds.
