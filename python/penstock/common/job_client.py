@@ -15,6 +15,8 @@ from penstock.errors import WrongArgumentError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.common.job_progress import JobProgress
+
 __all__ = [
     "JobClient",
 ]
@@ -82,6 +84,9 @@ class JobHandle(Protocol):
     def runtime_ms(self) -> int:
         """The running time in ms."""
 
+    def progress(self) -> JobProgress:
+        """How far the job is."""
+
     def add_done_callback(self, callback: Callable[[Any], None]) -> None:
         """Calls back once the job has ended."""
 
@@ -109,6 +114,12 @@ class JobClient:
     def __repr__(self) -> str:
         status = self._handle.status().name
         return f"<JobClient of job {self._handle.job_name!r} ({self.get_job_id()}): {status}>"
+
+    def _ipython_display_(self) -> None:
+        """What a notebook shows: how far the job is, until it has ended, with a button to stop."""
+        from penstock.common.job_cell import show
+
+        show(self)
 
     @property
     def handle(self) -> JobHandle:
@@ -204,6 +215,10 @@ class JobClient:
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         """The accumulators as they are now."""
         return CompletableFuture.completed(self._handle.accumulators())
+
+    def get_progress(self) -> JobProgress:
+        """How far the job is (beyond PyFlink), by what its TaskExecutors said last."""
+        return self._handle.progress()
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         """The result of the job, there when it has finished."""

@@ -30,6 +30,7 @@ from penstock.jobmaster.job_master import JobMaster, now_ms
 from penstock.jobmaster.log_tails import LogTails
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.monitoring import Monitoring
+from penstock.jobmaster.progress import ProgressReader
 from penstock.jobmaster.resource_manager import (
     DriverFactory,
     ResourceManager,
@@ -193,6 +194,7 @@ class Dispatcher:
                 take_savepoint=lambda request: self._main_thread.post(
                     lambda: self._take_savepoint(job_id, request)
                 ),
+                progress=ProgressReader(self.gateway, job_id).read,
             )
             for collect_id in collect_ids:
                 self.collect.register(job_id, collect_id)

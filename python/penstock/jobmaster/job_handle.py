@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.common.job_progress import JobProgress
 from penstock.errors import JobCancelledError, JobExecutionError
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.states import JobStatus
@@ -49,6 +52,7 @@ class JobHandle:
         on_interrupt: ends the job and everything of it, when waiting is interrupted by Ctrl-C.
         collect: the results of a registered collect sink.
         take_savepoint: asks the JobMaster for a savepoint.
+        progress: how far the job is; None for one that has ended already.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class JobHandle:
         on_interrupt: Callable[[JobHandle], None],
         collect: Callable[[str], CollectResults],
         take_savepoint: Callable[[SavepointRequest], None],
+        progress: Callable[[], JobProgress | None] | None = None,
     ) -> None:
         self.job_id = job_id
         self.job_name = job_name
@@ -68,6 +73,8 @@ class JobHandle:
         self._on_interrupt = on_interrupt
         self._collect = collect
         self._take_savepoint = take_savepoint
+        self._read_progress = progress
+        self._last_progress = JobProgress(job_name, JobStatus.INITIALIZING.value, 0)
         self._status = JobStatus.INITIALIZING
         self._started_s = time.monotonic()
         self._runtime_ms: int | None = None
@@ -150,6 +157,16 @@ class JobHandle:
         if self._runtime_ms is not None:
             return self._runtime_ms
         return int((time.monotonic() - self._started_s) * 1000)
+
+    def progress(self) -> JobProgress:
+        """How far the job is, or was when it was asked last before its end."""
+        if self._read_progress is not None and not self._ended.is_set():
+            # It may be busy, or end at this moment.
+            with contextlib.suppress(TimeoutError):
+                self._last_progress = self._read_progress() or self._last_progress
+        last = self._last_progress
+        share = 1.0 if self._status is JobStatus.FINISHED and last.share is not None else last.share
+        return replace(last, status=self._status.value, runtime_ms=self.runtime_ms(), share=share)
 
     def add_done_callback(self, callback: Callable[[JobHandle], None]) -> None:
         """Calls back once the job has ended: from the ending thread, or at once."""

@@ -1,6 +1,7 @@
-"""Monitoring: what of a cluster is open to the world beside its job: REST, reporters, archives.
+"""Monitoring: what a cluster shows beside its job: REST, reporters, archives, progress.
 
-Nothing of it runs, and no worker sends metrics, unless the configuration asks for it.
+Nothing of it runs, and no worker sends metrics, unless the configuration asks for it; the line of
+progress is for jobs that take a while in front of a terminal.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.common.options import history
 from penstock.common.options import metrics as metric_options
 from penstock.common.options import rest as rest_options
+from penstock.common.options.cluster import PROGRESS
 from penstock.errors import ConfigurationError
 from penstock.jobmaster.log_tails import DRIVER, DriverLog
+from penstock.jobmaster.progress_line import ProgressLine, terminal
 from penstock.metrics.scope_formats import ScopeFormats
 
 if TYPE_CHECKING:
@@ -109,6 +112,10 @@ class Monitoring:
             self._parts[-1].start()
         for settings in self._reporters:
             self._parts.append(self._reporter(settings))
+            self._parts[-1].start()
+        shown_at = terminal() if PROGRESS.read(self._gateway.configuration) else None
+        if shown_at is not None:
+            self._parts.append(ProgressLine(self._gateway, shown_at))
             self._parts[-1].start()
 
     def stop(self) -> None:

@@ -32,6 +32,12 @@ RUNTIME: Final[Option[str | None]] = Option(
     default_text="that of the driver, native",
     scope="cluster",
 )
+PROGRESS: Final = Option(
+    "penstock.progress",
+    BooleanType(),
+    True,
+    "whether the last line of a terminal shows how far a job is that takes longer than 2 s",
+)
 SLOTS_PER_EXECUTOR: Final[Option[int | None]] = Option(
     "taskmanager.numberOfTaskSlots",
     IntegerType(1),

@@ -29,6 +29,8 @@ def create_collection_source(
 class CollectionSource(SplitBySplit, IteratorSource):
     """Emits decoded elements; a split is the position of the first one, up to the last of all."""
 
+    measure = "Records"
+
     def __init__(self, elements: Sequence[bytes], decode: Callable[[bytes], Any]) -> None:
         """Creates the source of encoded elements."""
         super().__init__(iter(()))
@@ -44,6 +46,10 @@ class CollectionSource(SplitBySplit, IteratorSource):
         """Goes on with the element at this position."""
         self.left = iter(self.elements[split:])
         self.iterator = map(self.decode, self.left)
+
+    def size(self, split: int) -> int:
+        """The elements from a position on."""
+        return len(self.elements) - split
 
     def rest(self) -> int:
         """The position of the next element."""

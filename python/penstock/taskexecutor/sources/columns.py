@@ -84,6 +84,8 @@ class _RowRange(SourceOperator):
 class RowsOfColumns(SplitBySplit, _RowRange):
     """Emits ranges of the rows; a split is the numbers of its first row and of its last one."""
 
+    measure = "Records"
+
     def divide(self, share: Share) -> list[tuple[int, int]]:
         """The range of a share; none when it is empty."""
         last = self.ends[-1] - 1 if self.ends else -1
@@ -94,6 +96,10 @@ class RowsOfColumns(SplitBySplit, _RowRange):
         """Goes on with this range."""
         self.next, self.last = split
         self.rows, self.emitted = [], 0
+
+    def size(self, split: tuple[int, int]) -> int:
+        """The rows of a range."""
+        return split[1] - split[0] + 1
 
     def rest(self) -> tuple[int, int]:
         """What is left of the range."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import zlib
 from itertools import islice
@@ -88,6 +89,8 @@ class _BatchSource(SourceOperator):
 class FileElements(SplitBySplit, _BatchSource):
     """Reads the splits whose number, modulo the number of shares, is that of the subtask's."""
 
+    measure = "Bytes"
+
     def __init__(self, context: OperatorContext, descriptor: operators.FileSource) -> None:
         """Creates the source; files are looked for when it is opened."""
         super().__init__()
@@ -114,6 +117,10 @@ class FileElements(SplitBySplit, _BatchSource):
         """Goes on with this split."""
         self.elements = SplitElements(split, self.format, self.files)
         self.iterator = iter(self.elements)
+
+    def size(self, split: FileSplit) -> int | None:
+        """The bytes of a split; how much a compressed file holds is not known."""
+        return None if split.end == sys.maxsize else split.end - split.start
 
     def rest(self) -> FileSplit:
         """The split that is being read, from the next element on."""

@@ -24,6 +24,8 @@ def create_number_sequence_source(
 class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
     """Emits ranges of the sequence; a split is the first and the last number of one."""
 
+    measure = "Records"
+
     def __init__(self, first: int, last: int) -> None:
         """Creates the source of a whole sequence; a subtask reads a share of it."""
         super().__init__(0, -1)
@@ -37,6 +39,10 @@ class DividedNumberSequence(SplitBySplit, NumberSequenceSource):
     def begin(self, split: tuple[int, int]) -> None:
         """Goes on with this range."""
         self.next, self.end = split
+
+    def size(self, split: tuple[int, int]) -> int:
+        """The numbers of a range."""
+        return split[1] - split[0] + 1
 
     def rest(self) -> tuple[int, int]:
         """What is left of the range."""

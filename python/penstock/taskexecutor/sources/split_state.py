@@ -87,11 +87,16 @@ class SplitState:
 class SplitBySplit(SplitState):
     """Reads one split after the other; how to emit one is the affair of the source class.
 
+    A bounded one tells how much it was assigned and how much of that is left, in whatever its
+    splits are measured in: gauges, which nobody pays for who does not read them.
+
     Attributes:
+        measure: What splits are measured in; empty for what cannot be told.
         waiting: The splits that are not begun.
         is_reading: Whether a split is begun and not read to its end.
     """
 
+    measure = ""
     waiting: deque[Any]
     is_reading = False
 
@@ -103,17 +108,30 @@ class SplitBySplit(SplitState):
     def rest(self) -> Any:
         """The split that is being read, from where it goes on."""
 
+    def size(self, split: Any) -> int | None:
+        """How much of `measure` a split holds; None when that is not known."""
+        raise NotImplementedError(type(self).__name__ + ".size")
+
     def open(self) -> None:
         """Prepares for elements."""
         self.waiting = self.divided()
+        if self.measure and not self.looks_for_splits:
+            sizes = [self.size(split) for split in self.waiting]
+            if None not in sizes:
+                assigned = sum(filter(None, sizes))
+                group = self.context.runtime_context.get_metrics_group()
+                group.gauge(f"assigned{self.measure}", lambda: assigned)
+                group.gauge(f"pending{self.measure}", self._pending)
         self.begin_next()
 
     def begin_next(self) -> bool:
         """Goes on with the next split; False without any."""
-        self.is_reading = bool(self.waiting)
-        if self.is_reading:
-            self.begin(self.waiting.popleft())
-        return self.is_reading
+        if not self.waiting:
+            self.is_reading = False
+            return False
+        self.begin(self.waiting.popleft())
+        self.is_reading = True
+        return True
 
     def emit_next(self, limit: int) -> int:
         """Emits at most about ``limit`` elements without blocking."""
@@ -123,3 +141,7 @@ class SplitBySplit(SplitState):
     def remaining_splits(self) -> list[Any]:
         """The splits that are not read to their end, each from where it goes on."""
         return [*([self.rest()] if self.is_reading else ()), *self.waiting]
+
+    def _pending(self) -> int:
+        """How much is left; asked by another thread, so that it may be a step off."""
+        return sum(filter(None, map(self.size, self.remaining_splits())))

@@ -41,7 +41,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         cached_files: where functions find the job's cached files, by name.
         job_folder: the folder on this host that the job's workers share, if there is one.
         as_pyflink: whether ``import pyflink`` means penstock.
-        metrics_interval_ms: how often the worker tells its metrics; 0 when nobody reads them.
+        metrics_interval_ms: how often the worker tells its metrics; 0 for only when asked.
     """
 
     driver: tuple[str, int]

@@ -41,13 +41,14 @@ class MetricSender:
         """Prepares; `start` begins.
 
         Args:
-            interval_ms: Between two messages about the same task.
+            interval_ms: Between two messages about the same task; 0 to wait until each is
+                asked for.
             connection: To the driver.
             tasks: Those that run now.
             networks: The worker's buffers.
             segment_bytes: Size of each.
         """
-        self._interval_s = interval_ms / 1000
+        self._interval_s = interval_ms / 1000 or None
         self._connection = connection
         self._tasks = tasks
         self._worker = worker_metrics(networks, segment_bytes)
@@ -75,7 +76,7 @@ class MetricSender:
 
     def _run(self) -> None:
         # The first message soon: who looks at a job that has just begun sees something.
-        pause_s = min(0.5, self._interval_s)
+        pause_s = None if self._interval_s is None else min(0.5, self._interval_s)
         while True:
             self._wanted.wait(pause_s)
             if self._closed.is_set():

@@ -271,6 +271,10 @@ class TaskExecutor:
 
     def _report_metrics(self, message: ReportMetrics) -> None:
         del message
+        if self._metrics is None and self._connection is not None:
+            # Somebody looks at a job that nobody was going to look at: from now on, on request.
+            with IMPORT_LOCK:
+                self._metrics = self._start_metrics(self._connection)
         if self._metrics is not None:
             self._metrics.report_soon()
 
