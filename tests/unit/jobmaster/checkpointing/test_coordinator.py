@@ -5,7 +5,9 @@ coordinator's actions and reads the next ones.
 """
 
 import random
+from dataclasses import replace
 
+import msgspec
 import pytest
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
@@ -41,12 +43,12 @@ def savepoint(kind=SnapshotKind.SAVEPOINT):
 class Job:
     """A word count whose tasks run, and its coordinator."""
 
-    def __init__(self, running=True, **settings):
+    def __init__(self, running=True, first_id=1, **settings):
         self.job = word_count().job_graph(job_id=bytes(16))
         self.scheduler = Scheduler(self.job, NoRestartStrategy(), 0)
         self.graph = self.scheduler.graph
         self.coordinator = CheckpointCoordinator(
-            self.graph, CheckpointSettings(**settings), WALL, random.Random(1)
+            self.graph, CheckpointSettings(**settings), WALL, random.Random(1), first_id
         )
         self.now = 0
         todo = self.scheduler.start(0)
@@ -683,3 +685,25 @@ def test_nothing_begins_while_the_job_is_failed():
     assert not [x for x in todo if isinstance(x, a.CreateLocation)]
     refused = only(job.coordinator.job_failing("so", 0), a.RequestFailed)
     assert (refused.number, refused.reason) == (2, Reason.JOB_FAILOVER_REGION)
+
+
+def test_every_attempt_has_a_number_of_its_own():
+    """F2: one that fails uses its number up, as a savepoint does."""
+    job = Job(tolerable_failures=1)
+    assert job.begin() == 1
+    job.decline(1)
+    assert job.complete()[0] == 2
+    assert job.complete(savepoint())[0] == 3
+    assert job.begin() == 4
+
+
+@pytest.mark.parametrize(("first_id", "next_id"), [(1, 42), (100, 100)])
+def test_numbers_go_on_after_what_the_job_starts_from(first_id, next_id):
+    """And never fall behind those of a former driver of the job."""
+    former = Job()
+    former.complete()
+    job = Job(first_id=first_id)
+    latest = former.coordinator.store.latest
+    metadata = msgspec.structs.replace(latest.metadata, checkpoint_id=41)
+    job.coordinator.start_from(replace(latest, metadata=metadata), 0)
+    assert job.begin() == next_id

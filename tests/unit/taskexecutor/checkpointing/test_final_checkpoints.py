@@ -1,0 +1,194 @@
+"""F14, D5: a source whose input has ended waits for the checkpoint that holds its end (FLIP-147).
+
+Method: `TaskCheckpoints` of a source without operators' state, as a task drives it.
+"""
+
+import queue
+from types import SimpleNamespace
+
+import pytest
+from penstock.network.events import Alignment, SnapshotKind, StopMode
+from penstock.rpc.messages import (
+    AcknowledgeCheckpoint,
+    AwaitFinalCheckpoint,
+    DeclineCheckpoint,
+    NotifyCheckpointAborted,
+    NotifyCheckpointComplete,
+    TriggerCheckpoint,
+)
+from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
+
+PATIENCE_S = 10
+INTERVAL = {"execution.checkpointing.interval": "1 s"}
+
+
+class Source:
+    """A source's checkpoints, its chain and its JobMaster."""
+
+    def __init__(self, configuration):
+        self.reports = queue.Queue()
+        self.log = []
+        environment = SimpleNamespace(
+            configuration=configuration,
+            restored=None,
+            partitions=[],
+            gates=[],
+            task_name="source",
+            job_id=b"j",
+            attempt_id=b"a",
+            local_state=None,
+            report_checkpoint=self.reports.put,
+        )
+        config = SimpleNamespace(operators=[SimpleNamespace(id=b"o" * 16, network_outputs=())])
+        self.checkpoints = TaskCheckpoints(
+            config, self, environment, None, lambda delay, action: None, lambda action: action()
+        )
+
+    # The operators.
+
+    def prepare_snapshot_pre_barrier(self, checkpoint_id):
+        self.log.append(f"prepare {checkpoint_id}")
+
+    def snapshot_state(self, checkpoint_id, timestamp_ms, bases):
+        self.log.append(f"snapshot {checkpoint_id}")
+        return {}
+
+    def notify_checkpoint_complete(self, checkpoint_id):
+        self.log.append(f"complete {checkpoint_id}")
+
+    def notify_checkpoint_aborted(self, checkpoint_id):
+        self.log.append(f"aborted {checkpoint_id}")
+
+    # What the tests do.
+
+    def trigger(self, number, kind=SnapshotKind.CHECKPOINT):
+        self.checkpoints.handle(
+            TriggerCheckpoint(b"a", number, 0, int(kind), int(Alignment.ALIGNED), 0)
+        )
+
+    def complete(self, number):
+        self.checkpoints.handle(NotifyCheckpointComplete(b"a", number))
+
+    def abort(self, number, latest=-1):
+        self.checkpoints.handle(NotifyCheckpointAborted(b"a", number, latest))
+
+    def report(self):
+        return self.reports.get(timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def opened():
+    sources = []
+
+    def open_source(configuration=INTERVAL):
+        sources.append(Source(configuration))
+        return sources[-1]
+
+    yield open_source
+    for source in sources:
+        source.checkpoints.close()
+
+
+@pytest.mark.parametrize("configuration", [
+    {},
+    {**INTERVAL, "execution.checkpointing.checkpoints-after-tasks-finish": "false"},
+    {**INTERVAL, "execution.runtime-mode": "BATCH"},
+])  # fmt: skip
+def test_nobody_waits_where_none_is_asked_for(opened, configuration):
+    source = opened(configuration)
+    source.checkpoints.begin_end()
+    assert source.checkpoints.may_end
+    assert source.reports.empty()
+
+
+def test_the_end_is_in_the_next_checkpoint(opened):
+    """It asks for one, takes it with its operators finished, and goes once it is complete."""
+    source = opened()
+    assert not source.checkpoints.may_end, "its input goes on"
+    source.checkpoints.begin_end()
+    assert isinstance(source.report(), AwaitFinalCheckpoint)
+    assert not source.checkpoints.may_end
+    source.trigger(1)
+    assert isinstance(source.report(), AcknowledgeCheckpoint)
+    assert source.log == ["prepare 1", "snapshot 1"]
+    assert not source.checkpoints.may_end, "it is not complete"
+    source.complete(1)
+    assert source.checkpoints.may_end
+    assert source.log[-1] == "complete 1", "what it has pre-committed is committed first"
+
+
+def test_a_checkpoint_from_before_the_end_is_not_enough(opened):
+    source = opened()
+    source.trigger(1)
+    assert isinstance(source.report(), AcknowledgeCheckpoint)
+    source.checkpoints.begin_end()
+    assert isinstance(source.report(), AwaitFinalCheckpoint)
+    source.complete(1)
+    assert not source.checkpoints.may_end
+    source.trigger(2)
+    source.complete(2)
+    assert source.checkpoints.may_end
+
+
+def test_a_later_one_does_when_the_first_is_given_up(opened):
+    source = opened()
+    source.checkpoints.begin_end()
+    source.trigger(1)
+    source.abort(1)
+    assert not source.checkpoints.may_end
+    source.trigger(2)
+    source.complete(2)
+    assert source.checkpoints.may_end
+    assert "aborted 1" in source.log
+
+
+def test_word_of_an_abort_may_bring_that_of_a_completion(opened):
+    """Notifications get lost; those that come say what was complete before."""
+    source = opened()
+    source.checkpoints.begin_end()
+    source.trigger(1)
+    source.trigger(2)
+    source.abort(2, latest=1)
+    assert source.checkpoints.may_end
+    assert source.log[-2:] == ["complete 1", "aborted 2"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        (SnapshotKind.SAVEPOINT_SUSPEND, StopMode.NO_DRAIN),
+        (SnapshotKind.SAVEPOINT_TERMINATE, StopMode.DRAIN),
+    ],
+)
+def test_a_savepoint_that_stops_the_job_is_taken_at_the_end(opened, kind, mode):
+    source = opened()
+    source.trigger(1, kind)
+    assert source.checkpoints.stop_mode is mode
+    assert source.log == [], "elements that are under way come first"
+    source.checkpoints.begin_end()
+    assert source.log == ["prepare 1", "snapshot 1"]
+    assert isinstance(source.report(), AcknowledgeCheckpoint)
+    assert not source.checkpoints.may_end
+    source.complete(1)
+    assert source.checkpoints.may_end
+
+
+def test_a_second_savepoint_does_not_stop_what_is_being_stopped(opened):
+    source = opened()
+    source.trigger(1, SnapshotKind.SAVEPOINT_SUSPEND)
+    source.trigger(2, SnapshotKind.SAVEPOINT_TERMINATE)
+    declined = source.report()
+    assert isinstance(declined, DeclineCheckpoint)
+    assert (declined.checkpoint_id, declined.reason) == (2, "DECLINED_TASK_CLOSING")
+    assert source.checkpoints.stop_mode is StopMode.NO_DRAIN
+
+
+def test_a_savepoint_that_stops_a_job_whose_input_has_ended(opened):
+    """It is taken at once; with it the source may go."""
+    source = opened()
+    source.checkpoints.begin_end()
+    assert isinstance(source.report(), AwaitFinalCheckpoint)
+    source.trigger(1, SnapshotKind.SAVEPOINT_TERMINATE)
+    assert source.log == ["prepare 1", "snapshot 1"]
+    source.complete(1)
+    assert source.checkpoints.may_end
