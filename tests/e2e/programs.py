@@ -53,6 +53,56 @@ def collects(env, _):
             print(sorted(found))
 
 
+def exchanges_frames(env, folder):
+    """DataFrames become streams and streams DataFrames, without a row in the driver."""
+    import datetime
+    import decimal
+
+    from penstock.common import Row
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    numbers = spark.range(0, 1000, 1, 3).selectExpr("id AS n", "CAST(id AS STRING) AS text")
+    doubled = env.from_spark(numbers).map(
+        lambda row: Row(n=row.n * 2, text=row.text),
+        Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()]),
+    )
+    found = doubled.to_spark(spark)
+    print(found.schema.simpleString(), found.selectExpr("sum(n)", "count(text)").first()[:])
+    of_all_types = spark.sql(
+        "SELECT CAST(1 AS TINYINT) AS a, CAST(1.5 AS FLOAT) AS b, CAST(2.25 AS DECIMAL(9, 2)) AS c,"
+        " DATE'2024-05-06' AS d, TIMESTAMP_NTZ'2024-05-06 07:08:09' AS e, ARRAY(1, NULL) AS f,"
+        " MAP('k', 1L) AS g, NAMED_STRUCT('h', TRUE) AS i, X'00FF' AS j, CAST(NULL AS INT) AS k"
+    )
+    stream = env.from_spark(of_all_types, str(Path(folder, "all")))
+    with stream.execute_and_collect() as rows:
+        (row,) = rows
+    assert row == Row(
+        a=1,
+        b=1.5,
+        c=decimal.Decimal("2.25"),
+        d=datetime.date(2024, 5, 6),
+        e=datetime.datetime(2024, 5, 6, 7, 8, 9),
+        f=[1, None],
+        g={"k": 1},
+        i=Row(h=True),
+        j=[0, -1],
+        k=None,
+    ), row
+    empty = env.from_spark(numbers.where("n < 0")).map(lambda row: row.n, Types.LONG())
+    print(empty.to_spark(spark, str(Path(folder, "empty"))).collect())
+    for refused in (
+        lambda: env.from_spark([1]),
+        lambda: env.from_spark(spark.sql("SELECT INTERVAL 1 DAY AS span")),
+        lambda: stream.to_spark("spark"),
+        lambda: endless(env).map(str).to_spark(spark),
+    ):
+        try:
+            refused()
+        except TypeError as error:
+            print(str(error).splitlines()[0])
+
+
 def goes_on_from_a_savepoint(env, folder):
     """A job is stopped on its way, and another one of other parallelism reads the rest."""
     elements = 200_000

@@ -57,7 +57,7 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What programs say that run one after the other: to start Spark takes longer than to run."""
-    names = "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint"
+    names = "collects+raises+tells_processes+cancels+goes_on_from_a_savepoint+exchanges_frames"
     outcome = program(names, "local[2]", tmp_path_factory.mktemp("programs"))
     assert outcome.code == 0, outcome.err
     parts = re.split(r"^--- (\w+)\n", outcome.out, flags=re.MULTILINE)
@@ -66,6 +66,15 @@ def on_one_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_results_come_back_and_spark_serves_several_jobs(on_one_spark: dict[str, str]) -> None:
     assert on_one_spark["collects"].splitlines() == ["[1, 4, 9]"] * 2
+
+
+def test_frames_of_spark_are_streams_and_streams_frames(on_one_spark: dict[str, str]) -> None:
+    lines = on_one_spark["exchanges_frames"].splitlines()
+    assert lines[:2] == ["struct<n:bigint,text:string> (999000, 1000)", "[]"]
+    assert "from_spark takes a DataFrame of Spark, got [1]" in lines[2]
+    assert "the column 'span' is of Spark's type interval day" in lines[3]
+    assert "to_spark takes a SparkSession, got 'spark'" in lines[4]
+    assert "no declared type" in lines[5]
 
 
 def test_a_job_on_spark_is_stopped_and_another_one_goes_on(on_one_spark: dict[str, str]) -> None:

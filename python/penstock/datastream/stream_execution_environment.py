@@ -407,6 +407,24 @@ class StreamExecutionEnvironment(MissingMethods):
 
         return self._from_table(source_of_polars(frame), "Polars Source")
 
+    def from_spark(self, frame: Any, path: str | None = None) -> DataStream[Row]:
+        """The rows of a DataFrame of Spark, by way of Parquet files (beyond PyFlink).
+
+        Spark runs the DataFrame now, and its executors write the files; the subtasks read them.
+
+        Args:
+            frame: The DataFrame.
+            path: A folder that does not exist and that all hosts reach; a temporary one, which is
+                removed when the program ends, when None and Spark runs in local mode.
+
+        Raises:
+            InvalidProgramError: It is no DataFrame, a column has a type without counterpart, or
+                a path is needed.
+        """
+        from penstock.spark.frames import stream_of_spark
+
+        return stream_of_spark(self, frame, path)
+
     def _from_table(self, source: Source, name: str) -> DataStream[Row]:
         return self.from_source(source, WatermarkStrategy.no_watermarks(), name)
 

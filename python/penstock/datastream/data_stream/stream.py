@@ -522,6 +522,24 @@ class DataStream(StreamSettings, Generic[T]):
         frame: polars.DataFrame = polars_of(collected_table(self, schema, "to_polars"))
         return frame
 
+    def to_spark(self, spark: Any, path: str | None = None, schema: Any = None) -> Any:
+        """Runs the program and gives its elements as a DataFrame of Spark (beyond PyFlink).
+
+        The subtasks write Parquet files, which Spark's executors read.
+
+        Args:
+            spark: The SparkSession of the DataFrame.
+            path: The folder of the files, which all hosts reach; a temporary one, which is removed
+                when the program ends, when None and Spark runs in local mode.
+            schema: As for `to_arrow`.
+
+        Raises:
+            InvalidProgramError: As for `to_arrow`, or a path is needed.
+        """
+        from penstock.spark.frames import frame_of_stream
+
+        return frame_of_stream(self, spark, path, schema)
+
     # For the builders -------------------------------------------------------------------------
 
     def _plain(self) -> DataStream[T]:

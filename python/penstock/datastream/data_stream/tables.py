@@ -5,7 +5,7 @@ A library is imported when a table of it is asked for.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
@@ -15,6 +15,9 @@ from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema,
 from penstock.errors import DependencyError, InvalidProgramError
 from penstock.graph import operators
 from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransformation
+
+if TYPE_CHECKING:
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 
 def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
@@ -27,13 +30,8 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
     """
     pa = arrow_library(where)
     environment = stream.get_execution_environment()
-    unbounded = environment.unbounded_sources()
-    if unbounded:
-        raise InvalidProgramError(
-            f"{where}: the source {unbounded[0]!r} may have no end, and a table has one: use "
-            "execute_and_collect(limit=…), or a sink"
-        )
-    row_type, is_single = _columns_of_stream(stream, schema, where)
+    refuse_unbounded(environment, where)
+    row_type, is_single = columns_of_stream(stream, schema, where)
     as_arrow = arrow_schema(row_type)
     before = stream._plain().transformation
     columns = OneInputTransformation(
@@ -61,9 +59,21 @@ def collected_table(stream: DataStream[Any], schema: Any, where: str) -> Any:
     return pa.Table.from_batches(batches, as_arrow)
 
 
-def _columns_of_stream(
-    stream: DataStream[Any], schema: Any, where: str
-) -> tuple[RowTypeInfo, bool]:
+def refuse_unbounded(environment: StreamExecutionEnvironment, where: str) -> None:
+    """Refuses a program that may have no end.
+
+    Raises:
+        InvalidProgramError: A source may have none.
+    """
+    unbounded = environment.unbounded_sources()
+    if unbounded:
+        raise InvalidProgramError(
+            f"{where}: the source {unbounded[0]!r} may have no end, and a table has one: use "
+            "execute_and_collect(limit=…), or a sink"
+        )
+
+
+def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple[RowTypeInfo, bool]:
     """The row type of a stream's columns, and whether its elements are values of a single one."""
     if schema is not None:
         return row_type_of(schema, where), False

@@ -1,0 +1,132 @@
+"""DataFrames of Spark as streams, and bounded streams as DataFrames, by way of Parquet files.
+
+Spark's executors write the files and the TaskExecutors read them, or the other way round: no row
+goes through the driver.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.typeinfo import TypeInformation, Types
+from penstock.common.watermark_strategy import WatermarkStrategy
+from penstock.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    FileSource,
+    RollingPolicy,
+)
+from penstock.datastream.data_stream.tables import columns_of_stream, refuse_unbounded
+from penstock.datastream.formats.arrow_types import arrow_schema
+from penstock.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
+from penstock.errors import InvalidProgramError, WrongArgumentError
+from penstock.spark.session import is_local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.datastream.data_stream import DataStream
+    from penstock.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+#: By Spark's names of types.
+_TYPES: Final[dict[str, Callable[[], TypeInformation]]] = {
+    "boolean": Types.BOOLEAN,
+    "byte": Types.BYTE,
+    "short": Types.SHORT,
+    "integer": Types.INT,
+    "long": Types.LONG,
+    "float": Types.FLOAT,
+    "double": Types.DOUBLE,
+    "decimal": Types.BIG_DEC,
+    "string": Types.STRING,
+    "binary": lambda: Types.PRIMITIVE_ARRAY(Types.BYTE()),
+    "date": Types.SQL_DATE,
+    "timestamp": Types.SQL_TIMESTAMP,
+    "timestamp_ntz": Types.SQL_TIMESTAMP,
+}
+
+
+def stream_of_spark(
+    env: StreamExecutionEnvironment, frame: Any, path: str | None
+) -> DataStream[Any]:
+    """Has Spark write a DataFrame as Parquet, and gives the stream that reads the files.
+
+    Raises:
+        InvalidProgramError: It is no DataFrame, a column has a type that no stream has, or there
+            is no folder that all hosts reach.
+    """
+    if not any(kind.__module__.startswith("pyspark.sql") for kind in type(frame).__mro__):
+        raise WrongArgumentError(f"from_spark takes a DataFrame of Spark, got {frame!r}")
+    row_type = _type_of(frame.schema, "from_spark")
+    folder = _folder(path, frame.sparkSession, "from_spark")
+    frame.write.mode("overwrite" if path is None else "error").parquet(folder)
+    source = FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(row_type), folder)
+    return env.from_source(source.build(), WatermarkStrategy.no_watermarks(), "Spark Source")
+
+
+def frame_of_stream(stream: DataStream[Any], session: Any, path: str | None, schema: Any) -> Any:
+    """Runs the program, which writes the elements as Parquet, and gives a DataFrame of the files.
+
+    Raises:
+        InvalidProgramError: A source may have no end, the columns are not known, or there is no
+            folder that all hosts reach.
+    """
+    if not hasattr(session, "read"):
+        raise WrongArgumentError(f"to_spark takes a SparkSession, got {session!r}")
+    environment = stream.get_execution_environment()
+    refuse_unbounded(environment, "to_spark")
+    row_type, is_single = columns_of_stream(stream, schema, "to_spark")
+    folder = _folder(path, session, "to_spark")
+    if is_single:
+        stream = stream.map(lambda value: (value,), Types.TUPLE(row_type.get_field_types()))
+    sink = (
+        FileSink.for_bulk_format(folder, ParquetBulkWriters.for_row_type(row_type))
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
+    stream.sink_to(sink)
+    environment.execute("to_spark")
+    if "://" not in folder:
+        # Without elements there is no file; an empty folder is an empty DataFrame.
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    columns = from_arrow_schema(arrow_schema(row_type), prefer_timestamp_ntz=True)
+    return session.read.schema(columns).parquet(folder)
+
+
+def _folder(path: str | None, session: Any, where: str) -> str:
+    if path is not None:
+        return path
+    if not is_local(session.conf.get("spark.master", "")):
+        raise InvalidProgramError(
+            f"{where}: Spark runs on several hosts: give a path that all of them reach, such as "
+            "s3://bucket/folder or one of a shared file system"
+        )
+    folder = tempfile.mkdtemp(prefix="penstock-frame-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return str(Path(folder, "parquet"))
+
+
+def _type_of(declared: Any, where: str, column: str = "") -> Any:
+    """The type of a value of Spark's."""
+    name = declared.typeName()
+    if name == "struct":
+        fields = [(f.name, _type_of(f.dataType, where, column or f.name)) for f in declared.fields]
+        return Types.ROW_NAMED([name for name, _ in fields], [kind for _, kind in fields])
+    if name == "array":
+        return Types.LIST(_type_of(declared.elementType, where, column))
+    if name == "map":
+        key = _type_of(declared.keyType, where, column)
+        return Types.MAP(key, _type_of(declared.valueType, where, column))
+    if name not in _TYPES:
+        raise InvalidProgramError(
+            f"{where}: the column {column!r} is of Spark's type {declared.simpleString()}, which "
+            "has no counterpart: cast it before"
+        )
+    return _TYPES[name]()
