@@ -1,7 +1,11 @@
 """KafkaSource against a real broker: where it starts and stops, what it makes of records."""
 
+import json
 import os
+import runpy
+from pathlib import Path
 
+import deltalake
 import pytest
 from penstock.common import (
     ByteArraySchema,
@@ -319,3 +323,19 @@ def test_no_broker():
         SourceError, match=r"cannot get the topics from the brokers at 127\.0\.0\.1:1"
     ):
         elements(source)
+
+
+def test_the_example_that_writes_a_table(broker, topics, tmp_path):
+    """JSON objects of a topic become rows of a Delta table, read by deltalake."""
+    program = Path(__file__).resolve().parents[3] / "examples" / "kafka_to_delta.py"
+    example = runpy.run_path(str(program))
+    orders = [{"id": n, "item": f"item {n}", "price": n - 1.0} for n in range(5)]
+    topic = topics.create(partitions=2)
+    topics.write(topic, [{"value": json.dumps(order)} for order in orders])
+    env = environment()
+    env.enable_checkpointing(100)
+    table = str(tmp_path / "table")
+    example["define"](env, broker.servers, topic, table, bounded=True)
+    env.execute()
+    found = deltalake.DeltaTable(table).to_pyarrow_table().sort_by("id").to_pylist()
+    assert found == [order for order in orders if order["price"] > 0]
