@@ -16,6 +16,8 @@ cdef class KeyContext:
     cdef public object current_key
     cdef public object on_key
 
+    cpdef visible_key(self)
+
 
 cdef class HeapState:
     cdef public KeyContext _context

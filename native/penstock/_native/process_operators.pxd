@@ -22,7 +22,7 @@ cdef class ElementContext:
 
 
 cdef class KeyedElementContext(ElementContext):
-    cdef public object state
+    cdef public Context state
     cdef public object domain
 
     cpdef get_current_key(self)

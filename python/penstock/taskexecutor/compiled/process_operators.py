@@ -93,7 +93,7 @@ class KeyedElementContext(ElementContext):
 
     def get_current_key(self) -> Any:
         """The key of the element or timer."""
-        return self.state.key
+        return self.state.visible_key()
 
     def time_domain(self) -> Any:
         """The clock of the timer that fires."""

@@ -43,7 +43,12 @@ class KeyContext:
     @property
     def key(self) -> Any:
         """The current key as functions see it."""
-        return key_of(self.current_key)
+        return self.visible_key()
+
+    def visible_key(self) -> Any:
+        """The current key as functions see it; compiled, called without a look-up."""
+        kind = type(self.current_key)
+        return self.current_key if kind is int or kind is str else key_of(self.current_key)
 
 
 class HeapState:
