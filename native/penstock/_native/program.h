@@ -8,6 +8,9 @@
 
 #include "integers.h"
 
+/* Only the layouts of the header are used. */
+static PyDateTime_CAPI *PyDateTimeAPI __attribute__((unused));
+
 enum {
     PS_MAX_REGISTERS = 96, /* and instructions, and fields: every operand is below it */
     PS_MAX_OPERANDS = 8,   /* of a call */

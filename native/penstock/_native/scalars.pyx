@@ -26,7 +26,7 @@ from penstock._native.instances cimport DATE, DATETIME, DECIMAL, NUMPY, ROW, TIM
 from penstock._native.limits cimport MAX_DEPTH, MAX_VARINT_BYTES
 from penstock._native.row cimport RowBase, make_row
 from penstock._native.wire cimport (
-    get16, get32, get64, get8, left, need, ps_double_bits, ps_double_from, put64, put8,
+    get16, get32, get64, get8, left, need, ps_double_bits, put64, put8,
     put_varint, read_text, reserve,
 )
 
@@ -38,10 +38,15 @@ cdef extern from "Python.h":
     int PyObject_GenericSetAttr(object value, object name, object attribute) except -1
     object PyObject_Str(object value)
     double PyFloat_AsDouble(object value) except? -1
-    object PyFloat_FromDouble(double value)
     object PyNumber_Index(object value)
-    object PyLong_FromLongLong(long long value)
-    object PyLong_FromUnsignedLongLong(unsigned long long value)
+
+cdef extern from *:
+    """
+    static inline PyObject *ps_allocated(PyTypeObject *cls) {
+        return cls->tp_alloc(cls, 0);
+    }
+    """
+    object ps_allocated(PyTypeObject *cls)
 
 cdef extern from "civil.h":
     enum:
@@ -473,8 +478,6 @@ cdef object read_numpy(Reader *reader):
     cdef char kind
     cdef size_t size
     cdef PyObject *found
-    cdef uint64_t bits = 0
-    cdef float narrow
     cdef object number
     if (
         not IS_LITTLE or left(reader) < 7 or data[0] != SHORT_TUPLE + 2
@@ -490,19 +493,14 @@ cdef object read_numpy(Reader *reader):
     found = PyDict_GetItem(NUMPY_CLASSES, (<const char *>data)[2:5])
     if found == NULL:
         return None
-    memcpy(&bits, data + 7, size)
     reader.position += 7 + size
-    if kind == b"f":
-        if size == 4:
-            memcpy(&narrow, &bits, 4)
-            number = PyFloat_FromDouble(narrow)
-        else:
-            number = PyFloat_FromDouble(ps_double_from(bits))
-    elif kind == b"i":
-        number = PyLong_FromLongLong(<int64_t>(bits << (64 - 8 * size)) >> (64 - 8 * size))
-    else:
-        number = PyLong_FromUnsignedLongLong(bits)
-    return (<object>found)(number)
+    if kind == b"b":
+        # There are two of them, as of bool.
+        return (<object>found)(data[7] != 0)
+    # As numpy itself makes a scalar: its value lies behind the head of the object.
+    number = ps_allocated(<PyTypeObject *>found)
+    memcpy(<char *><PyObject *>number + sizeof(PyObject), data + 7, size)
+    return number
 
 
 cdef int fill_numpy_classes() except -1:
