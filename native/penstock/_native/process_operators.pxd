@@ -54,12 +54,13 @@ cdef class ProcessOperator(FunctionOperator):
 
     @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
-    cpdef emit(self, object result, long long timestamp)
 
 
 cdef class KeyedProcessOperator(ProcessOperator):
     cdef public Keys keys
     cdef public Context state
+    cdef public FunctionTimers timers
 
     @cython.locals(done=bint)
     cpdef process(self, object value, long long timestamp)
+    cpdef process_watermark(self, long long timestamp)

@@ -113,10 +113,14 @@ def emit_results(output: Output, result: Any, timestamp: int, tag_class: Any) ->
         if type(element) is tuple:
             pair: tuple[Any, ...] = element
             if len(pair) == 2:
+                first = pair[0]
                 # The usual first fields are known by their class at less cost.
-                kind = type(pair[0])
-                if kind is not int and kind is not str and isinstance(pair[0], tag_class):
-                    output.collect_side(pair[0].tag_id, pair[1], timestamp)
+                if (
+                    type(first) is not int
+                    and type(first) is not str
+                    and isinstance(first, tag_class)
+                ):
+                    output.collect_side(first.tag_id, pair[1], timestamp)
                     continue
         elif isinstance(element, tuple) and len(element) == 2:
             tag, value = element
@@ -207,7 +211,7 @@ class ProcessOperator(FunctionOperator):
         self,
         user_function: Any,
         function: Callable[..., Any],
-        element_context: ElementContext,
+        element_context: ElementContext | None,
         tag_class: Any,
     ) -> None:
         """Keeps the function.
@@ -215,7 +219,7 @@ class ProcessOperator(FunctionOperator):
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(element, context)`` gives an iterable or None.
-            element_context: The context that it is called with.
+            element_context: The context that it is called with; None if it comes later.
             tag_class: A pair that starts with an instance of it goes to a side output.
         """
         FunctionOperator.__init__(self, user_function, function)
@@ -229,42 +233,52 @@ class ProcessOperator(FunctionOperator):
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:
-                self.emit(result, timestamp)
+                emit_results(self.output, result, timestamp, self.tag_class)
             done = True
         finally:
             if not done:
                 self.note_failure()
 
-    def emit(self, result: Any, timestamp: int) -> None:
-        """Emits what a function returned."""
-        emit_results(self.output, result, timestamp, self.tag_class)
-
 
 class KeyedProcessOperator(ProcessOperator):
-    """As ``ProcessOperator``, with the element's key as the current key of the state."""
+    """As ``ProcessOperator``, with timers and the element's key as the current one of the state.
+
+    It is used as it is: what is called for each element would have to be looked up, for every one
+    of them, in a subclass in Python.
+    """
 
     def __init__(
         self,
         user_function: Any,
         function: Callable[..., Any],
-        element_context: ElementContext,
         tag_class: Any,
         keys: KeyReader,
         state: Any,
     ) -> None:
-        """Keeps the function.
+        """Keeps the function, which gets its context by ``use_timers``.
 
         Args:
             user_function: The object whose ``open`` and ``close`` are called.
             function: ``function(element, context)`` gives an iterable or None.
-            element_context: The context that it is called with.
             tag_class: A pair that starts with an instance of it goes to a side output.
             keys: Gives the keys of elements.
             state: The keyed state backend, whose ``current_key`` is set.
         """
-        ProcessOperator.__init__(self, user_function, function, element_context, tag_class)
+        ProcessOperator.__init__(self, user_function, function, None, tag_class)
         self.keys = keys
         self.state = state
+        self.timers: FunctionTimers = None  # type: ignore[assignment]
+
+    def use_timers(self, timers: FunctionTimers) -> None:
+        """Says which timers the function has; called once, before anything else."""
+        self.timers = timers
+        self.element_context = KeyedElementContext(KeyedTimerService(timers.service), self.state)
+        timers.call_with(self.element_context)
+
+    def process_watermark(self, timestamp: int) -> None:
+        """Event time of the input has advanced: fires what is due, then passes it on."""
+        self.timers.service.advance_watermark(timestamp)
+        self.output.emit_watermark(timestamp)
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
@@ -276,7 +290,7 @@ class KeyedProcessOperator(ProcessOperator):
             self.element_context.current_timestamp = timestamp
             result = self.function(value, self.element_context)
             if result is not None:
-                self.emit(result, timestamp)
+                emit_results(self.output, result, timestamp, self.tag_class)
             done = True
         finally:
             if not done:

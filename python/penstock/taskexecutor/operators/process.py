@@ -9,9 +9,7 @@ from penstock.errors import InvalidProgramError
 from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     ElementContext,
-    KeyedElementContext,
     KeyedProcessOperator,
-    KeyedTimerService,
     ProcessOperator,
     StreamOperator,
 )
@@ -20,7 +18,6 @@ from penstock.taskexecutor.time.timer_service import TimeOnlyService
 
 if TYPE_CHECKING:
     from penstock.graph import operators
-    from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
 
@@ -45,7 +42,12 @@ def _keyed(
     if keys is None:
         msg = f"{context.name!r} is a keyed process function, but its input is not keyed"
         raise InvalidProgramError(msg)
-    return TimedProcessOperator(context, descriptor.function, keys)
+    function = descriptor.function
+    operator = KeyedProcessOperator(
+        function, _process_element(function), OutputTag, keys, context.keyed_state
+    )
+    operator.use_timers(function_timers(operator, context))
+    return operator
 
 
 class PlainProcessOperator(ProcessOperator):
@@ -60,31 +62,6 @@ class PlainProcessOperator(ProcessOperator):
     def process_watermark(self, timestamp: int) -> None:
         """Event time of the input has advanced."""
         self.watermark = timestamp
-        self.output.emit_watermark(timestamp)
-
-
-class TimedProcessOperator(KeyedProcessOperator):
-    """A KeyedProcessFunction with timers."""
-
-    def __init__(self, context: OperatorContext, function: Any, keys: KeyReader) -> None:
-        """Creates the operator."""
-        self.timers = function_timers(self, context)
-        element_context = KeyedElementContext(
-            KeyedTimerService(self.timers.service), context.keyed_state
-        )
-        self.timers.call_with(element_context)
-        super().__init__(
-            function,
-            _process_element(function),
-            element_context,
-            OutputTag,
-            keys,
-            context.keyed_state,
-        )
-
-    def process_watermark(self, timestamp: int) -> None:
-        """Event time of the input has advanced."""
-        self.timers.service.advance_watermark(timestamp)
         self.output.emit_watermark(timestamp)
 
 
