@@ -52,6 +52,10 @@ class NoResourceAvailableError(JobExecutionError):
     """The slots that the job needs were not there in time; names asked for and given."""
 
 
+class QueueFullError(PenstockError):
+    """Something asks for more than can be worked off; names who does, and its bound."""
+
+
 class TaskExecutorLostError(JobExecutionError):
     """A TaskExecutor ended or stopped answering; names it and what is known of the reason."""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.job_master import JobMaster
     from penstock.jobmaster.log_tails import LogTails
-    from penstock.jobmaster.main_thread import MainThread
+    from penstock.jobmaster.main_thread import QueueUser
     from penstock.jobmaster.resource_manager import ResourceManager
     from penstock.metrics.store import MetricStore
 
@@ -54,7 +54,7 @@ class ClusterGateway:
         metrics: MetricStore,
         logs: LogTails,
         inspections: Inspections,
-        main_thread: MainThread,
+        main_thread: QueueUser,
         resources: ResourceManager,
         heartbeats: HeartbeatManager,
     ) -> None:

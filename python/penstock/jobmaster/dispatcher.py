@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 CALL_TIMEOUT_S = 10.0
+MAX_EVENTS = 65_536
+"""What of a kind may wait for the main thread at a time that nobody could hold back."""
 
 
 class DuplicateJobSubmissionError(JobExecutionError):
@@ -98,7 +100,10 @@ class Dispatcher:
         self._connections: set[Connection] = set()
         self._connections_lock = threading.Lock()
         self._losses = WorkerLosses()
-        self._main_thread = MainThread("jobmaster", self._main_thread_failed)
+        self._main_thread = main_thread = MainThread("jobmaster", self._main_thread_failed)
+        self._calls = main_thread.user("calls of the program", 1024)
+        self._messages = main_thread.user("messages of TaskExecutors", 4096, waits=True)
+        self._ends = main_thread.user("ends of TaskExecutors", MAX_EVENTS)
         self._server = RpcServer(self._token, settings.bind_host)
         self._server.register(messages.ROLE_CONTROL, self._serve_control)
         self._server.register(messages.ROLE_HEARTBEAT, self._serve_heartbeat)
@@ -109,24 +114,24 @@ class Dispatcher:
             settings.heartbeat_timeout_ms / 1000,
             self._heartbeat_timed_out,
         )
-        self._driver = driver_factory(
-            lambda end: self._main_thread.post(lambda: self._worker_exited(end))
-        )
+        self._driver = driver_factory(lambda end: self._ends.post(lambda: self._worker_exited(end)))
         self._resources = ResourceManager(
             self._driver,
             settings.slots_per_executor,
             self._launch_specification,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
-            self._main_thread.schedule,
+            main_thread.user("starts of TaskExecutors", MAX_EVENTS).schedule,
         )
-        self._inspections = Inspections(self._main_thread, self._resources)
+        self._inspections = Inspections(
+            main_thread.user("looks into TaskExecutors", MAX_EVENTS), self._resources
+        )
         self.gateway = ClusterGateway(
             self._configuration,
             settings,
             self._metrics,
             tails,
             self._inspections,
-            self._main_thread,
+            main_thread.user("questions of watchers", 1024),
             self._resources,
             self._heartbeats,
         )
@@ -187,11 +192,11 @@ class Dispatcher:
             handle = JobHandle(
                 job_id,
                 job_graph.name,
-                cancel=lambda: self._main_thread.post(lambda: self._cancel(job_id)),
+                cancel=lambda: self._calls.post(lambda: self._cancel(job_id)),
                 accumulators=lambda: self._accumulators(job_id),
                 on_interrupt=on_interrupt or JobHandle.cancel,
                 collect=lambda collect_id: self.collect.results(job_id, collect_id),
-                take_savepoint=lambda request: self._main_thread.post(
+                take_savepoint=lambda request: self._calls.post(
                     lambda: self._take_savepoint(job_id, request)
                 ),
                 progress=ProgressReader(self.gateway, job_id).read,
@@ -201,7 +206,7 @@ class Dispatcher:
             master = JobMaster(
                 job_graph,
                 self.settings,
-                self._main_thread,
+                self._main_thread.user(f"calls of job {job_graph.name}", MAX_EVENTS),
                 self._resources,
                 handle,
                 on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
@@ -211,14 +216,14 @@ class Dispatcher:
             )
             self._jobs[job_id] = master
             self.gateway.job_started(master)
-            self._main_thread.post(master.start)
+            self._calls.post(master.start)
             return handle
 
-        return self._main_thread.call(run, CALL_TIMEOUT_S)
+        return self._calls.call(run, CALL_TIMEOUT_S)
 
     def leadership_lost(self, error: LeadershipLostError) -> None:
         """Another driver may run the jobs: they end here, wherever they are."""
-        self._main_thread.post(lambda: self._abandon_jobs(error))
+        self._calls.post(lambda: self._abandon_jobs(error))
 
     def stop(self) -> None:
         """Ends workers, connections, threads and the port; returns when they are gone.
@@ -242,7 +247,7 @@ class Dispatcher:
             steps.callback(self._server.close)
             steps.callback(self.blobs.close)
             steps.callback(self._driver.stop, self.settings.shutdown_grace_ms / 1000)
-            steps.callback(self._main_thread.call, self._end_jobs, CALL_TIMEOUT_S)
+            steps.callback(self._calls.call, self._end_jobs, CALL_TIMEOUT_S)
             steps.callback(self._monitoring.stop)
 
     # ---- workers, from the threads of their connections --------------------------------------
@@ -261,7 +266,7 @@ class Dispatcher:
             logger.warning("dropped %s: %s", peer, error)
             sock.close()
             return
-        self._main_thread.post(lambda: self._watch(hello, sock))
+        self._messages.post(lambda: self._watch(hello, sock))
 
     def _heartbeat_timed_out(self, executor_id: str, reason: str) -> None:
         def disconnect() -> None:
@@ -269,7 +274,7 @@ class Dispatcher:
             if executor is not None:
                 executor.connection.close(reason)
 
-        self._main_thread.post(disconnect)
+        self._ends.post(disconnect)
 
     def connected(self, connection: Connection) -> None:
         """A control connection is open."""
@@ -288,13 +293,13 @@ class Dispatcher:
             if peer.executor_id:  # else it has not registered yet
                 self._metrics.worker_reported(peer.executor_id, message.values)
         else:
-            self._main_thread.post(lambda: self._handle(peer, message))
+            self._messages.post(lambda: self._handle(peer, message))
 
     def disconnected(self, peer: _Peer, connection: Connection, reason: str) -> None:
         """A control connection is closed; its messages have all been received before."""
         with self._connections_lock:
             self._connections.discard(connection)
-        self._main_thread.post(lambda: self._peer_lost(peer, reason))
+        self._ends.post(lambda: self._peer_lost(peer, reason))
 
     # ---- the main thread ---------------------------------------------------------------------
 
@@ -391,7 +396,7 @@ class Dispatcher:
         deadline_ms = self._losses.next_deadline_ms()
         if deadline_ms is not None:
             delay_s = max(0, deadline_ms - now_ms()) / 1000
-            self._main_thread.schedule(delay_s, self._declare_overdue)
+            self._ends.schedule(delay_s, self._declare_overdue)
 
     def _declare_overdue(self) -> None:
         for executor_id in self._losses.tick(now_ms()):
@@ -448,7 +453,7 @@ class Dispatcher:
             master = self._jobs.get(job_id)
             return {} if master is None else master.accumulators()
 
-        return self._main_thread.call(get, CALL_TIMEOUT_S)
+        return self._calls.call(get, CALL_TIMEOUT_S)
 
     def _end_jobs(self) -> None:
         self._abandon_jobs(JobExecutionError("the cluster was shut down before the job ended"))

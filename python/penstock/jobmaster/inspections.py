@@ -12,7 +12,7 @@ from penstock.rpc.inspection_messages import ReportMetrics
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.jobmaster.main_thread import MainThread
+    from penstock.jobmaster.main_thread import QueueUser
     from penstock.jobmaster.resource_manager import ResourceManager
     from penstock.rpc.inspection_messages import Inspected, Inspection
 
@@ -27,7 +27,7 @@ class InspectionError(Exception):
 class Inspections:
     """Asks workers and brings each answer to who asked; any thread."""
 
-    def __init__(self, main_thread: MainThread, resources: ResourceManager) -> None:
+    def __init__(self, main_thread: QueueUser, resources: ResourceManager) -> None:
         """Prepares.
 
         Args:
@@ -64,10 +64,11 @@ class Inspections:
             if executor is None or not executor.connection.send(request(number)):
                 self._fail(number, "the TaskExecutor is gone")
 
-        self._main_thread.post(send)
-        self._main_thread.schedule(
+        late = self._main_thread.schedule(
             ANSWER_TIMEOUT_S, lambda: self._fail(number, "the TaskExecutor did not answer in time")
         )
+        future.add_done_callback(lambda _: late.cancel())
+        self._main_thread.post(send)
         return future
 
     def have_metrics_sent(self) -> None:

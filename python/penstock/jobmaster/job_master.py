@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
     from penstock.jobmaster.cluster_settings import ClusterSettings
     from penstock.jobmaster.job_handle import JobHandle
-    from penstock.jobmaster.main_thread import MainThread, Timer
+    from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class JobMaster:
         self,
         job_graph: JobGraph,
         settings: ClusterSettings,
-        main_thread: MainThread,
+        main_thread: QueueUser,
         resources: ResourceManager,
         handle: JobHandle,
         on_ended: Callable[[JobMaster], None],

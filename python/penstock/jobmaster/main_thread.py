@@ -2,6 +2,9 @@
 
 Connections, timers and callers post callables; the thread runs them in order.  State machines
 therefore need no locks and never see two events at once.
+
+Whoever posts does so as a named user of the queue with a bound of its own, so that the queue has
+one too, and a full one says whose fault it is.
 """
 
 from __future__ import annotations
@@ -13,7 +16,9 @@ import queue
 import threading
 import time
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from penstock.errors import QueueFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,48 +27,50 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+FEW_TIMERS: Final = 64
+"""So many cancelled ones may lie among the timers, however few others there are."""
+
 
 class Timer:
     """A scheduled call; `cancel` keeps it from running."""
 
-    __slots__ = ("action", "cancelled")
+    __slots__ = ("action", "ended", "user")
 
-    def __init__(self, action: Callable[[], object]) -> None:
+    def __init__(self, action: Callable[[], object], user: QueueUser) -> None:
         self.action = action
-        self.cancelled = False
+        self.ended = False
+        self.user = user
 
     def cancel(self) -> None:
-        """Keeps the call from running, if it has not run."""
-        self.cancelled = True
+        """Keeps the call from running, if it has not run.  Any thread."""
+        self.user.end(self)
 
 
-class MainThread:
-    """Runs posted calls and timers in one thread.
+class QueueUser:
+    """Somebody who has things run in a `MainThread`; made by `MainThread.user`."""
 
-    Args:
-        on_error: called with whatever a posted call raised; the thread goes on.
-    """
-
-    def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
-        self._queue: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
-        self._timers: list[tuple[float, int, Timer]] = []
-        self._sequence = itertools.count()
-        self._on_error = on_error
-        self._closed = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
+    def __init__(self, thread: MainThread, name: str, limit: int, *, waits: bool) -> None:
+        self._thread = thread
+        self._name = name
+        self._limit = limit
+        self._waits = waits
+        self._waiting = 0
+        self._changed = threading.Condition()
 
     def post(self, action: Callable[[], object]) -> None:
-        """Runs ``action`` in the main thread, after what was posted before.  Any thread."""
-        self._queue.put(action)
+        """Runs ``action`` in the main thread, after what was posted before.  Any thread.
+
+        Raises:
+            QueueFullError: as many of this user wait as may.
+        """
+        self._come()
+        self._thread.put(action, self)
 
     def call(self, action: Callable[[], T], timeout_s: float) -> T:
         """Runs ``action`` in the main thread and returns its result; not from that thread.
 
         Raises:
+            QueueFullError: as many of this user wait as may.
             TimeoutError: it did not run within ``timeout_s``.
         """
         return self.submit(action).result(timeout_s)
@@ -72,6 +79,9 @@ class MainThread:
         """Runs ``action`` in the main thread; the future has its result.  Any thread.
 
         An action whose future was cancelled before its turn is not run.
+
+        Raises:
+            QueueFullError: as many of this user wait as may.
         """
         future: Future[T] = Future()
 
@@ -87,28 +97,125 @@ class MainThread:
         return future
 
     def schedule(self, delay_s: float, action: Callable[[], object]) -> Timer:
-        """Runs ``action`` in the main thread after a delay.  Any thread."""
-        timer = Timer(action)
-        due_s = time.monotonic() + delay_s
-        self.post(lambda: heapq.heappush(self._timers, (due_s, next(self._sequence), timer)))
+        """Runs ``action`` in the main thread after a delay.  Any thread.
+
+        Raises:
+            QueueFullError: as many of this user wait as may.
+        """
+        self._come()
+        timer = Timer(action, self)
+        self._thread.put_timer(time.monotonic() + delay_s, timer)
         return timer
+
+    def gone(self) -> None:
+        """One does not wait any more."""
+        with self._changed:
+            self._waiting -= 1
+            if self._waits:
+                self._changed.notify()
+
+    def end(self, timer: Timer) -> bool:
+        """A timer fires or is cancelled; whether it had done neither before."""
+        with self._changed:
+            is_first, timer.ended = not timer.ended, True
+        if is_first:
+            self.gone()
+        return is_first
+
+    def let_through(self) -> None:
+        """Nothing is run any more, so nobody need wait."""
+        with self._changed:
+            self._waits = False
+            self._limit += 1 << 62
+            self._changed.notify_all()
+
+    def _come(self) -> None:
+        with self._changed:
+            if self._waits and not self._thread.is_current:
+                self._changed.wait_for(lambda: self._waiting < self._limit)
+            elif self._waiting >= self._limit:
+                raise QueueFullError(
+                    f"{self._name}: {self._limit} wait for the thread {self._thread.name!r} "
+                    "already, which does not keep up with them or is stuck"
+                )
+            self._waiting += 1
+
+
+class MainThread:
+    """Runs posted calls and timers in one thread.
+
+    Args:
+        name: its name.
+        on_error: called with whatever a posted call raised; the thread goes on.
+    """
+
+    def __init__(self, name: str, on_error: Callable[[BaseException], None]) -> None:
+        self.name = name
+        self._queue: queue.SimpleQueue[tuple[Callable[[], object], QueueUser | None] | None]
+        self._queue = queue.SimpleQueue()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._tidy_at = FEW_TIMERS
+        self._sequence = itertools.count()
+        self._on_error = on_error
+        self._waiting_users: list[QueueUser] = []
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def user(self, name: str, limit: int, *, waits: bool = False) -> QueueUser:
+        """Makes a user of the queue.
+
+        Args:
+            name: What it posts, in the plural.
+            limit: How many of its calls and timers may wait at a time.
+            waits: Whether it waits until there is room, instead of an error.
+        """
+        made = QueueUser(self, name, limit, waits=waits)
+        if waits:
+            self._waiting_users.append(made)
+        return made
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is this thread, which cannot wait for itself."""
+        return threading.current_thread() is self._thread
+
+    def put(self, action: Callable[[], object], user: QueueUser) -> None:
+        """Runs what a user has counted."""
+        self._queue.put((action, user))
+
+    def put_timer(self, due_s: float, timer: Timer) -> None:
+        """Keeps a timer that its user has counted."""
+        self._queue.put((lambda: self._keep(due_s, timer), None))
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Ends the thread after what was posted before; timers that wait are dropped."""
         self._queue.put(None)
-        if threading.current_thread() is not self._thread and self._thread.ident is not None:
+        if not self.is_current and self._thread.ident is not None:
             self._thread.join(timeout_s)
+
+    def _keep(self, due_s: float, timer: Timer) -> None:
+        heapq.heappush(self._timers, (due_s, next(self._sequence), timer))
+        if len(self._timers) > self._tidy_at:
+            # Those that were cancelled would lie there until they are due.
+            self._timers = [entry for entry in self._timers if not entry[2].ended]
+            heapq.heapify(self._timers)
+            self._tidy_at = max(FEW_TIMERS, 2 * len(self._timers))
 
     def _run(self) -> None:
         while True:
             action = self._next()
             if action is None:
-                return
+                break
             try:
                 action()
             except BaseException as error:
                 logger.exception("a call in the main thread failed")
                 self._on_error(error)
+        for user in self._waiting_users:
+            user.let_through()
 
     def _next(self) -> Callable[[], object] | None:
         """The next due timer or posted call; None at the end."""
@@ -117,12 +224,18 @@ class MainThread:
             if self._timers:
                 due_s, _, timer = self._timers[0]
                 wait_s = due_s - time.monotonic()
-                if timer.cancelled or wait_s <= 0:
+                if timer.ended or wait_s <= 0:
                     heapq.heappop(self._timers)
-                    if timer.cancelled:
-                        continue
-                    return timer.action
+                    if timer.user.end(timer):
+                        return timer.action
+                    continue
             try:
-                return self._queue.get(timeout=wait_s)
+                taken = self._queue.get(timeout=wait_s)
             except queue.Empty:
                 continue
+            if taken is None:
+                return None
+            action, user = taken
+            if user is not None:
+                user.gone()
+            return action

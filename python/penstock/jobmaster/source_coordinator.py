@@ -6,10 +6,11 @@ import logging
 import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.coroutines import refuse_coroutines
 from penstock.datastream.connectors.split_source import ReaderInfo, SplitEnumeratorContext
+from penstock.errors import QueueFullError
 from penstock.jobmaster.event_gateway import EventGateway
 from penstock.jobmaster.main_thread import MainThread
 from penstock.jobmaster.split_assignments import SplitAssignments
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from penstock.datastream.connectors.split_source import SplitEnumerator
 
 logger = logging.getLogger(__name__)
+
+MAX_CALLS: Final = 65_536
+"""What of a kind may wait for the thread of an enumerator at a time."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,10 @@ class SourceCoordinator:
         self._context: _EnumeratorContext | None = None
         self._has_failed = False
         self._closed = threading.Event()
-        self.thread = MainThread(f"coordinator of {type(source).__name__}", self._failed)
+        name = type(source).__name__
+        self._thread = MainThread(f"coordinator of {name}", self._failed)
+        self.thread = self._thread.user(f"calls of the enumerator of {name}", MAX_CALLS)
+        self._messages = self._thread.user(f"messages of readers of {name}", MAX_CALLS)
 
     def start(self, state: bytes | None = None) -> None:
         """Makes and starts the enumerator, in its thread.
@@ -79,12 +86,15 @@ class SourceCoordinator:
         Args:
             state: What `checkpoint` gave; None to begin without any.
         """
-        self.thread.start()
+        self._thread.start()
         self.thread.post(lambda: self._start(state))
 
     def received(self, subtask: int, reader: Reader, message: messages.ToCoordinator) -> None:
         """A reader sent a message; any thread."""
-        self.thread.post(lambda: self._handle(subtask, reader, message))
+        try:
+            self._messages.post(lambda: self._handle(subtask, reader, message))
+        except QueueFullError as error:
+            self._fail(error)
 
     def checkpoint(self, checkpoint_id: int) -> Future[bytes]:
         """Takes the enumerator's state; any thread.
@@ -148,7 +158,7 @@ class SourceCoordinator:
         if not self._closed.is_set():
             self._closed.set()
             self.thread.post(self._close)
-            threading.Thread(target=self.thread.close, daemon=True).start()
+            threading.Thread(target=self._thread.close, daemon=True).start()
 
     def assign(self, assignment: Mapping[int, Sequence[Any]]) -> None:
         """Sends splits to readers."""

@@ -19,9 +19,10 @@ def main_thread():
 
 def test_an_action_that_nobody_waits_for_any_more_is_not_run(main_thread):
     ran = []
-    given_up = main_thread.submit(lambda: ran.append("given up"))
+    user = main_thread.user("calls of a test", 8)
+    given_up = user.submit(lambda: ran.append("given up"))
     assert given_up.cancel()
-    kept = main_thread.submit(lambda: "kept")
+    kept = user.submit(lambda: "kept")
     main_thread.start()
     assert kept.result(60) == "kept"
     assert ran == []
@@ -40,7 +41,9 @@ class FakeConnection:
 def test_answers_reach_who_asked_and_nobody_else(main_thread):
     connections = {"w1": FakeConnection(True), "w2": FakeConnection(False)}
     executors = {name: SimpleNamespace(connection=one) for name, one in connections.items()}
-    inspections = Inspections(main_thread, SimpleNamespace(executors=executors))
+    inspections = Inspections(
+        main_thread.user("looks of a test", 16), SimpleNamespace(executors=executors)
+    )
     main_thread.start()
     answered = inspections.ask("w1", DumpThreads)
     given_up = inspections.ask("w1", DumpThreads)

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,10 +13,16 @@ from penstock.datastream.functions import (
     MapFunction,
     SourceFunction,
 )
-from penstock.errors import CancelTaskError
+from penstock.errors import CancelTaskError, QueueFullError
 from penstock.graph import operators
 from penstock.graph.job_graph import ChainConfig, ChainedOutput, OperatorConfig
-from penstock.taskexecutor.task.mailbox import Mailbox
+from penstock.taskexecutor.task.mailbox import (
+    CHECKPOINTS,
+    COORDINATORS,
+    LOOKS,
+    Mailbox,
+    MailboxUser,
+)
 from penstock.taskexecutor.task.stream_task import StreamTask
 from penstock.taskexecutor.task.task_failure import OPERATOR_ATTRIBUTE
 from penstock.taskexecutor.time.processing_time import ProcessingTimeService
@@ -205,7 +212,8 @@ def test_mails_run_in_the_tasks_thread():
 
     class Posting(MapFunction):
         def open(self, runtime_context):
-            runtime_context._operator.post(lambda: threads.append(threading.current_thread()))
+            operator = runtime_context._operator
+            operator.post(lambda: threads.append(threading.current_thread()), LOOKS)
 
         def map(self, value):
             return value
@@ -257,12 +265,47 @@ def test_mails_run_from_a_position_on_and_one_may_wait_for_another():
         mailbox.run_pending(1)
         ran.append("waited")
 
-    mailbox.execute(waits, 1)
-    mailbox.execute(lambda: ran.append("source"), 0)
-    mailbox.execute(lambda: ran.append("sink"), 2)
+    mailbox.execute(waits, LOOKS, 1)
+    mailbox.execute(lambda: ran.append("source"), LOOKS, 0)
+    mailbox.execute(lambda: ran.append("sink"), LOOKS, 2)
     mailbox.wait(None, 2)
     mailbox.run_pending()
     assert ran == ["sink", "waited", "source"]
+
+
+def test_a_mailbox_takes_so_many_mails_of_each_user():
+    """One too many is refused in words, others are not kept out, and the place comes free."""
+    ran = []
+    mailbox = Mailbox(lambda: None)
+    first, second = (MailboxUser("mails of a test", 2) for _ in range(2))
+    for number in range(2):
+        mailbox.execute(partial(ran.append, number), first)
+    with pytest.raises(QueueFullError, match="mails of a test: 2 wait for the task's thread"):
+        mailbox.execute(partial(ran.append, "too many"), first)
+    mailbox.execute(partial(ran.append, "other"), second)
+    mailbox.run_pending()
+    mailbox.execute(partial(ran.append, "later"), first)
+    mailbox.run_pending()
+    assert ran == [0, 1, "other", "later"]
+
+
+@pytest.mark.parametrize(
+    ("user", "say"),
+    [
+        (CHECKPOINTS, lambda task: task.handle_checkpoint_message(None)),
+        (COORDINATORS, lambda task: task.handle_operator_event(None)),
+    ],
+)
+def test_messages_do_not_pile_up_behind_user_code(user, say):
+    """Of a task that is held up, so many are kept; it can be cancelled all the same."""
+    task = StreamTask(chain_of(numbers(1), sink_to([])), environment())
+    for _ in range(user.limit):
+        say(task)
+    with pytest.raises(QueueFullError, match=f"{user.name}: {user.limit} wait"):
+        say(task)
+    for _ in range(3):
+        task.cancel()
+    assert task.mailbox.size == user.limit + 1
 
 
 def test_timers_fire_from_a_position_on_and_one_may_wait_for_another():

@@ -21,7 +21,7 @@ from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
-from penstock.jobmaster.main_thread import MainThread
+from penstock.jobmaster.main_thread import MainThread, QueueUser
 from penstock.rpc import messages
 
 if TYPE_CHECKING:
@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from penstock.high_availability.job_records import JobRecords, JobResult
     from penstock.jobmaster.checkpointing.settings import CheckpointSettings
     from penstock.jobmaster.execution_graph import ExecutionGraph
-    from penstock.jobmaster.main_thread import Timer
+    from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.source_coordinators import SourceCoordinators
     from penstock.jobmaster.states import JobStatus
 
 logger = logging.getLogger(__name__)
+
+MAX_STEPS: Final = 65_536
+"""Steps of checkpoints that may wait for the thread that carries them out."""
 
 #: How long the end of a job waits for its files to be deleted.
 CLOSE_TIMEOUT_S: Final = 10.0
@@ -57,7 +60,7 @@ class CheckpointService:
         graph: ExecutionGraph,
         settings: CheckpointSettings,
         storage: CheckpointStorage,
-        main_thread: MainThread,
+        main_thread: QueueUser,
         sources: SourceCoordinators,
         send: Callable[[str, messages.Message], None],
         fail_job: Callable[[BaseException], None],
@@ -92,8 +95,9 @@ class CheckpointService:
         self._fail_job = fail_job
         self._timer: Timer | None = None
         self._requests: dict[int, Future[CompletedCheckpoint]] = {}
-        self._io = MainThread(f"checkpoint storage of {job.name}", lambda _: None)
-        self._io.start()
+        self._io_thread = MainThread(f"checkpoint storage of {job.name}", lambda _: None)
+        self._io = self._io_thread.user(f"steps of checkpoints of job {job.name}", MAX_STEPS)
+        self._io_thread.start()
         self._carry_out: dict[type, Callable[[Any], None]] = {
             a.CreateLocation: self._create_location,
             a.SnapshotCoordinators: self._snapshot_coordinators,
@@ -137,7 +141,7 @@ class CheckpointService:
                 self._job, operators, allow_non_restored=source.allows_non_restored
             )
         except BaseException:
-            self._io.close(timeout_s=0)
+            self._io_thread.close(timeout_s=0)
             raise
         for one in sources:
             # Claimed, it is a checkpoint of this job like those that follow.
@@ -212,7 +216,7 @@ class CheckpointService:
                 retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
                 self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
             self._io.post(lambda: self._main_thread.post(end))
-            self._io.close(timeout_s=0)
+            self._io_thread.close(timeout_s=0)
 
         def record() -> None:
             is_recorded = self._recorded(result)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
+from penstock.errors import QueueFullError
 from penstock.taskexecutor.compiled import FunctionOperator, StreamOperator
 from penstock.taskexecutor.logs.speaker import Speaker, current_speaker, speaks_for
-from penstock.taskexecutor.task.mailbox import MailboxClosedError
+from penstock.taskexecutor.task.mailbox import MailboxClosedError, MailboxUser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +68,12 @@ class AsyncWaitOperator(FunctionOperator):
         self.result_copier = context.isolation.copier("returns", context.config.output_type)
         self.queue: deque[_Entry] = deque()
         self.under_way = 0
+        # One mail for all outcomes that have come since the last.
+        self.outcomes: deque[tuple[_Entry, Future[Any]]] = deque()
+        self.telling = threading.Lock()
+        self.is_told = False
+        self.teller = MailboxUser("notices of outcomes of asynchronous calls", 1)
+        self.stray = MailboxUser("errors of what an asynchronous function started", 1)
         self.restored: list[tuple[Any, int]] = []
         self.loop: asyncio.AbstractEventLoop | None = None
         self.thread: threading.Thread | None = None
@@ -116,7 +123,8 @@ class AsyncWaitOperator(FunctionOperator):
             entry.timer = timers.register(timers.now() + self.timeout_ms, on_timeout)
 
         def on_done(future: Any) -> None:
-            self._post(lambda: self._complete(entry, lambda: _results_of(future)))
+            self.outcomes.append((entry, future))
+            self._tell()
 
         call.add_done_callback(on_done)
 
@@ -148,10 +156,22 @@ class AsyncWaitOperator(FunctionOperator):
     def _is_empty(self) -> bool:
         return not self.queue
 
-    def _post(self, action: Callable[[], None]) -> None:
+    def _tell(self) -> None:
+        """Has the task's thread take the outcomes that there are; from the event loop."""
+        with self.telling:
+            if self.is_told:
+                return
+            self.is_told = True
         # Closed means that the task ended without waiting for this call.
         with suppress(MailboxClosedError):
-            self.context.post(action)
+            self.context.post(self._take_outcomes, self.teller)
+
+    def _take_outcomes(self) -> None:
+        with self.telling:
+            self.is_told = False
+        while self.outcomes:
+            entry, future = self.outcomes.popleft()
+            self._complete(entry, partial(_results_of, future))
 
     def _argument(self, value: Any) -> Any:
         """What the function gets; the element stays for a timeout, a retry or a checkpoint."""
@@ -204,7 +224,9 @@ class AsyncWaitOperator(FunctionOperator):
                 stopped = True
             except BaseException as error:
                 # From a task or a callback that the function started and does not wait for.
-                self._post(partial(self._fail, error))
+                # Full means that one of them is about to fail the task already.
+                with suppress(MailboxClosedError, QueueFullError):
+                    self.context.post(partial(self._fail, error), self.stray)
 
     def _fail(self, error: BaseException) -> None:
         raise error

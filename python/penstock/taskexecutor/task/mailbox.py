@@ -6,15 +6,19 @@ mail, which the task's thread runs between two steps of its input.
 
 An operator that waits in the middle of an element runs mails meanwhile, but only those of the
 operators from its own place in the chain on: those before it are in the middle of that element too.
+
+Whoever puts mails in does so as a named user with a bound: so the mailbox has one too, and a full
+one says whose mails the task does not keep up with.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, QueueFullError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +26,24 @@ if TYPE_CHECKING:
 
 class MailboxClosedError(PenstockError):
     """A mail was put into a mailbox that takes no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class MailboxUser:
+    """Somebody who puts mails in: what they are, in the plural, and how many may wait.
+
+    Each instance is another user, whatever its name.
+    """
+
+    name: str
+    limit: int
+
+
+WAKE_UPS: Final = MailboxUser("wake-ups", 1)
+COORDINATORS: Final = MailboxUser("messages of coordinators", 65_536)
+CHECKPOINTS: Final = MailboxUser("messages of checkpoints", 4096)
+SLICES: Final = MailboxUser("slices of snapshots", 1)
+LOOKS: Final = MailboxUser("looks at records and states", 256)
 
 
 class Mailbox:
@@ -38,7 +60,8 @@ class Mailbox:
                 the task's thread is blocked in.
         """
         self._wakeup = wakeup
-        self._mails: deque[tuple[int, Callable[[], object]]] = deque()
+        self._mails: deque[tuple[int, Callable[[], object], MailboxUser]] = deque()
+        self._waiting: dict[MailboxUser, int] = {}
         self._lock = threading.Lock()
         self._arrived = threading.Condition(self._lock)
         self._open = True
@@ -53,21 +76,30 @@ class Mailbox:
         """How many mails wait; any thread."""
         return len(self._mails)
 
-    def execute(self, action: Callable[[], object], position: int = 0) -> None:
+    def execute(self, action: Callable[[], object], user: MailboxUser, position: int = 0) -> None:
         """Has the task's thread run ``action`` soon, after those put before it.
 
         Args:
             action: What to run.
+            user: Whose mail it is.
             position: The place in the chain of the operator that it concerns.
 
         Raises:
             MailboxClosedError: The task is ending and takes no more mails.
+            QueueFullError: As many mails of this user wait as may.
         """
         with self._lock:
             if not self._open:
                 msg = "the task's mailbox is closed"
                 raise MailboxClosedError(msg)
-            self._mails.append((position, action))
+            waiting = self._waiting.get(user, 0)
+            if waiting >= user.limit:
+                raise QueueFullError(
+                    f"{user.name}: {waiting} wait for the task's thread already, which does not "
+                    "keep up with them or is held by user code"
+                )
+            self._waiting[user] = waiting + 1
+            self._mails.append((position, action, user))
             self._arrived.notify_all()
         self._wakeup()
 
@@ -109,11 +141,13 @@ class Mailbox:
         with self._lock:
             self._open = False
             self._mails.clear()
+            self._waiting.clear()
 
     def _take(self, position: int) -> Callable[[], object] | None:
         with self._lock:
-            for index, (at, action) in enumerate(self._mails):
+            for index, (at, action, user) in enumerate(self._mails):
                 if at >= position:
                     del self._mails[index]
+                    self._waiting[user] -= 1
                     return action
         return None

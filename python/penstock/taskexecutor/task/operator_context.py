@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from penstock.network.events import Event
     from penstock.serialization.key_types import KeyType
     from penstock.serialization.pure.keys import KeyReader
-    from penstock.taskexecutor.task.mailbox import Mailbox
+    from penstock.taskexecutor.task.mailbox import Mailbox, MailboxUser
     from penstock.taskexecutor.task.task_environment import TaskEnvironment
     from penstock.taskexecutor.time.processing_time import ProcessingTimeService
 
@@ -325,13 +325,14 @@ class OperatorContext:
         for service in self.timer_services:
             service.end_key()
 
-    def post(self, action: Callable[[], object]) -> None:
+    def post(self, action: Callable[[], object], user: MailboxUser) -> None:
         """Has the task's thread run ``action``, from any thread.
 
         Raises:
             MailboxClosedError: The task is ending.
+            QueueFullError: As many of this user wait as may.
         """
-        self._mailbox.execute(action, self._position)
+        self._mailbox.execute(action, user, self._position)
 
     def run_until(self, condition: Callable[[], bool]) -> None:
         """Runs mails and timers of this operator and those behind it until ``condition`` holds.

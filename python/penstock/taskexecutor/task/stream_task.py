@@ -17,7 +17,7 @@ from penstock.common.execution_config import ExecutionConfig
 from penstock.common.options import checkpointing
 from penstock.common.options.network import DEBLOAT_PERIOD
 from penstock.common.options.pipeline import RUNTIME_MODE
-from penstock.errors import CancelTaskError
+from penstock.errors import CancelTaskError, QueueFullError
 from penstock.network.events import EndOfData, StopMode
 from penstock.serialization.former_layouts import former_fields_taken
 from penstock.taskexecutor.checkpointing.channel_state import InFlightRecovery
@@ -33,7 +33,15 @@ from penstock.taskexecutor.iterations.head import IterationHead
 from penstock.taskexecutor.logs.speaker import current_speaker
 from penstock.taskexecutor.task.accumulator_registry import AccumulatorRegistry
 from penstock.taskexecutor.task.latency import LatencyTracking
-from penstock.taskexecutor.task.mailbox import Mailbox, MailboxClosedError
+from penstock.taskexecutor.task.mailbox import (
+    CHECKPOINTS,
+    COORDINATORS,
+    LOOKS,
+    SLICES,
+    WAKE_UPS,
+    Mailbox,
+    MailboxClosedError,
+)
 from penstock.taskexecutor.task.operator_chain import OperatorChain
 from penstock.taskexecutor.task.operator_context import OperatorContext
 from penstock.taskexecutor.task.rescaled_input import RescaledInput
@@ -140,7 +148,7 @@ class StreamTask:
                 self._environment,
                 self._input,
                 self._register_timer,
-                self.mailbox.execute,
+                lambda action: self.mailbox.execute(action, SLICES),
             )
             restored = self._environment.restored
             in_flight = (
@@ -204,16 +212,18 @@ class StreamTask:
         chain = self._chain
         if chain is not None and isinstance(chain.head, SourceOperator):
             chain.head.cancel()
-        # A closed mailbox means that nobody waits at it any more.
-        with suppress(MailboxClosedError):
-            self.mailbox.execute(lambda: None)
+        # A closed mailbox means that nobody waits at it any more, a full one that it was told.
+        with suppress(MailboxClosedError, QueueFullError):
+            self.mailbox.execute(lambda: None, WAKE_UPS)
         self._wakeup()
 
     def handle_operator_event(self, message: FromCoordinator) -> None:
         """Brings a message from beside the JobMaster to its operator, in the task's thread."""
         # Closed means that the task is ending and reads no further.
         with suppress(MailboxClosedError):
-            self.mailbox.execute(lambda: self._opened_chain().handle_operator_event(message))
+            self.mailbox.execute(
+                lambda: self._opened_chain().handle_operator_event(message), COORDINATORS
+            )
 
     def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
         """Brings word of a checkpoint to the task's thread."""
@@ -224,7 +234,7 @@ class StreamTask:
 
         # Closed means that the task is ending: its checkpoints are aborted with its end.
         with suppress(MailboxClosedError):
-            self.mailbox.execute(handle)
+            self.mailbox.execute(handle, CHECKPOINTS)
 
     def sample_records(self, edge: int, sample: RecordSample | None) -> str:
         """Begins a look at what comes over an edge, in the task's thread; None ends it.
@@ -237,15 +247,19 @@ class StreamTask:
             return f"{self._environment.task_name} has no edge {edge}"
         # Closed means that the task is ending: nothing more comes.
         with suppress(MailboxClosedError):
-            self.mailbox.execute(lambda: task_input.sample(edge, sample))
+            try:
+                self.mailbox.execute(lambda: task_input.sample(edge, sample), LOOKS)
+            except QueueFullError as error:
+                return str(error)
         return ""
 
     def look_up(self, lookup: StateLookup) -> None:
         """Has the task's thread look at keyed state."""
         try:
-            self.mailbox.execute(lambda: lookup.run(self._opened_chain()))
-        except MailboxClosedError:
-            lookup.problem = f"{self._environment.task_name} is ending"
+            self.mailbox.execute(lambda: lookup.run(self._opened_chain()), LOOKS)
+        except (MailboxClosedError, QueueFullError) as error:
+            ends = isinstance(error, MailboxClosedError)
+            lookup.problem = f"{self._environment.task_name} is ending" if ends else str(error)
             lookup.done.set()
 
     def _process_rescaled(self, chain: OperatorChain, in_flight: InFlightRecovery) -> None:

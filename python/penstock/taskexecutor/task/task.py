@@ -21,7 +21,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.errors import CancelTaskError, PenstockError
+from penstock.errors import CancelTaskError, PenstockError, QueueFullError
 from penstock.rpc.messages import DeclineCheckpoint, TriggerCheckpoint
 from penstock.taskexecutor.logs.speaker import Speaker, speaks_for
 from penstock.taskexecutor.task.task_environment import TaskEnvironment
@@ -166,7 +166,10 @@ class Task:
         with self._lock:
             invokable = self._invokable
         if invokable is not None:
-            invokable.handle_operator_event(message)
+            try:
+                invokable.handle_operator_event(message)
+            except QueueFullError as error:
+                self.fail_externally(error)
 
     def handle_checkpoint_message(self, message: ForCheckpoints) -> None:
         """Brings word of a checkpoint to the task; a trigger is declined before it runs.
@@ -178,7 +181,10 @@ class Task:
                 return
             invokable = self._invokable if self._state == "RUNNING" else None
         if invokable is not None:
-            invokable.handle_checkpoint_message(message)
+            try:
+                invokable.handle_checkpoint_message(message)
+            except QueueFullError as error:
+                self.fail_externally(error)
         elif isinstance(message, TriggerCheckpoint):
             descriptor = self.descriptor
             self._listener.task_message(

@@ -1,0 +1,105 @@
+"""The main thread's queue: each user of it has a name and a bound (invariant 6)."""
+
+import threading
+
+import pytest
+from penstock.errors import QueueFullError
+from penstock.jobmaster.main_thread import FEW_TIMERS, MainThread
+
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def thread():
+    errors = []
+    thread = MainThread("a thread of tests", errors.append)
+    yield thread
+    thread.close()
+    assert errors == []
+
+
+def test_a_user_may_have_so_many_calls_waiting(thread):
+    """One too many is an error that says whose and which; other users are not kept out."""
+    ran = []
+    user, other = thread.user("calls of a test", 2), thread.user("calls of another", 1)
+    user.post(lambda: ran.append(1))
+    late = user.schedule(3600, lambda: ran.append("late"))
+    with pytest.raises(QueueFullError, match="calls of a test: 2 wait for the thread 'a thread"):
+        user.submit(lambda: ran.append("too many"))
+    with pytest.raises(QueueFullError):
+        user.schedule(0, lambda: ran.append("too many"))
+    other.post(lambda: ran.append("other"))
+    thread.start()
+    other_user = thread.user("the test", 10)
+    other_user.call(lambda: None, PATIENCE_S)
+    late.cancel()
+    late.cancel()
+    user.post(lambda: ran.append(2))
+    user.call(lambda: ran.append(3), PATIENCE_S)
+    assert ran == [1, "other", 2, 3]
+
+
+def test_a_user_that_waits_is_held_back(thread):
+    """It goes on when there is room, and the thread itself never waits for itself."""
+    user = thread.user("messages of a test", 2, waits=True)
+    let_go, ran = threading.Event(), []
+    user.post(lambda: let_go.wait(PATIENCE_S))
+    thread.start()
+    come = []
+
+    def send():
+        for number in range(50):
+            user.post(lambda number=number: ran.append(number))
+            come.append(number)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    watcher = thread.user("the test", 1)
+    asked = watcher.submit(lambda: len(come))
+    let_go.set()
+    # When the one that held the thread has ended, two wait at most, and one more is coming.
+    assert asked.result(PATIENCE_S) <= 4
+    sender.join(PATIENCE_S)
+    watcher.call(lambda: None, PATIENCE_S)
+    assert ran == list(range(50))
+
+    def from_within():
+        for _ in range(2):
+            user.post(lambda: None)
+        with pytest.raises(QueueFullError):
+            user.post(lambda: None)
+
+    watcher.call(from_within, PATIENCE_S)
+
+
+def test_who_waits_is_let_through_when_the_thread_ends(thread):
+    user = thread.user("messages of a test", 1, waits=True)
+    user.post(lambda: None)
+    sender = threading.Thread(target=lambda: [user.post(lambda: None) for _ in range(5)])
+    sender.start()
+    thread.start()
+    thread.close()
+    sender.join(PATIENCE_S)
+    assert not sender.is_alive()
+
+
+def test_timers_that_were_cancelled_do_not_pile_up(thread):
+    """Whoever sets a timer anew with each event leaves none behind."""
+    user = thread.user("timers of a test", 10)
+    thread.start()
+    for _ in range(20 * FEW_TIMERS):
+        user.schedule(3600, lambda: None).cancel()
+        user.call(lambda: None, PATIENCE_S)
+    assert user.call(lambda: len(thread._timers), PATIENCE_S) <= FEW_TIMERS + 1
+
+
+def test_timers_run_in_their_order(thread):
+    user = thread.user("timers of a test", 10)
+    ran, done = [], threading.Event()
+    kept = user.schedule(0.02, lambda: (ran.append("last"), done.set()))
+    user.schedule(0.01, lambda: ran.append("first"))
+    user.schedule(0.015, lambda: ran.append("never")).cancel()
+    thread.start()
+    assert done.wait(PATIENCE_S)
+    kept.cancel()
+    assert ran == ["first", "last"]
