@@ -13,6 +13,46 @@ EXAMPLES = [
 ]
 
 
+MESSAGES = re.findall(
+    r"^### `(.*)`$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE
+)
+
+
+def test_messages_that_are_explained_exist() -> None:
+    """Each part of a message stands in one text of the sources."""
+    sources = "".join(path.read_text() for path in (ROOT / "python" / "penstock").rglob("*.py"))
+    parts = [part.strip(" :") for message in MESSAGES for part in message.split("…")]
+    assert len(parts) > 10
+    assert [part for part in parts if part not in sources] == []
+
+
+LINKS = [
+    (page, link)
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())
+    if "://" not in link
+]
+
+
+def test_links_lead_somewhere() -> None:
+    """Files exist, and headings with the anchors that are named."""
+
+    def anchors(page: Path) -> set[str]:
+        headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+        return {
+            re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-")
+            for heading in headings
+        }
+
+    broken = []
+    for page, link in LINKS:
+        name, _, anchor = link.partition("#")
+        target = page if not name else (page.parent / name).resolve()
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example_runs(example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
