@@ -300,6 +300,43 @@ fn arrivals_find_the_reader() {
     });
 }
 
+/// W-8, W-5: of two threads that wait at a gate one receives for both; whoever has what it came for
+/// leaves, and the other is not left asleep over what comes then.
+#[test]
+fn one_receives_for_all_who_wait() {
+    fn one_byte(gate: &SingleInputGate) -> u8 {
+        match gate.poll(Wait::Forever).unwrap() {
+            Next::Buffer(next) => next.buffer[0],
+            _ => panic!("a buffer was sent for each"),
+        }
+    }
+    loom::model(|| {
+        let environment = Arc::new(EnvironmentCore::detached());
+        let backstop = Arc::new(SocketSet::new().unwrap());
+        let (gate, shared, mut far) = gate_at_socket(&environment, &backstop);
+        let done = Arc::new(Mutex::new(false));
+        let context = context(environment.transport_handle());
+        let io = io_thread(&backstop, &done, shared, context);
+        let readers = [(); 2].map(|()| {
+            let gate = Arc::clone(&gate);
+            thread::spawn(move || one_byte(&gate))
+        });
+        let waiting = gate.waiting();
+        for number in 0..2 {
+            let sets = [waiting.set(), &*backstop];
+            let data = frame(number, DataType::DataBuffer, &[number as u8]);
+            arrive(&mut far, &data, &sets);
+        }
+        let mut bytes = readers.map(|reader| reader.join().unwrap());
+        bytes.sort_unstable();
+        assert_eq!(bytes, [0, 1]);
+        *done.lock() = true;
+        backstop.ring();
+        io.join().unwrap();
+        gate.close();
+    });
+}
+
 /// W-4, C-7: credit that the producer is in no want of is announced before the reader sleeps.
 #[test]
 fn credit_that_was_put_off_is_announced() {
