@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.options import pipeline, restart_strategy
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.rest.call import RestError
-from penstock.rest.cluster_views import shown_options
+from penstock.rest.cluster_views import environment, shown_options
 from penstock.rest.figures import io_metrics, spread, spread_of_metrics
 
 if TYPE_CHECKING:
@@ -181,6 +181,12 @@ def cluster_config(call: Call) -> Json:
     """``/jobs/:jobid/jobmanager/config``."""
     call.job()
     return shown_options(call.gateway.configuration)
+
+
+def cluster_environment(call: Call) -> Json:
+    """``/jobs/:jobid/jobmanager/environment``."""
+    call.job()
+    return environment(call)
 
 
 def exceptions(call: Call) -> Json:

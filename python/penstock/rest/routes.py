@@ -96,7 +96,6 @@ ENDPOINTS: Final = (
         "POST",
         "/savepoint-disposal",
         savepoint_disposal.dispose,
-        202,
         body=(("savepoint-path", "string"), _TRIGGER),
     ),
     Endpoint("GET", "/savepoint-disposal/{triggerid}", savepoint_disposal.disposal_status),
@@ -104,6 +103,7 @@ ENDPOINTS: Final = (
     Endpoint("GET", f"{_JOB}/accumulators", job_views.accumulators),
     Endpoint("GET", f"{_JOB}/metrics", metric_views.job_metrics_of, query=_GET),
     Endpoint("GET", f"{_JOB}/jobmanager/config", job_views.cluster_config),
+    Endpoint("GET", f"{_JOB}/jobmanager/environment", job_views.cluster_environment),
     Endpoint("GET", f"{_JOB}/checkpoints", checkpoint_views.checkpoints),
     Endpoint(
         "POST",
