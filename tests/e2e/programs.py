@@ -296,6 +296,7 @@ def cancels(env, folder):
 def is_watched(env, folder):
     """A running job tells its figures over the REST interface and is cancelled over it."""
     import json
+    import urllib.error
     import urllib.request
 
     from penstock.rest.run_files import running_clusters
@@ -318,6 +319,17 @@ def is_watched(env, folder):
         vertices = {vertex["name"]: vertex for vertex in ask(path)["vertices"]}
         records = vertices["Same"]["metrics"]["read-records"]
     print(ask(f"{path}/status"), ask("/taskmanagers/metrics?get=Status.JVM.Threads.Count&agg=min"))
+    try:
+        ask(f"{path}/rescaling?parallelism=3", "PATCH")
+    except urllib.error.HTTPError as error:
+        print(json.loads(error.read())["errors"][0].partition(";")[0])
+    while any(vertex["status"] != "RUNNING" for vertex in ask(path)["vertices"]):
+        time.sleep(0.1)
+    trigger = ask(f"{path}/rescaling?parallelism=1", "PATCH")["request-id"]
+    while ask(f"{path}/rescaling/{trigger}")["status"]["id"] != "COMPLETED":
+        time.sleep(0.1)
+    (same,) = (vertex for vertex in ask(path)["vertices"] if vertex["name"] == "Same")
+    print(same["parallelism"], ask(f"{path}/rescaling/{trigger}")["operation"])
     ask(f"{path}?mode=cancel", "PATCH")
     try:
         client.get_job_execution_result().result()

@@ -82,12 +82,18 @@ def test_a_job_on_spark_is_stopped_and_another_one_goes_on(on_one_spark: dict[st
 
 
 def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> None:
-    options = ("rest_port=0", "metrics_fetcher_update-interval=100 ms")
+    options = (
+        "rest_port=0",
+        "metrics_fetcher_update-interval=100 ms",
+        "execution_checkpointing_interval=1 h",
+    )
     arguments = [PROGRAMS, "is_watched", "local[2]", "", *options]
     outcome = run_program(arguments, PENSTOCK_RUN_DIR=str(tmp_path / "run"))
     assert outcome.code == 0, outcome.err
-    shown, ended = outcome.out.splitlines()
+    shown, refused, rescaled, ended = outcome.out.splitlines()
     assert shown.startswith("{'status': 'RUNNING'} [{'id': 'Status.JVM.Threads.Count', 'min': ")
+    assert "would need 3 slots and can have 2: its host has no place for more" in refused
+    assert rescaled == "1 {}"
     assert ended == "JobCancelledError []"
 
 

@@ -133,6 +133,7 @@ class JobMaster:
             lambda: self.take_checkpoint(full=False),
             self._restart_rescaled,
             main_thread.post,
+            lambda: resources.room(self.job_id),
         )
         self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
         if recovery:

@@ -58,6 +58,15 @@ def parallelisms_for(job: JobGraph, wish: int | Mapping[bytes, int]) -> dict[byt
     return changed
 
 
+def slots_needed(job: JobGraph, changed: Mapping[bytes, int]) -> int:
+    """The slots of a job some of whose vertices get another parallelism."""
+    slots: dict[str, int] = {}
+    for vertex in job.vertices.values():
+        parallelism = changed.get(vertex.id, vertex.parallelism)
+        slots[vertex.slot_sharing_group] = max(slots.get(vertex.slot_sharing_group, 0), parallelism)
+    return sum(slots.values())
+
+
 def _check_tied(group: list[JobVertex], wanted: Mapping[bytes, int]) -> None:
     values = {vertex.id: wanted.get(vertex.id, vertex.parallelism) for vertex in group}
     if len(set(values.values())) > 1:
@@ -108,6 +117,7 @@ class Rescaling:
         take_checkpoint: Callable[[], Future[CompletedCheckpoint]],
         restart: Callable[[Mapping[bytes, int]], None],
         post: Callable[[Callable[[], None]], None],
+        room: Callable[[], int | None],
     ) -> None:
         """Prepares.
 
@@ -116,11 +126,13 @@ class Rescaling:
             take_checkpoint: Takes the checkpoint that the job goes on from.
             restart: Restarts the job with other parallelisms, from its latest checkpoint.
             post: Has something done in the main thread, after what is done now.
+            room: The slots that the job can have, its own included; None without a known limit.
         """
         self._graph = graph
         self._take_checkpoint = take_checkpoint
         self._restart = restart
         self._post = post
+        self._room = room
         self._under_way: Future[None] | None = None
         self._has_restarted = False
 
@@ -152,6 +164,7 @@ class Rescaling:
         if not changed:
             done.set_result(None)
             return done
+        self._check_room(changed)
         self._under_way, self._has_restarted = done, False
 
         def taken(checkpoint: Future[CompletedCheckpoint]) -> None:
@@ -160,6 +173,17 @@ class Rescaling:
 
         self._take_checkpoint().add_done_callback(taken)
         return done
+
+    def _check_room(self, changed: Mapping[bytes, int]) -> None:
+        job = self._graph.job
+        room, needed = self._room(), slots_needed(job, changed)
+        if room is not None and needed > max(room, job.slots_required):
+            raise RescalingError(
+                f"job {job.name!r} would need {needed} slots and can have {room}: its host has no "
+                "place for more TaskExecutors; give it more (on Spark more executors or cores), "
+                "or stop the job with a savepoint and start it from there, which divides the "
+                "slots among the places there are (penstock run -p N -s PATH)"
+            )
 
     def tasks_changed(self) -> None:
         """States of tasks have changed; all of them run, or have run to their end?"""

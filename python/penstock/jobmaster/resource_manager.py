@@ -277,6 +277,22 @@ class ResourceManager:
             for allocation_id, (owner, _) in executor.allocations.items()
         )
 
+    def room(self, job_id: bytes) -> int | None:
+        """Slots that the job can have, its own included; None where there is no limit known."""
+        places = self._driver.places()
+        if places is None:
+            return None
+        free_places = places - len(self.executors) - len(self._starting)
+        if free_places > 0 and self._slots_per_executor is None:
+            return None  # a worker that is started there gets as many as are wanted
+        held = sum(
+            sum(owner == job_id for owner, _ in executor.allocations.values())
+            + (len(executor.free_slots) if job_id in executor.jobs else 0)
+            for executor in self.executors.values()
+        )
+        held += sum(start.slots for start in self._starting.values() if job_id in start.jobs)
+        return held + max(0, free_places) * (self._slots_per_executor or 0)
+
     def describe(self) -> str:
         """What is there, for the message of a request that cannot be served."""
         slots = sum(len(e.allocations) + len(e.free_slots) for e in self.executors.values())
