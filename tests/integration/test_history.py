@@ -142,6 +142,44 @@ def test_archives_come_and_go_while_it_serves(archives, tmp_path):
         server.close()
 
 
+def test_the_oldest_archives_are_deleted_in_each_directory(archives, tmp_path):
+    folder, jobs = archives
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for one in folders:
+        one.mkdir()
+        (one / "notes.txt").write_text("nothing of a job")
+        (one / ("f" * 32)).write_text("no archive")
+    for name in ("good", "bad"):
+        (folders[0] / jobs[name]).write_bytes((folder / jobs[name]).read_bytes())
+    alone = (folder / jobs["good"]).read_text().replace(jobs["good"], "0" * 32)
+    (folders[1] / ("0" * 32)).write_text(alone)
+    server = HistoryServer(
+        {
+            "historyserver.archive.fs.dir": ",".join(map(str, folders)),
+            "historyserver.archive.retained-jobs": "1",
+            "historyserver.web.port": "0",
+        }
+    )
+    server.start()
+    try:
+        shown = {job["id"] for job in Server(server.link).get("/jobs")["jobs"]}
+    finally:
+        server.close()
+    # The job that failed has ended last.
+    assert shown == {jobs["bad"], "0" * 32}
+    left = [{path.name for path in one.iterdir()} for one in folders]
+    assert left == [{jobs["bad"], "notes.txt", "f" * 32}, {"0" * 32, "notes.txt", "f" * 32}]
+
+
+def test_a_history_server_does_not_delete_all(tmp_path):
+    options = {
+        "historyserver.archive.fs.dir": str(tmp_path),
+        "historyserver.archive.retained-jobs": "0",
+    }
+    with pytest.raises(ConfigurationError, match="would delete every archive; -1 leaves all"):
+        HistoryServer(options)
+
+
 def test_the_command_serves_until_it_is_ended(archives):
     folder, jobs = archives
     command = ["-m", "penstock.cli", "history-server", "--json", "-D", "historyserver.web.port=0"]

@@ -49,15 +49,17 @@ _STATES: Final = {"FINISHED": "finished", "CANCELED": "cancelled", "FAILED": "fa
 class Archives:
     """The archives in some directories; only the last ones that were asked for are kept open."""
 
-    def __init__(self, folders: Sequence[str], files: FileSystems) -> None:
+    def __init__(self, folders: Sequence[str], files: FileSystems, retained: int = -1) -> None:
         """Looks at nothing yet.
 
         Args:
             folders: Paths or URLs.
             files: Reaches them.
+            retained: How many are left in each, the others being deleted; -1 for all.
         """
         self._folders = tuple(folders)
         self._files = files
+        self._retained = retained
         self._overviews: dict[str, Any] = {}
         self._broken: set[str] = set()
         self._open: OrderedDict[str, dict[str, str]] = OrderedDict()
@@ -82,6 +84,28 @@ class Archives:
             entries = self._read(job_id)
             if entries is not None:
                 self._overviews[job_id] = json.loads(entries[OVERVIEW])["jobs"][0]
+        if self._retained >= 0:
+            self._delete_oldest(found)
+
+    def _delete_oldest(self, found: Mapping[str, str]) -> None:
+        """Leaves in each directory as many archives as are to be retained.
+
+        Args:
+            found: The directory of each archive.
+        """
+        for folder in self._folders:
+            own = [job_id for job_id in self._overviews if found[job_id] == folder]
+            own.sort(key=lambda job_id: -self._overviews[job_id]["end-time"])
+            for job_id in own[self._retained :]:
+                path = f"{folder.rstrip('/')}/{job_id}"
+                try:
+                    self._files.of(folder).delete_file(path)
+                except OSError as error:
+                    logger.warning("%s could not be deleted: %s", path, error)
+                    continue
+                logger.info("deleted %s: %d newer archives are there", path, self._retained)
+                del self._overviews[job_id]
+                self._open.pop(job_id, None)
 
     def job(self, job_id: str) -> Mapping[str, str] | None:
         """The JSON of a job by path; None when there is no such archive."""
@@ -103,7 +127,7 @@ class Archives:
                 if len(data) > MAX_ARCHIVE_BYTES:
                     raise ValueError(f"it has more than {MAX_ARCHIVE_BYTES} bytes")
                 entries = {one["path"]: str(one["json"]) for one in json.loads(data)["archive"]}
-                json.loads(entries[OVERVIEW])["jobs"][0]["start-time"]
+                json.loads(entries[OVERVIEW])["jobs"][0]["end-time"]
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
@@ -138,7 +162,12 @@ class HistoryServer:
             )
         chosen = [folder.strip() for folder in folders.split(",") if folder.strip()]
         self._options = options
-        self._archives = Archives(chosen, FileSystems(options))
+        retained = history.RETAINED_JOBS.read(options)
+        if retained == 0:
+            raise ConfigurationError(
+                f"{history.RETAINED_JOBS.key} is 0: that would delete every archive; -1 leaves all"
+            )
+        self._archives = Archives(chosen, FileSystems(options), retained)
         self._every_s = history.REFRESH_INTERVAL.read(options) / 1000
         self._page_every_s = history.PAGE_REFRESH_INTERVAL.read(options) / 1000
         self._looked_s = -self._every_s

@@ -7,6 +7,7 @@ from typing import Final
 from penstock.common.options.option import Option
 from penstock.common.options.value_types import (
     DurationType,
+    IntegerType,
     PortRangeType,
     TextType,
 )
@@ -32,6 +33,14 @@ REFRESH_INTERVAL: Final = Option(
     DurationType(1),
     10_000,
     "how often the history server looks for new archives",
+    scope="cluster",
+)
+RETAINED_JOBS: Final = Option(
+    "historyserver.archive.retained-jobs",
+    IntegerType(-1),
+    -1,
+    "how many archives the history server leaves in each directory, those of the jobs that ended "
+    "last; it deletes the files of the others; -1 leaves all",
     scope="cluster",
 )
 ADDRESS: Final = Option(
