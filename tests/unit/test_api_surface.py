@@ -21,7 +21,7 @@ BUILT = re.compile(
     r"datastream\.connectors\.kafka\.Kafka\w+"
     r"|datastream\.connectors\.file_system\.BulkFormat|datastream\.formats\.parquet\.ParquetColumnar\w+"
     r"|datastream\.connectors\.jdbc\.Jdbc\w+|common\.serialization\.BulkWriterFactory"
-    r"|datastream\.formats\.\w+\.\w+BulkWriters"
+    r"|datastream\.formats\.\w+\.\w+BulkWriters|datastream\.formats\.parquet\.AvroParquet\w+"
     r"|datastream\.formats\.(json|csv|avro)\.(Json|Csv|Avro)Row\w+(\.Builder)?"
     r"|datastream\.formats\.(avro\.AvroSchema|csv\.Csv(Schema|SchemaBuilder|ReaderFormat))"
 )

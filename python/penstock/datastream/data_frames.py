@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: What has no elements yet, and how it gets them.
 _NOT_HERE: Final = {
     ("polars", "LazyFrame"): "call collect() on it",
-    ("pyspark", "DataFrame"): "call collect() on it, or toPandas()",
+    ("pyspark", "DataFrame"): "give it to from_spark(), or call collect() on it",
     ("dask", "DataFrame"): "call compute() on it",
 }
 

@@ -97,8 +97,10 @@ def source_of_pandas(frame: Any) -> ColumnSource:
 
 
 def _column_of_pandas(pa: Any, column: Any) -> Any:
+    import numpy as np
+
     # NaN is a number in a column of floats, as in `from_collection`, and missing elsewhere.
-    if getattr(column.dtype, "kind", "") == "f" and hasattr(column.dtype, "newbyteorder"):
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f":
         return pa.array(column.to_numpy(), from_pandas=False)
     return pa.Array.from_pandas(column)
 

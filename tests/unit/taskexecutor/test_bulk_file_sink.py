@@ -21,7 +21,11 @@ from penstock.datastream.formats.arrow import ArrowBulkWriters
 from penstock.datastream.formats.avro import AvroBulkWriters, AvroSchema
 from penstock.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from penstock.datastream.formats.orc import OrcBulkWriters
-from penstock.datastream.formats.parquet import ParquetBulkWriters
+from penstock.datastream.formats.parquet import (
+    AvroParquetReaders,
+    AvroParquetWriters,
+    ParquetBulkWriters,
+)
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, JvmOnlyError
 from pyarrow import orc, parquet
 from support.s3_server import BUCKET, s3_server
@@ -59,6 +63,10 @@ def read_csv(path):
 FORMATS = {
     "parquet": (
         lambda: ParquetBulkWriters.for_row_type(DECLARED),
+        lambda path: parquet.read_table(path).to_pylist(),
+    ),
+    "avro.parquet": (
+        lambda: AvroParquetWriters.for_generic_record(AvroSchema(AVRO)),
         lambda path: parquet.read_table(path).to_pylist(),
     ),
     "orc": (
@@ -252,3 +260,16 @@ def test_what_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(DependencyError, match=r"penstock\[storage\]"):
         ParquetBulkWriters.for_row_type(DECLARED)
+
+
+@pytest.mark.parametrize("made", [AvroParquetReaders, AvroParquetWriters])
+def test_columns_follow_from_schemas_of_records_alone(made):
+    for given in (DECLARED, AvroSchema('"string"'), AVRO):
+        with pytest.raises(InvalidProgramError, match="takes an AvroSchema of a record"):
+            made.for_generic_record(given)
+
+
+def test_a_field_of_several_types_is_no_column():
+    union = AvroSchema(AVRO.replace('["null", "string"]', '["int", "string"]'))
+    with pytest.raises(InvalidProgramError, match="Arrow has no type for"):
+        AvroParquetWriters.for_generic_record(union)

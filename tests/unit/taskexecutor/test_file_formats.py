@@ -26,6 +26,7 @@ from penstock.datastream.formats.dead_letters import dead_letter_tag
 from penstock.datastream.formats.json import JsonRowDeserializationSchema
 from penstock.datastream.formats.orc import OrcColumnarRowInputFormat
 from penstock.datastream.formats.parquet import (
+    AvroParquetReaders,
     ParquetColumnarRowInputFormat,
     ParquetColumnInputFormat,
 )
@@ -101,6 +102,7 @@ FORMATS = {
     "slow.csv": (lambda: csv_format(lambda b: b.set_allow_comments()), written(b"#c\n" + CSV)),
     "csv.gz": (csv_format, written(gzip.compress(CSV))),
     "parquet": (lambda: ParquetColumnarRowInputFormat(DECLARED, batch_size=3), write_parquet),
+    "avro.parquet": (lambda: AvroParquetReaders.for_generic_record(AVRO), write_parquet),
     "avro": (lambda: AvroReaderFormat.for_generic_record(AVRO), write_avro),
     "orc": (lambda: OrcColumnarRowInputFormat(DECLARED, batch_size=3), write_orc),
     "arrow": (lambda: ArrowColumnarRowInputFormat(DECLARED, batch_size=3), write_arrow),
@@ -154,7 +156,7 @@ def test_large_files_are_cut_and_compressed_ones_are_not(tmp_path, monkeypatch):
         values, _ = run(source(make(), folder), None, [None] * 3)
         shares[name] = sum(1 for part in values if part)
     cut = {name for name, number in shares.items() if number > 1}
-    assert cut == {"json", "cut.csv", "avro", "parquet", "arrow"}, "the ORC file has one stripe"
+    assert cut == {"json", "cut.csv", "avro", "parquet", "avro.parquet", "arrow"}, "one ORC stripe"
 
 
 def test_the_values_of_one_column(tmp_path):

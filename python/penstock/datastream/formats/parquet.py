@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.common.composite_types import as_type_information
+from penstock.common.composite_types import RowTypeInfo, as_type_information
 from penstock.datastream.formats.arrow_types import row_type_of
+from penstock.datastream.formats.avro import AvroSchema
 from penstock.datastream.formats.bulk_writers import ColumnWriters
 from penstock.datastream.formats.columnar import ParquetFormat
 from penstock.datastream.formats.hadoop import refuse_hadoop
-from penstock.datastream.refused import refused_class
+from penstock.datastream.formats.lines import StreamFormat
+from penstock.errors import InvalidProgramError
 
 if TYPE_CHECKING:
     from penstock.common.configuration import Configuration
@@ -24,8 +26,55 @@ __all__ = [
     "ParquetColumnarRowInputFormat",
 ]
 
-AvroParquetReaders = refused_class("AvroParquetReaders", "use ParquetColumnarRowInputFormat")
-AvroParquetWriters = refused_class("AvroParquetWriters", "use ParquetBulkWriters")
+#: Rows of records that are decoded at a time.
+_BATCH_ROWS: Final = 2048
+
+
+class AvroParquetReaders:
+    """Formats of Parquet files whose columns an Avro schema describes."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> StreamFormat:
+        """Rows of the fields of a record, for `FileSource.for_record_stream_format`.
+
+        Raises:
+            InvalidProgramError: It is no schema of a record.
+            DependencyError: pyarrow is not installed.
+        """
+        return _ParquetRecords(_record_type(schema, "AvroParquetReaders.for_generic_record"))
+
+
+class AvroParquetWriters:
+    """Writers of Parquet files whose columns an Avro schema describes."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema) -> BulkWriterFactory:
+        """Writes records, which are rows or dictionaries, for `FileSink.for_bulk_format`.
+
+        The schema does not go into the files, only the columns that follow from it.
+
+        Raises:
+            InvalidProgramError: It is no schema of a record, or Arrow has no type for a field,
+                such as a union of several types.
+            DependencyError: pyarrow is not installed.
+        """
+        record = _record_type(schema, "AvroParquetWriters.for_generic_record")
+        return ColumnWriters("parquet", record, options={"compression": "snappy"})
+
+
+class _ParquetRecords(ParquetFormat, StreamFormat):
+    """Rows of Parquet files, where PyFlink has a format of records."""
+
+    def __init__(self, declared: RowTypeInfo) -> None:
+        super().__init__(declared, _BATCH_ROWS)
+
+
+def _record_type(schema: AvroSchema, where: str) -> RowTypeInfo:
+    given: Any = schema
+    declared = given.type_info if isinstance(given, AvroSchema) else None
+    if not isinstance(declared, RowTypeInfo):
+        raise InvalidProgramError(f"{where} takes an AvroSchema of a record, got {schema!r}")
+    return declared
 
 
 class ParquetBulkWriters:
