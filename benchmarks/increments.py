@@ -7,6 +7,7 @@ times are from the trigger of a checkpoint until it is complete.
 """
 
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -128,6 +129,8 @@ def measured(keys, rounds, options=None):
     """The median milliseconds of a checkpoint of all keys, and after each kind of wave."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as scratch:
         folder = Path(scratch)
+        # There may be other clusters on the machine, and one before may not have ended yet.
+        os.environ["PENSTOCK_RUN_DIR"] = str(folder / "run")
         client = submitted(folder, keys, options or {})
         try:
             cluster = Cluster()
