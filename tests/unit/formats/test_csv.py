@@ -1,12 +1,19 @@
 """CSV as Flink 2.3's schemas read and write it, but for a message of several lines."""
 
 import datetime
+import io
 import pickle
 from decimal import Decimal
 
 import pytest
 from penstock.common import Row, Types
-from penstock.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
+from penstock.datastream.formats.csv import (
+    CsvReaderFormat,
+    CsvRowDeserializationSchema,
+    CsvRowSerializationSchema,
+    CsvSchema,
+)
+from penstock.datastream.formats.file_format import FileRange
 from penstock.errors import FormatError, InvalidProgramError
 
 FIELDS = Types.ROW_NAMED(
@@ -143,3 +150,39 @@ def test_what_is_refused():
         CsvRowDeserializationSchema.Builder(Types.INT())
     with pytest.raises(InvalidProgramError, match="CSV has no form"):
         reader(Types.ROW([Types.MAP(Types.STRING(), Types.INT())]))
+
+
+def read_file(data: bytes, adjust, block_bytes: int, **policy):
+    builder = CsvSchema.builder().add_string_column("s").add_number_column("n", Types.INT())
+    adjust(builder)
+    found = CsvReaderFormat.for_schema(builder.build(), **policy)
+    what = FileRange("f.csv", 0, len(data), block_bytes)
+    return [row for batch in found.read(io.BytesIO(data), what) for row in batch.elements]
+
+
+@pytest.mark.parametrize("block_bytes", [1, 8, 1000])
+def test_quotes_behind_escaped_escapes_close_their_text(block_bytes):
+    """Line by line too, which a comment asks for."""
+    data = b'# a comment\n"a\\\\",1\nb,2\n"c\\"\nd",3\n'
+
+    def adjust(builder):
+        builder.set_escape_char("\\").set_allow_comments()
+
+    rows = read_file(data, adjust, block_bytes)
+    assert rows == [Row(s="a\\", n=1), Row(s="b", n=2), Row(s='c"\nd', n=3)]
+
+
+def test_each_line_is_looked_at_so_often_and_no_oftener(monkeypatch):
+    """Behind a quoted text that is never closed: once for its block, once for its row."""
+    looked_at = []
+    turns = CsvReaderFormat._turns
+
+    def counted(self, lines):
+        looked_at.append(len(lines))
+        return turns(self, lines)
+
+    monkeypatch.setattr(CsvReaderFormat, "_turns", counted)
+    data = b'x,1\n"never closed,2\n' + b"y,3\n" * 500
+    rows = read_file(data, lambda _: None, 64, skip_malformed=True)
+    assert rows[0] == Row(s="x", n=1)
+    assert sum(looked_at) <= 2 * len(data)

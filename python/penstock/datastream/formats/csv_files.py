@@ -148,25 +148,16 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             what = what._replace(start=file.tell())
             if what.start == 0:
                 return
-        quote, escape = settings.dialect.quote, settings.dialect.escape
-        if quote is None:
-            for position, block in line_blocks(file, what):
-                yield position, block, True
-            return
-        first, rest = 0, b""
+        first, rest, is_closed = 0, list[bytes](), True
         for position, block in line_blocks(file, what):
-            first, rest = (position, block) if not rest else (first, rest + block)
-            # An odd number of quotes: the last text goes on behind the end of its line.
-            counted = rest
-            if escape is not None:
-                counted = counted.replace(escape.encode() * 2, b"").replace(
-                    (escape + quote).encode(), b""
-                )
-            if counted.count(quote.encode()) % 2 == 0:
-                yield first, rest, True
-                rest = b""
+            first = first if rest else position
+            rest.append(block)
+            is_closed ^= self._turns(block)
+            if is_closed:
+                yield first, b"".join(rest), True
+                rest = []
         if rest:
-            yield first, rest, False
+            yield first, b"".join(rest), False
 
     def _quick_rows(self, block: bytes) -> list[Any] | None:
         """The rows of a block by pyarrow; None where it cannot say what the rules say."""
@@ -243,19 +234,26 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
 
     def _texts(self, block: bytes) -> Iterator[tuple[int, bytes]]:
         """The texts of rows, each with the number of lines before it."""
-        dialect = self._schema.settings.dialect
-        quote = None if dialect.quote is None else dialect.quote.encode()
-        escaped = (
-            None if dialect.escape is None else (dialect.escape + (dialect.quote or "")).encode()
-        )
-        first, text = 0, b""
+        first, text, is_closed = 0, list[bytes](), True
         for number, line in enumerate(block.splitlines(keepends=True)):
-            if not text:
-                first = number
-            text += line
-            counted = text if escaped is None else text.replace(escaped, b"")
-            if quote is None or counted.count(quote) % 2 == 0:
-                yield first, text
-                text = b""
+            first = first if text else number
+            text.append(line)
+            is_closed ^= self._turns(line)
+            if is_closed:
+                yield first, b"".join(text)
+                text = []
         if text:
-            yield first, text
+            yield first, b"".join(text)
+
+    def _turns(self, lines: bytes) -> bool:
+        """Whether whole lines open a quoted text that they do not close, or close such a one.
+
+        Then the number of their quotes is odd, those that are escaped left out.
+        """
+        dialect = self._schema.settings.dialect
+        if dialect.quote is None:
+            return False
+        if dialect.escape is not None:
+            lines = lines.replace(dialect.escape.encode() * 2, b"")
+            lines = lines.replace((dialect.escape + dialect.quote).encode(), b"")
+        return lines.count(dialect.quote.encode()) % 2 == 1
