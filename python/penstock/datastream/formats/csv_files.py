@@ -12,7 +12,7 @@ from penstock.datastream.formats.arrow_types import arrow_library, arrow_type, c
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.csv_rows import CsvRowReader
 from penstock.datastream.formats.csv_schema import CsvSchema
-from penstock.datastream.formats.dead_letters import required_tag
+from penstock.datastream.formats.dead_letters import Policy
 from penstock.datastream.formats.file_format import Batch, FileRange
 from penstock.datastream.formats.lines import LineNumbers, StreamFormat, line_blocks, malformed
 from penstock.datastream.formats.misfit import Misfit
@@ -52,8 +52,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         """
         super().__init__(j_csv_format)
         self._schema = CsvSchema(RowTypeInfo([]), CsvSchema.builder()._settings)
-        self._skips = False
-        self._tag: OutputTag | None = None
+        self._policy = Policy()
 
     @staticmethod
     def for_schema(
@@ -79,15 +78,12 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
         if not isinstance(given, CsvSchema):
             raise InvalidProgramError(f"for_schema takes a CsvSchema, got {schema!r}")
         arrow_library("CsvReaderFormat")
-        if dead_letters is not None:
-            required_tag("for_schema", dead_letters)
-            if skip_malformed:
-                raise InvalidProgramError("skip_malformed and dead_letters exclude each other")
         made = CsvReaderFormat()
         made._schema = schema
-        made._skips = skip_malformed
-        made._tag = dead_letters
-        made.has_dead_letters = skip_malformed or dead_letters is not None
+        made._policy = Policy.of(
+            "for_schema", skip_malformed=skip_malformed, dead_letters=dead_letters
+        )
+        made.has_dead_letters = not made._policy.fails
         assert made._reader is not None
         return made
 
@@ -229,7 +225,7 @@ class CsvReaderFormat(CompiledSchema, StreamFormat):
             except (Misfit, UnicodeDecodeError) as error:
                 line = numbers.at(position) + number
                 reason = FormatError(str(error))
-                rows.append(malformed(reason, path, line, text, self._tag, skips=self._skips))
+                rows.append(malformed(reason, path, line, text, self._policy))
         return rows
 
     def _texts(self, block: bytes) -> Iterator[tuple[int, bytes]]:

@@ -5,7 +5,7 @@ A dead letter is a row in a side output: where the bytes came from, what is wron
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from penstock.common.serialization import DeserializationSchema
 from penstock.common.typeinfo import TypeInformation, Types
@@ -54,6 +54,36 @@ def required_tag(where: str, tag: Any) -> OutputTag:
     return tag
 
 
+class Policy(NamedTuple):
+    """What becomes of what is malformed: it fails the job unless one of the two is set.
+
+    Attributes:
+        skips: Whether it is left out.
+        tag: The side output that takes it.
+    """
+
+    skips: bool = False
+    tag: OutputTag | None = None
+
+    @staticmethod
+    def of(where: str, *, skip_malformed: bool, dead_letters: OutputTag | None) -> Policy:
+        """What a caller has chosen.
+
+        Raises:
+            InvalidProgramError: The side output is none, or both are given.
+        """
+        if dead_letters is not None:
+            required_tag(where, dead_letters)
+            if skip_malformed:
+                raise InvalidProgramError("skip_malformed and dead_letters exclude each other")
+        return Policy(skip_malformed, dead_letters)
+
+    @property
+    def fails(self) -> bool:
+        """Whether it fails the job."""
+        return self.tag is None and not self.skips
+
+
 class DeserializeFunction(ProcessFunction):
     """Makes elements of bytes: of those of a stream that has them, give it to ``process``.
 
@@ -81,13 +111,10 @@ class DeserializeFunction(ProcessFunction):
         given: Any = schema
         if not isinstance(given, DeserializationSchema):
             raise InvalidProgramError(f"expected a DeserializationSchema, got {schema!r}")
-        if dead_letters is not None:
-            required_tag("dead_letters", dead_letters)
-            if skip_malformed:
-                raise InvalidProgramError("skip_malformed and dead_letters exclude each other")
         self._schema = schema
-        self._skips = skip_malformed
-        self._tag = dead_letters
+        self._policy = Policy.of(
+            "dead_letters", skip_malformed=skip_malformed, dead_letters=dead_letters
+        )
         self._name = ""
         self._errors: Any = None
 
@@ -107,11 +134,11 @@ class DeserializeFunction(ProcessFunction):
         try:
             element = self._schema.deserialize(value)
         except Exception as error:
-            if self._tag is None and not self._skips:
+            if self._policy.fails:
                 raise
             self._errors.inc()
-            if self._tag is not None:
-                yield self._tag, dead_letter(self._name, None, error, value)
+            if self._policy.tag is not None:
+                yield self._policy.tag, dead_letter(self._name, None, error, value)
             return
         if element is not None:
             yield element

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.common.jvm import requires_jvm
 from penstock.common.serialization import DeserializationSchema, known_charset
 from penstock.common.typeinfo import TypeInformation, Types
-from penstock.datastream.formats.dead_letters import dead_letter, required_tag
+from penstock.datastream.formats.dead_letters import Policy, dead_letter
 from penstock.datastream.formats.file_format import Batch, DeadLetter, FileFormat, FileRange
 from penstock.errors import FormatError, InvalidProgramError
 
@@ -161,14 +161,11 @@ class DeserializedLines(StreamFormat):
         given: Any = schema
         if not isinstance(given, DeserializationSchema):
             raise InvalidProgramError(f"line_format takes a DeserializationSchema, got {schema!r}")
-        if dead_letters is not None:
-            required_tag("line_format", dead_letters)
-            if skip_malformed:
-                raise InvalidProgramError("skip_malformed and dead_letters exclude each other")
         self._schema = schema
-        self._skips = skip_malformed
-        self._tag = dead_letters
-        self.has_dead_letters = skip_malformed or dead_letters is not None
+        self._policy = Policy.of(
+            "line_format", skip_malformed=skip_malformed, dead_letters=dead_letters
+        )
+        self.has_dead_letters = not self._policy.fails
 
     def can_be_cut(self) -> bool:
         """True."""
@@ -196,22 +193,20 @@ class DeserializedLines(StreamFormat):
                 element = deserialize(stripped)
             except Exception as error:
                 at = numbers.at(position) + number
-                element = malformed(error, path, at, stripped, self._tag, skips=self._skips)
+                element = malformed(error, path, at, stripped, self._policy)
             if element is not None:
                 elements.append(element)
         return elements
 
 
-def malformed(
-    error: Exception, path: str, line: int, data: bytes, tag: OutputTag | None, *, skips: bool
-) -> DeadLetter:
+def malformed(error: Exception, path: str, line: int, data: bytes, policy: Policy) -> DeadLetter:
     """What stands for a line that cannot be read.
 
     Raises:
         FormatError: It is neither to be left out nor to become a dead letter.
     """
-    if tag is not None:
-        return DeadLetter(tag, dead_letter(path, line, error, data))
-    if skips:
+    if policy.tag is not None:
+        return DeadLetter(policy.tag, dead_letter(path, line, error, data))
+    if policy.skips:
         return DeadLetter(None, None)
     raise FormatError(f"line {line} of {path}: {error}") from error
