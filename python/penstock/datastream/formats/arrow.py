@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.datastream.formats.arrow_types import row_type_of
 from penstock.datastream.formats.bulk_writers import ColumnWriters
-from penstock.datastream.formats.columnar import ArrowFormat
+from penstock.datastream.formats.columnar import ArrowFormat, RowsOfColumns
 
 if TYPE_CHECKING:
     from penstock.common.serialization import BulkWriterFactory
@@ -28,28 +28,8 @@ class ArrowBulkWriters:
         return ColumnWriters("arrow", row_type_of(row_type, "ArrowBulkWriters.for_row_type"))
 
 
-class ArrowColumnarRowInputFormat(ArrowFormat):
+class ArrowColumnarRowInputFormat(RowsOfColumns, ArrowFormat):
     """Rows of the columns that a row type names; for `FileSource.for_bulk_file_format`.
 
     It needs pyarrow.
     """
-
-    def __init__(
-        self, row_type: Any, batch_size: int = 2048, is_case_sensitive: bool = True
-    ) -> None:
-        """Reads rows of a type.
-
-        Args:
-            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
-            batch_size: How many rows are given at a time.
-            is_case_sensitive: Whether the names of columns are exactly those of the fields.
-
-        Raises:
-            InvalidProgramError: The row type is none, or the size is not positive.
-            DependencyError: pyarrow is not installed.
-        """
-        super().__init__(
-            row_type_of(row_type, "ArrowColumnarRowInputFormat"),
-            batch_size,
-            is_case_sensitive=is_case_sensitive,
-        )

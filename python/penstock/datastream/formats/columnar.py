@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo
 from penstock.common.types import rows_of_columns
-from penstock.datastream.formats.arrow_types import arrow_library, column_values
+from penstock.datastream.formats.arrow_types import arrow_library, column_values, row_type_of
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
 from penstock.errors import FormatError, InvalidProgramError
 
@@ -193,3 +193,27 @@ class ArrowFormat(ColumnarFormat):
 
 def _slices(batch: Any, size: int) -> Iterator[Any]:
     return (batch.slice(start, size) for start in range(0, batch.num_rows, size))
+
+
+class RowsOfColumns(ColumnarFormat):
+    """What formats have in common that are made for the type of a row alone."""
+
+    def __init__(
+        self, row_type: Any, batch_size: int = 2048, is_case_sensitive: bool = True
+    ) -> None:
+        """Reads rows of a type.
+
+        Args:
+            row_type: As ``Types.ROW_NAMED`` describes it, or a schema of Arrow.
+            batch_size: How many rows are decoded at a time.
+            is_case_sensitive: Whether the names of columns are exactly those of the fields.
+
+        Raises:
+            InvalidProgramError: The row type is none, or the size is not positive.
+            DependencyError: pyarrow is not installed.
+        """
+        super().__init__(
+            row_type_of(row_type, type(self).__name__),
+            batch_size,
+            is_case_sensitive=is_case_sensitive,
+        )

@@ -17,7 +17,7 @@ from penstock.common.serialization import (
 from penstock.datastream.formats.compiled_schema import CompiledSchema
 from penstock.datastream.formats.csv_files import CsvReaderFormat
 from penstock.datastream.formats.csv_rows import CsvDialect, CsvRowReader, CsvRowWriter
-from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder
+from penstock.datastream.formats.csv_schema import CsvSchema, CsvSchemaBuilder, not_empty
 from penstock.datastream.formats.misfit import Misfit, shown_bytes
 from penstock.errors import FormatError, InvalidProgramError
 
@@ -164,7 +164,7 @@ class CsvRowDeserializationSchema(CompiledSchema, DeserializationSchema):
             self, delimiter: str
         ) -> CsvRowDeserializationSchema.Builder:
             """Between the elements of arrays and nested rows; ``;`` by default."""
-            self._dialect.array_separator = _text("set_array_element_delimiter", delimiter)
+            self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
             return self
 
         def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
@@ -266,7 +266,7 @@ class CsvRowSerializationSchema(CompiledSchema, SerializationSchema):
 
         def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
             """Between the elements of arrays and nested rows; ``;`` by default."""
-            self._dialect.array_separator = _text("set_array_element_delimiter", delimiter)
+            self._dialect.array_separator = not_empty("set_array_element_delimiter", delimiter)
             return self
 
         def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
@@ -314,10 +314,4 @@ def _row_type(given: Any) -> RowTypeInfo:
 def _character(method: str, given: str) -> str:
     if len(given) != 1:
         raise InvalidProgramError(f"{method} takes one character, got {given!r}")
-    return given
-
-
-def _text(method: str, given: str) -> str:
-    if not given:
-        raise InvalidProgramError(f"{method} takes a text that is not empty")
     return given

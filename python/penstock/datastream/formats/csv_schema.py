@@ -83,7 +83,7 @@ class CsvSchemaBuilder:
     ) -> CsvSchemaBuilder:
         """Adds a column of arrays, of texts unless another type is given."""
         element = Types.STRING() if element_type is None else element_type
-        self._array_separators[name] = _not_empty("add_array_column", separator)
+        self._array_separators[name] = not_empty("add_array_column", separator)
         declared = as_type_information(element, "add_array_column")
         return self._add(name, Types.BASIC_ARRAY(declared))
 
@@ -150,7 +150,7 @@ class CsvSchemaBuilder:
 
     def set_array_element_separator(self, separator: str) -> CsvSchemaBuilder:
         """Between the elements of arrays of columns that are added without one of their own."""
-        self._dialect.array_separator = _not_empty("set_array_element_separator", separator)
+        self._dialect.array_separator = not_empty("set_array_element_separator", separator)
         self._array_separators = dict.fromkeys(self._array_separators, separator)
         return self
 
@@ -171,7 +171,7 @@ class CsvSchemaBuilder:
 
     def set_line_separator(self, separator: str) -> CsvSchemaBuilder:
         r"""Behind each line that is written; read are ``\n``, ``\r\n`` and ``\r``."""
-        self._dialect.line_end = _not_empty("set_line_separator", separator)
+        self._dialect.line_end = not_empty("set_line_separator", separator)
         return self
 
     def set_null_value(self, null_value: str) -> CsvSchemaBuilder:
@@ -224,7 +224,12 @@ def _character(what: str, given: str) -> str:
     return given
 
 
-def _not_empty(method: str, given: str) -> str:
+def not_empty(method: str, given: str) -> str:
+    """Checks a text for a method.
+
+    Raises:
+        InvalidProgramError: It is empty.
+    """
     if not given:
         raise InvalidProgramError(f"{method} takes a text that is not empty")
     return given

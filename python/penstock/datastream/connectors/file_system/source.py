@@ -77,12 +77,7 @@ class FileSource(Source):
         Raises:
             InvalidProgramError: There is no path, or the format is none.
         """
-        given: Any = stream_format
-        if not isinstance(given, StreamFormat):
-            raise WrongArgumentError(f"for_record_stream_format takes a StreamFormat: {given!r}")
-        if not paths:
-            raise InvalidProgramError("for_record_stream_format needs at least one path")
-        return FileSourceBuilder(stream_format, tuple(sink_path(path) for path in paths))
+        return _builder("for_record_stream_format", StreamFormat, stream_format, paths)
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
@@ -91,12 +86,7 @@ class FileSource(Source):
         Raises:
             InvalidProgramError: There is no path, or the format is none.
         """
-        given: Any = bulk_format
-        if not isinstance(given, BulkFormat):
-            raise WrongArgumentError(f"for_bulk_file_format takes a BulkFormat: {given!r}")
-        if not paths:
-            raise InvalidProgramError("for_bulk_file_format needs at least one path")
-        return FileSourceBuilder(bulk_format, tuple(sink_path(path) for path in paths))
+        return _builder("for_bulk_file_format", BulkFormat, bulk_format, paths)
 
     def source_operator(self) -> operators.FileSource:
         """Reads the files."""
@@ -179,6 +169,17 @@ class FileSourceBuilder:
             splittable=self._splittable,
             discovery_interval_ms=self._discovery_interval_ms,
         )
+
+
+def _builder(
+    method: str, kind: type[Any], given: FileFormat, paths: tuple[str, ...]
+) -> FileSourceBuilder:
+    """What a method of `FileSource` starts, once its arguments are checked."""
+    if not isinstance(given, kind):
+        raise WrongArgumentError(f"{method} takes a {kind.__name__}: {given!r}")
+    if not paths:
+        raise InvalidProgramError(f"{method} needs at least one path")
+    return FileSourceBuilder(given, tuple(sink_path(path) for path in paths))
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
