@@ -47,6 +47,29 @@ MAX_STEPS: Final = 65_536
 CLOSE_TIMEOUT_S: Final = 10.0
 
 
+class _EndOfJob:
+    """What follows when all is deleted, or when that has taken too long; in the main thread."""
+
+    def __init__(self, storage: CheckpointStorage, then: Callable[[], None]) -> None:
+        self._storage = storage
+        self._then = then
+        self._is_reached = False
+
+    def reached(self) -> None:
+        """All is deleted."""
+        if not self._is_reached:
+            self._is_reached = True
+            self._then()
+
+    def give_up(self) -> None:
+        """It is not waited for any longer."""
+        if not self._is_reached:
+            logger.warning(
+                "checkpoints in %s were not deleted within %g s", self._storage, CLOSE_TIMEOUT_S
+            )
+        self.reached()
+
+
 class CheckpointService:
     """The checkpoints of one job.  Everything but the storage's I/O runs in the main thread.
 
@@ -187,49 +210,34 @@ class CheckpointService:
         """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""
         if self._timer is not None:
             self._timer.cancel()
-        done = False
-
-        def end() -> None:
-            nonlocal done
-            if not done:
-                done = True
-                then()
-
-        def give_up() -> None:
-            if not done:
-                logger.warning(
-                    "checkpoints in %s were not deleted within %g s",
-                    self._storage,
-                    CLOSE_TIMEOUT_S,
-                )
-            end()
-
-        def delete(*, is_resumed: bool) -> None:
-            self._run(self.coordinator.job_ended(status, _now_ms(), is_resumed=is_resumed))
-            self._io.post(
-                lambda: self._main_thread.post(partial(delete_the_rest, is_resumed=is_resumed))
-            )
-
-        def delete_the_rest(*, is_resumed: bool) -> None:
-            # What the storage was doing when the job ended has been answered by now.
-            if not is_resumed:
-                retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
-                self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
-            self._io.post(lambda: self._main_thread.post(end))
-            self._io_thread.close(timeout_s=0)
-
-        def record() -> None:
-            is_recorded = self._recorded(result)
-            self._main_thread.post(partial(delete, is_resumed=not is_recorded))
-
+        end = _EndOfJob(self._storage, then)
         if self._records is None:
-            delete(is_resumed=False)
+            self._delete(status, end, is_resumed=False)
         elif not status.is_globally_terminal:
-            delete(is_resumed=True)
+            self._delete(status, end, is_resumed=True)
         else:
             # First, so that no driver runs a job again whose checkpoints are gone.
-            self._io.post(record)
-        self._main_thread.schedule(CLOSE_TIMEOUT_S, give_up)
+            self._io.post(partial(self._record, status, result, end))
+        self._main_thread.schedule(CLOSE_TIMEOUT_S, end.give_up)
+
+    def _record(self, status: JobStatus, result: JobResult, end: _EndOfJob) -> None:
+        """Notes how the job has ended, in the thread of the storage; goes on in the main thread."""
+        is_resumed = not self._recorded(result)
+        self._main_thread.post(partial(self._delete, status, end, is_resumed=is_resumed))
+
+    def _delete(self, status: JobStatus, end: _EndOfJob, *, is_resumed: bool) -> None:
+        """Deletes checkpoints that nobody needs, and goes on when the storage has answered."""
+        self._run(self.coordinator.job_ended(status, _now_ms(), is_resumed=is_resumed))
+        delete_the_rest = partial(self._delete_the_rest, end, is_resumed=is_resumed)
+        self._io.post(lambda: self._main_thread.post(delete_the_rest))
+
+    def _delete_the_rest(self, end: _EndOfJob, *, is_resumed: bool) -> None:
+        """Deletes what has come since; what the storage was doing has been answered by now."""
+        if not is_resumed:
+            retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}
+            self._io.post(lambda: _tolerating(partial(self._storage.close, retained)))
+        self._io.post(lambda: self._main_thread.post(end.reached))
+        self._io_thread.close(timeout_s=0)
 
     def _recorded(self, result: JobResult) -> bool:
         """Notes how the job has ended; False when that cannot be, so that it is to be resumed."""
