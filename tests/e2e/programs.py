@@ -323,7 +323,7 @@ def is_watched(env, folder):
         ask(f"{path}/rescaling?parallelism=3", "PATCH")
     except urllib.error.HTTPError as error:
         print(json.loads(error.read())["errors"][0].partition(";")[0])
-    while any(vertex["status"] != "RUNNING" for vertex in ask(path)["vertices"]):
+    while any(v["tasks"]["RUNNING"] < v["parallelism"] for v in ask(path)["vertices"]):
         time.sleep(0.1)
     trigger = ask(f"{path}/rescaling?parallelism=1", "PATCH")["request-id"]
     while ask(f"{path}/rescaling/{trigger}")["status"]["id"] != "COMPLETED":

@@ -86,6 +86,10 @@ def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> No
         "rest_port=0",
         "metrics_fetcher_update-interval=100 ms",
         "execution_checkpointing_interval=1 h",
+        "metrics_reporter_own_factory_class=spark",
+        "metrics_reporter_own_interval=100 ms",
+        "spark_metrics_conf_*_sink_csv_class=org.apache.spark.metrics.sink.CsvSink",
+        f"spark_metrics_conf_*_sink_csv_directory={tmp_path}",
     )
     arguments = [PROGRAMS, "is_watched", "local[2]", "", *options]
     outcome = run_program(arguments, PENSTOCK_RUN_DIR=str(tmp_path / "run"))
@@ -95,6 +99,13 @@ def test_a_job_on_spark_is_watched_and_cancelled_over_rest(tmp_path: Path) -> No
     assert "would need 3 slots and can have 2: its host has no place for more" in refused
     assert rescaled == "1 {}"
     assert ended == "JobCancelledError []"
+    # Spark's own sinks have the metrics, too.
+    (shown_by_spark,) = tmp_path.glob(
+        "*.driver.AccumulatorSource.penstock.*.jobmanager.*.numRestarts.csv"
+    )
+    assert shown_by_spark.read_text().splitlines()[0] == "t,value"
+    (records, *_) = tmp_path.glob("*.penstock.*.taskmanager.*.Same.0.numRecordsIn.csv")
+    assert float(records.read_text().splitlines()[-1].split(",")[1]) > 0
 
 
 def test_active_session_is_used_and_left_as_it_is(tmp_path: Path) -> None:

@@ -189,6 +189,10 @@ class Monitoring:
             return self._otlp_reporter(settings)
         delimiter = self._formats.delimiter
         send: Callable[[Any], None] = functools.partial(runner.log_metrics, delimiter=delimiter)
+        if settings.kind == "spark":
+            from penstock.spark.metric_source import SparkMetricsSender
+
+            send = SparkMetricsSender(settings, delimiter).send
         if settings.kind == "statsd":
             send = runner.StatsdSender(settings, delimiter).send
         return runner.ScheduledReporter(settings, self.gather, send)

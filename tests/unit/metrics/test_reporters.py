@@ -174,3 +174,10 @@ def test_what_has_no_effect_is_said(caplog):
         "metrics.reporter.r.filter.includes, metrics.reporter.x.factory.class, "
         "metrics.reporter.x.host"
     )
+
+
+def test_metrics_are_not_shown_in_a_spark_that_there_is_not(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    settings = ReporterSettings("own", "spark", {"interval": 1})
+    with pytest.raises(ConfigurationError, match="metrics.reporter.own.factory.class: spark is"):
+        SparkMetricsSender(settings, ".")

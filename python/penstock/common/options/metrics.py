@@ -102,6 +102,7 @@ REPORTER_CLASSES: Final = {
     "org.apache.flink.metrics.otel.OpenTelemetryMetricReporterFactory": "otel",
     "pushgateway": "pushgateway",
     "org.apache.flink.metrics.prometheus.PrometheusPushGatewayReporterFactory": "pushgateway",
+    "spark": "spark",
     "statsd": "statsd",
     "org.apache.flink.metrics.statsd.StatsDReporterFactory": "statsd",
 }
@@ -143,6 +144,7 @@ _OF_KIND: Final[dict[str, dict[str, tuple[ValueType[Any], str]]]] = {
         "randomJobNameSuffix": (BooleanType(), "true"),
         "deleteOnShutdown": (BooleanType(), "true"),
     },
+    "spark": {"interval": (_INTERVAL, "10 s")},
     "statsd": {
         "interval": (_INTERVAL, "10 s"),
         "host": (TextType(), "localhost"),
@@ -158,7 +160,7 @@ class ReporterSettings:
 
     Attributes:
         name: The user's name of it.
-        kind: ``log``, ``prometheus``, ``pushgateway``, ``statsd``, ``otel`` or ``otel-traces``.
+        kind: ``log``, ``prometheus``, ``pushgateway``, ``spark``, ``statsd``, ``otel`` or ``otel-traces``.
         values: Its own options by their last names.
         family: ``metrics`` or ``traces``.
     """

@@ -1,0 +1,79 @@
+"""SparkMetricsSender: penstock's metrics in the metrics system of the Spark that hosts it.
+
+Spark's public way there from outside of its JVM are accumulators that a source of its driver
+shows (`DoubleAccumulatorSource`): one for each metric, kept at the metric's value.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.errors import ConfigurationError
+from penstock.metrics.export import Scope
+from penstock.metrics.values import MetricValues
+
+if TYPE_CHECKING:
+    from penstock.common.options.metrics import ReporterSettings
+
+MAX_METRICS: Final = 10_000
+"""Spark keeps an accumulator as long as its application; more names are a defect of a program."""
+_EXACT: Final = 2.0**53
+
+
+class SparkMetricsSender:
+    """Shows metrics in Spark's metrics system, as long as its application runs."""
+
+    def __init__(self, settings: "ReporterSettings", delimiter: str) -> None:
+        """Looks for the Spark of this process.
+
+        Args:
+            settings: The reporter.
+            delimiter: What stands between the parts of a name.
+
+        Raises:
+            ConfigurationError: There is none.
+        """
+        try:
+            from pyspark import SparkContext
+        except ImportError:
+            context = None
+        else:
+            context = SparkContext._active_spark_context
+        if context is None:
+            raise ConfigurationError(
+                f"{settings.key('factory.class')}: spark is for jobs that Spark hosts, and this "
+                "process has no Spark; prometheus, statsd and otel need none"
+            )
+        self._jvm: Any = context._jvm
+        self._spark: Any = context._jsc.sc()
+        package = self._jvm.org.apache.spark.metrics.source
+        self._source = getattr(getattr(package, "DoubleAccumulatorSource$"), "MODULE$")
+        self._delimiter = delimiter
+        self._known: dict[str, tuple[Any, float]] = {}
+
+    def send(self, metrics: Iterable[tuple[Scope, MetricValues]]) -> None:
+        """Brings the accumulators to the values, and registers those of new names."""
+        fresh = self._jvm.java.util.HashMap()
+        for scope, values in metrics:
+            prefix = self._delimiter.join(scope.identifier)
+            for name, value in values.flat().items():
+                if not isinstance(value, str) and math.isfinite(value):
+                    self._show(f"{prefix}{self._delimiter}{name}", float(value), fresh)
+        if not fresh.isEmpty():
+            self._source.register(self._spark, self._jvm.PythonUtils.toScalaMap(fresh))
+
+    def _show(self, name: str, value: float, fresh: Any) -> None:
+        known = self._known.get(name)
+        if known is None:
+            if len(self._known) >= MAX_METRICS:
+                return
+            known = self._spark.doubleAccumulator(name), 0.0
+            fresh[f"penstock{self._delimiter}{name}"] = known[0]
+        accumulator, before = known
+        self._known[name] = accumulator, value
+        if value == before:
+            return
+        if max(abs(value), abs(before)) > _EXACT:
+            accumulator.reset()  # the difference would not lead there
+            before = 0.0
+        accumulator.add(value - before)
