@@ -36,7 +36,7 @@ class SparkMetricsSender:
         try:
             from pyspark import SparkContext
         except ImportError:
-            context = None
+            context: Any = None
         else:
             context = SparkContext._active_spark_context
         if context is None:

@@ -2,12 +2,13 @@
 
 import logging
 import socket
+import sys
 import urllib.error
 import urllib.request
 
 import pytest
 from penstock.common.options.check import check_options, warn_of_idle_options
-from penstock.common.options.metrics import reporters_of
+from penstock.common.options.metrics import ReporterSettings, reporters_of
 from penstock.errors import ConfigurationError
 from penstock.metrics.export import Scope
 from penstock.metrics.reporters.prometheus import prometheus_text
@@ -18,6 +19,7 @@ from penstock.metrics.reporters.runner import (
     log_metrics,
 )
 from penstock.metrics.values import HistogramValue, MeterValue, MetricValues
+from penstock.spark.metric_source import SparkMetricsSender
 from prometheus_client.parser import text_string_to_metric_families
 
 TASK = Scope(
@@ -179,5 +181,5 @@ def test_what_has_no_effect_is_said(caplog):
 def test_metrics_are_not_shown_in_a_spark_that_there_is_not(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     settings = ReporterSettings("own", "spark", {"interval": 1})
-    with pytest.raises(ConfigurationError, match="metrics.reporter.own.factory.class: spark is"):
+    with pytest.raises(ConfigurationError, match="spark is for jobs that Spark hosts"):
         SparkMetricsSender(settings, ".")

@@ -160,7 +160,8 @@ class ReporterSettings:
 
     Attributes:
         name: The user's name of it.
-        kind: ``log``, ``prometheus``, ``pushgateway``, ``spark``, ``statsd``, ``otel`` or ``otel-traces``.
+        kind: ``log``, ``prometheus``, ``pushgateway``, ``spark``, ``statsd``, ``otel`` or
+            ``otel-traces``.
         values: Its own options by their last names.
         family: ``metrics`` or ``traces``.
     """
