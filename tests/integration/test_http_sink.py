@@ -1,0 +1,159 @@
+"""HttpSink against a real server on loopback."""
+
+import http.server
+import json
+import threading
+
+import pytest
+from penstock.common import Configuration, Row, Types
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.http import HttpSink
+from penstock.errors import FormatError, InvalidProgramError, SinkError
+
+PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
+
+
+class Service(http.server.BaseHTTPRequestHandler):
+    """Keeps what it is sent; answers first what it was told to."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.connections.add(self.client_address)
+        status = self.server.answers.pop(0) if self.server.answers else 204
+        if status == 0:
+            self.close_connection = True
+            return
+        if status < 300:
+            self.server.bodies.append(body)
+            self.server.seen.append((self.path, dict(self.headers)))
+        text = b"" if status == 204 else b"says why"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def service():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        server.answers, server.bodies, server.seen, server.connections = [], [], [], set()
+        server.url = f"http://127.0.0.1:{server.server_port}/hook?key=1"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def environment(**options):
+    configuration = Configuration()
+    configuration.set_string("execution.target", "in-process")
+    for key, value in options.items():
+        configuration.set_string(key.replace("_", "."), value)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    return env
+
+
+def post(url, elements, kind=None, **settings):
+    env = environment()
+    env.from_collection(elements, kind).sink_to(HttpSink(url, retry_delay_ms=1, **settings))
+    env.execute()
+
+
+def test_batches_of_json_over_one_connection(service):
+    rows = [Row(n=n, text=f"é {n}") for n in range(5)]
+    post(service.url, rows, PAIR, batch_size=2, headers={"X-Key": "k"})
+    batches = [json.loads(body) for body in service.bodies]
+    assert [len(batch) for batch in batches] == [2, 2, 1]
+    assert [element for batch in batches for element in batch] == [row.as_dict() for row in rows]
+    path, headers = service.seen[0]
+    assert (path, headers["X-Key"]) == ("/hook?key=1", "k")
+    assert headers["Content-Type"] == "application/json"
+    assert len(service.connections) == 1
+
+
+def test_a_body_of_the_program_s_own(service):
+    post(
+        service.url,
+        ["a", "b"],
+        encode=lambda elements: ",".join(elements).encode(),
+        headers={"Content-Type": "text/csv"},
+    )
+    assert service.bodies == [b"a,b"]
+    assert service.seen[0][1]["Content-Type"] == "text/csv"
+
+
+@pytest.mark.parametrize("answers", [[503], [429, 500], [0], [0, 502, 0]])
+def test_what_may_pass_is_tried_again(service, answers):
+    service.answers = list(answers)
+    post(service.url, [1, 2])
+    assert [json.loads(body) for body in service.bodies] == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "settings", "expected"),
+    [
+        ([400], {}, "does not take 2 elements: 400 Bad Request: says why"),
+        ([503] * 3, {"max_retries": 2}, "503 Service Unavailable: says why"),
+        ([0], {"max_retries": 0}, "does not take 2 elements: RemoteDisconnected"),
+    ],
+)
+def test_what_is_refused_fails_the_job(service, answers, settings, expected):
+    service.answers = list(answers)
+    with pytest.raises(SinkError, match=expected):
+        post(service.url, [1, 2], **settings)
+    assert service.bodies == []
+
+
+class FailsOnce(MapFunction):
+    def __init__(self, marker):
+        self.marker = marker
+
+    def map(self, value):
+        if value == 15 and not self.marker.exists():
+            self.marker.touch()
+            raise RuntimeError("once")
+        return value
+
+
+def test_every_element_at_least_once_after_a_failure(service, tmp_path):
+    env = environment(
+        **{
+            "execution_checkpointing_interval": "10 ms",
+            "restart-strategy_type": "fixed-delay",
+            "restart-strategy_fixed-delay_attempts": "1",
+            "restart-strategy_fixed-delay_delay": "1 ms",
+        }
+    )
+    numbers = env.from_collection(list(range(20)), Types.LONG())
+    failing = numbers.map(FailsOnce(tmp_path / "failed"), Types.LONG())
+    failing.sink_to(HttpSink(service.url, batch_size=3))
+    env.execute()
+    assert {n for body in service.bodies for n in json.loads(body)} == set(range(20))
+
+
+def test_what_json_has_not_is_named(service):
+    with pytest.raises(FormatError, match="bytes is not JSON serializable; map the elements"):
+        post(service.url, [b"x"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "expected"),
+    [
+        (("ftp://x",), {}, "takes a URL of http or https, got 'ftp://x'"),
+        (("http://",), {}, "takes a URL of http or https"),
+        (("http://x",), {"batch_size": 0}, "batch_size is at least 1, got 0"),
+        (("http://x",), {"max_retries": -1}, "max_retries is at least 0, got -1"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, settings, expected):
+    with pytest.raises(InvalidProgramError, match=expected):
+        HttpSink(*arguments, **settings)
