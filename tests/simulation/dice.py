@@ -9,6 +9,10 @@ import zlib
 _MASK = (1 << 64) - 1
 
 
+FAULTS_UNTIL_MS = 2_000
+"""Of which up to half pass until workers are up and tasks run."""
+
+
 class Dice:
     """The decisions of one run.
 

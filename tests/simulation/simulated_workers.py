@@ -1,0 +1,91 @@
+"""What the workers of the world do with the tasks that they are sent."""
+
+from dataclasses import replace
+
+from penstock.jobmaster.failure import Failure
+from penstock.jobmaster.states import ExecutionState
+from simulation.simulated_task import SimulatedTask, queue
+
+S = ExecutionState
+
+
+class SimulatedWorkers:
+    """Those of the world that it is a part of."""
+
+    def channel(self, partition_id, subpartition):
+        key = (bytes(partition_id), subpartition)
+        if key not in self.channels:
+            self.channels[key] = queue()
+        return self.channels[key]
+
+    def task_arrives(self, action, restored):
+        attempt, executor = action.attempt_id, action.executor_id
+        if executor not in self.workers:
+            return
+        if self.faulty("task refused", 0.01):
+            failure = Failure("penstock.errors.JobExecutionError", "refused")
+            self.send((executor, "up"), self.call, "deployment_failed", attempt, failure)
+            return
+        task = self.tasks[attempt] = SimulatedTask(self, action, restored)
+        self.send((executor, "up"), self.report, attempt, S.INITIALIZING, executor)
+        self.later(self.delay(f"start of {task.name}", (1, 10, 100)), self.begin, task)
+
+    def begin(self, task):
+        if task.is_over or task.executor not in self.workers or self.scheduler.status.is_terminal:
+            return
+        task.restore()
+        if self.faulty(f"{task.name} fails at its start", 0.02):
+            self.end(task.attempt, S.FAILED)
+            return
+        task.is_running = True
+        self.send((task.executor, "up"), self.report, task.attempt, S.RUNNING, task.executor)
+        self.later(1, self.work, task)
+
+    def work(self, task):
+        if task.is_over or task.executor not in self.workers or self.scheduler.status.is_terminal:
+            return
+        if self.faulty(f"{task.name} fails", 0.004):
+            self.end(task.attempt, S.FAILED)
+        elif self.is_batch:
+            if self.dice.choice(f"end of {task.name}", (True, False)):
+                self.end(task.attempt, S.FINISHED)
+            else:
+                self.later(self.pace_ms, self.work, task)
+        elif task.work():
+            self.later(self.pace_ms, self.work, task)
+
+    def end(self, attempt, state, failure=None):
+        task = self.tasks.pop(attempt)
+        task.is_over = True
+        if state is S.FAILED and failure is None:
+            name = f"failure of {task.name}"
+            failure = Failure("app.Boom", "boom", labels={"cause": name})
+            if self.faulty("a failure without remedy", 0.02):
+                failure = replace(failure, exception_name="app.Hopeless", recoverable=False)
+            self.spread(task, name)
+        link = (task.executor, "up")
+        self.send(link, self.report, attempt, state, task.executor, failure)
+        if self.faulty(f"end of {task.name} reported twice", 0.03):
+            self.send(link, self.report, attempt, state, task.executor, failure)
+
+    def spread(self, task, cause):
+        """Those that exchange data with a task that is gone fail too, sooner or later."""
+        if self.is_batch:
+            return  # what they read is in files
+        for other in self.tasks.values():
+            if task.shares_data_with(other) and self.faulty(f"{other.name} notices", 0.5):
+                delay = self.delay(f"{other.name} notices after", (1, 20, 500))
+                self.later(delay, self.notice, other, cause)
+
+    def notice(self, task, cause):
+        if not task.is_over and task.executor in self.workers:
+            name = "penstock.errors.ProducerFailedError"
+            self.end(task.attempt, S.FAILED, Failure(name, cause, labels={"cause": cause}))
+
+    def cancel_arrives(self, attempt, executor):
+        if executor not in self.workers:
+            # The sender gives up after its retries.
+            self.later(100, self.call, "cancellation_failed", attempt)
+        elif attempt in self.tasks:
+            state = self.dice.choice("cancelled", (S.CANCELED, S.CANCELED, S.FAILED))
+            self.end(attempt, state)
