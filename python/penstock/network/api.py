@@ -235,6 +235,13 @@ class InputGate(Protocol):
     def is_finished(self) -> bool:
         """Whether every channel has delivered EndOfPartition."""
 
+    def release_batch(self) -> None:
+        """Give back the buffer that was read last, whose records nobody may use any more.
+
+        For the reading thread alone, when an error has ended its reading: else the next read does
+        so.
+        """
+
     def close(self) -> None:
         """Give everything back; blocked and later reads raise CancelTaskError."""
 

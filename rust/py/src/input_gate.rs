@@ -35,6 +35,13 @@ impl InputGate {
         Ok(Self { gate, handle })
     }
 
+    /// What reads records from the gate.
+    fn reading(&self, py: Python<'_>) -> PyResult<&GateHandle> {
+        let handle = self.handle.bind(py).pointer_checked(Some(NAME))?;
+        // SAFETY: a capsule of this name holds a `GateHandle`, and `self` holds the capsule.
+        Ok(unsafe { handle.cast::<GateHandle>().as_ref() })
+    }
+
     /// The index of a channel.
     fn channel(&self, py: Python<'_>, channel: i64) -> PyResult<usize> {
         let count = self.gate.num_channels();
@@ -159,9 +166,7 @@ impl InputGate {
     /// record that it has handed on; for the thread that reads.
     fn unconsumed<'py>(&self, py: Python<'py>, channel: i64) -> PyResult<Bound<'py, PyBytes>> {
         let channel = self.channel(py, channel)?;
-        let handle = self.handle.bind(py).pointer_checked(Some(NAME))?;
-        // SAFETY: a capsule of this name holds a `GateHandle`, and `self` holds the capsule.
-        let handle = unsafe { handle.cast::<GateHandle>().as_ref() };
+        let handle = self.reading(py)?;
         let bytes = py
             .detach(|| handle.with_reader(|reader| reader.unconsumed(channel)))
             .map_err(|error| network_error(py, &error))?;
@@ -183,6 +188,13 @@ impl InputGate {
     /// Whether every channel has delivered EndOfPartition.
     fn is_finished(&self) -> bool {
         self.gate.is_finished()
+    }
+
+    /// Gives back the buffer that was read last; the reading thread only, when it has unwound.
+    fn release_batch(&self, py: Python<'_>) -> PyResult<()> {
+        let handle = self.reading(py)?;
+        py.detach(|| handle.with_reader(|reader| Ok(reader.release_batch())))
+            .map_err(|error| network_error(py, &error))
     }
 
     /// Gives everything back; blocked and later reads raise CancelTaskError.

@@ -288,9 +288,17 @@ class HeapKeyedStateBackend(KeyContext):
             migrate_table(self._tables[name], migrate)
 
     def dispose(self) -> None:
-        """Lets go of all that is kept."""
-        self._tables.clear()
-        self._timers.clear()
+        """Lets go of all that is kept, whoever still has a hold on its tables.
+
+        Operators, their states and a traceback refer to each other in circles, which the garbage
+        collector finds late: until then the next attempt would have its state beside this one's.
+        """
+        for tables in (self._tables, self._timers):
+            for table in tables.values():
+                for contents in table.namespaces():
+                    contents.is_stored = False  # what a store has goes with the store
+                    contents.clear()
+            tables.clear()
 
     def _open(
         self, descriptor: Any, kind: str, type_attribute: str

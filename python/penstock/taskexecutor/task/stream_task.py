@@ -475,6 +475,8 @@ class StreamTask:
         self.mailbox.close()
         self.processing_time.quiesce()
         self._close_checkpoints()
+        if self._input is not None:
+            self._input.close()
         if self._chain is not None:
             secondary = self._chain.close()
             try:

@@ -221,6 +221,10 @@ class TaskInput:
         self._ended = self._ended or self._processor.process_next(timeout_ms) == _END_OF_INPUT
         return self._ended
 
+    def close(self) -> None:
+        """Gives back the buffer that was read when an error ended the task."""
+        self._gate.release_batch()
+
     def wakeup(self) -> None:
         """Ends a wait in ``process_next`` from another thread."""
         self._gate.wakeup()

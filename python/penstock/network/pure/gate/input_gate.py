@@ -259,6 +259,9 @@ class InputGate:
         """Whether every channel has delivered EndOfPartition."""
         raise NotImplementedError
 
+    def release_batch(self) -> None:
+        """Nothing: a read returns copies."""
+
     # -- any thread -----------------------------------------------------------------------
 
     def wakeup(self) -> None:
