@@ -177,9 +177,29 @@ def test_options_are_listed():
     assert "also: rest.port" in shown
     assert "of the cluster" in shown
     assert "no option" in penstock("config", "flux-compensator", code=1)
+    assert "did you mean rest.bind-port?" in penstock("config", "rest.bind-prot", code=1)
     everything = json.loads(penstock("config", "--json"))
     assert {"parallelism.default", "metrics.reporters"} <= {one["key"] for one in everything}
     assert all(one["meaning"] and one["value"] for one in everything)
+
+
+def test_options_are_listed_with_where_they_are_set(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "set:" not in penstock("config", "parallelism.default")
+    (tmp_path / "penstock.yaml").write_text("parallelism.default: 3\nrest.token: hush-hush\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.penstock]\n"parallelism.default" = 4\n')
+    monkeypatch.setenv("PENSTOCK_CONFIGURATION", '{"rest.port": 0}')
+    (found,) = json.loads(penstock("config", "--json", "parallelism.default"))
+    assert found["set"] == [
+        {"where": "penstock.yaml", "value": "3"},
+        {"where": "pyproject.toml", "value": "4"},
+    ]
+    assert "set: 0 in PENSTOCK_CONFIGURATION" in penstock("config", "rest.port")
+    shown = penstock("config", "rest.token")
+    assert "set: ****** in penstock.yaml" in shown
+    assert "hush" not in shown
+    (tmp_path / "penstock.yaml").write_text("{")
+    assert "penstock.yaml" in penstock("config", code=1)
 
 
 def test_the_machine_is_examined(monkeypatch):

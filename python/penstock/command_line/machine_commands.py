@@ -15,11 +15,18 @@ import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from penstock import __version__
+from penstock.errors import ConfigurationError
+from penstock.rest.cluster_views import is_sensitive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.common.options.option import Option
 
 JAVA_TIMEOUT_S: Final = 30
 LEAST_PYTHON: Final = (3, 11)
@@ -29,10 +36,15 @@ LEAST_PYTHON: Final = (3, 11)
 @click.argument("words", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config(words: tuple[str, ...], as_json: bool) -> None:
-    """List the options whose key or meaning has all WORDS: value, default and meaning."""
-    from penstock.common.options.registry import SECTIONS, options_of
+    """List the options whose key or meaning has all WORDS: value, default, meaning, where set."""
+    from penstock.common.options.registry import SECTIONS, nearest_key, options_of
+    from penstock.datastream.process_configuration import configured_layers
 
-    found = [
+    try:
+        layers = configured_layers()
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    found: list[dict[str, Any]] = [
         {
             "section": title,
             "scope": option.scope,
@@ -42,6 +54,7 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
             "default": option.default_text,
             "meaning": option.meaning,
             "without_effect": option.awaits,
+            "set": _where_set(option, layers),
         }
         for title, module in SECTIONS
         for option in options_of(module)
@@ -53,7 +66,9 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
         click.echo(json.dumps(chosen, indent=2))
         return
     if not chosen:
-        raise click.ClickException(f"no option has to do with {' '.join(words)!r}")
+        nearest = nearest_key(words[0]) if len(words) == 1 else None
+        hint = f": did you mean {nearest}?" if nearest else ""
+        raise click.ClickException(f"no option has to do with {' '.join(words)!r}{hint}")
     for one in chosen:
         click.echo(str(one["key"]))
         if one["alternate_keys"]:
@@ -62,8 +77,22 @@ def config(words: tuple[str, ...], as_json: bool) -> None:
             f"    value: {one['value']}; default: {one['default'] or 'none'}; of the {one['scope']}"
         )
         click.echo(f"    {one['meaning']}")
+        for place in one["set"]:
+            click.echo(f"    set: {place['value']} in {place['where']}")
         if one["without_effect"]:
             click.echo(f"    without effect: {one['without_effect']}")
+
+
+def _where_set(
+    option: Option[Any], layers: Sequence[tuple[str, Mapping[str, Any]]]
+) -> list[dict[str, str]]:
+    """Where this process's programs find a value; the last one counts."""
+    return [
+        {"where": where, "value": "******" if is_sensitive(key) else str(options[key])}
+        for where, options in layers
+        for key in option.keys
+        if key in options
+    ]
 
 
 @dataclass(frozen=True)

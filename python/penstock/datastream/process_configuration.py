@@ -37,27 +37,34 @@ def process_configuration() -> Configuration:
         ConfigurationError: A file is not there, or one of them is malformed.
     """
     values: dict[str, Any] = {}
-    if pyflink_alias.is_installed():
-        values |= _from_folder(FLINK_FOLDER_VARIABLE)
-        for key in _OF_FLINKS_OWN_PROCESSES:
-            values.pop(key, None)
-    values |= _from_working_directory()
-    values |= _from_folder(FOLDER_VARIABLE)
-    values |= options_of_variable()
+    for _, options in configured_layers():
+        values |= options
     return Configuration.from_dict(values)
 
 
-def _from_working_directory() -> dict[str, str]:
-    values: dict[str, str] = {}
+def configured_layers() -> list[tuple[str, dict[str, Any]]]:
+    """The options of this process by where they are set, in the order in which later ones win.
+
+    Raises:
+        ConfigurationError: A file is not there, or one of them is malformed.
+    """
+    layers: list[tuple[str, dict[str, Any]]] = []
+    if pyflink_alias.is_installed():
+        options = _from_folder(FLINK_FOLDER_VARIABLE)
+        for key in _OF_FLINKS_OWN_PROCESSES:
+            options.pop(key, None)
+        layers.append((f"{FILE} in {FLINK_FOLDER_VARIABLE}", options))
     own, project = Path.cwd() / OWN_FILE, Path.cwd() / PROJECT_FILE
     if own.is_file():
-        values |= read_configuration_file(own)
+        layers.append((OWN_FILE, dict(read_configuration_file(own))))
     if project.is_file():
-        values |= read_project_file(project)
-    return values
+        layers.append((PROJECT_FILE, dict(read_project_file(project))))
+    layers.append((f"{FILE} in {FOLDER_VARIABLE}", _from_folder(FOLDER_VARIABLE)))
+    layers.append((CONFIGURATION_VARIABLE, options_of_variable()))
+    return layers
 
 
-def _from_folder(variable: str) -> dict[str, str]:
+def _from_folder(variable: str) -> dict[str, Any]:
     folder = os.environ.get(variable)
     if not folder:
         return {}
@@ -66,7 +73,7 @@ def _from_folder(variable: str) -> dict[str, str]:
         older = Path(folder) / "flink-conf.yaml"
         hint = f"; {older.name} is the form before Flink 2, write {FILE}" if older.exists() else ""
         raise ConfigurationError(f"{variable} is {folder!r}, where there is no {FILE}{hint}")
-    return read_configuration_file(path)
+    return dict(read_configuration_file(path))
 
 
 def options_of_variable() -> dict[str, Any]:
