@@ -1,7 +1,7 @@
 """What it costs to look: the dashboard on a job of 400 subtasks, and W2 with somebody looking.
 
     python benchmarks/dashboard.py [--subtasks 400] [--clients 100] [--seconds 10]
-                                   [--numbers 8000000] [--pairs 5] [--smoke]
+                                   [--numbers 8000000] [--pairs 6] [--smoke]
 
 Prints, for an idle machine:
 
@@ -9,8 +9,9 @@ Prints, for an idle machine:
   there;
 - `driver_share.*`: the share of a core that the driver takes while nobody, one and many clients are
   told what is new, each turn of `web.refresh-interval` (3 s);
-- `w2_ratio`: the time of W2 without REST interface and metrics by that with both and one client,
-  the median of pairs that are run one after the other.
+- `w2_ratio.one`, `w2_ratio.many`: the time of W2 without REST interface and metrics by that with
+  both and one client, or many: medians over rounds in which the three are run in turn, each round
+  in another order, so that what else goes on comes to all of them.
 """
 
 import argparse
@@ -151,9 +152,9 @@ def looked_at(options, folder):
     return found
 
 
-def w2_s(numbers, *, is_watched):
-    """The time of W2, with somebody who looks or without all of it."""
-    env = environment(**({"rest.bind-port": "0"} if is_watched else {}))
+def w2_s(numbers, clients):
+    """The time of W2 while so many look; of 0 there is nothing to look at."""
+    env = environment(**({"rest.bind-port": "0"} if clients else {}))
     env.set_parallelism(2)
     source = NumberSequenceSource(0, numbers - 1)
     pairs = Types.TUPLE([Types.LONG(), Types.LONG()])
@@ -163,11 +164,26 @@ def w2_s(numbers, *, is_watched):
     began = time.monotonic()
     job = env.execute_async("W2")
     watching = contextlib.nullcontext()
-    if is_watched:
-        watching = listening(running_clusters()[-1], str(job.get_job_id()), 1)
+    if clients:
+        watching = listening(running_clusters()[-1], str(job.get_job_id()), clients)
     with watching:
         job.get_job_execution_result().result()
     return time.monotonic() - began
+
+
+def w2_ratios(options):
+    """How W2 fares while one and many look, by what it does alone."""
+    kinds = {"alone": 0, "one": 1, "many": options.clients}
+    names, rounds = list(kinds), []
+    for number in range(options.pairs):
+        turn = number % len(names)
+        order = [*names[turn:], *names[:turn]]
+        rounds.append({name: w2_s(options.numbers, kinds[name]) for name in order})
+    return {
+        f"w2_ratio.{name}": statistics.median(one["alone"] / one[name] for one in rounds)
+        for name in names
+        if name != "alone"
+    }
 
 
 def main():
@@ -176,7 +192,7 @@ def main():
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--numbers", type=int, default=8_000_000)
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--smoke", action="store_true", help="Small, and nothing is kept.")
     options = parser.parse_args()
     if options.smoke:
@@ -185,11 +201,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="penstock-dashboard-") as name:
         os.environ["PENSTOCK_RUN_DIR"] = str(Path(name) / "run")
         found = looked_at(options, Path(name))
-        ratios = []
-        for _ in range(options.pairs):
-            without = w2_s(options.numbers, is_watched=False)
-            ratios.append(without / w2_s(options.numbers, is_watched=True))
-        found["w2_ratio"] = statistics.median(ratios)
+        found |= w2_ratios(options)
     print(json.dumps(found, indent=2))
     if not options.smoke:
         RESULTS.write_text(json.dumps(found, indent=2) + "\n")
