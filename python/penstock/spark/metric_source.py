@@ -41,7 +41,7 @@ class SparkMetricsSender:
             context = SparkContext._active_spark_context
         if context is None:
             raise ConfigurationError(
-                f"{settings.key('factory.class')}: spark is for jobs that Spark hosts, and this "
+                f"{settings.class_key}: spark is for jobs that Spark hosts, and this "
                 "process has no Spark; prometheus, statsd and otel need none"
             )
         self._jvm: Any = context._jvm

@@ -171,6 +171,11 @@ class ReporterSettings:
     values: Mapping[str, Any]
     family: str = "metrics"
 
+    @property
+    def class_key(self) -> str:
+        """The key that says what kind of reporter it is."""
+        return self.key(_CLASS)
+
     def key(self, option: str) -> str:
         """The key of one of its options."""
         return f"{self.family}.reporter.{self.name}.{option}"
