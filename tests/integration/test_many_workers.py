@@ -54,12 +54,13 @@ def test_lost_workers_are_forked_anew(victim):
     graph = job(vertex(kill, parallelism=6))
     graph.configuration.update(
         {
-            "taskmanager.numberOfTaskSlots": "1",
             "restart-strategy.type": "fixed-delay",
             "restart-strategy.fixed-delay.attempts": "6",
             "restart-strategy.fixed-delay.delay": "10 ms",
         }
     )
-    handle = PerJobCluster({"penstock.runtime": "pure"}, LocalDriver).execute(graph)
+    handle = PerJobCluster(
+        {"penstock.runtime": "pure", "taskmanager.numberOfTaskSlots": "1"}, LocalDriver
+    ).execute(graph)
     assert handle.result(END_S)["subtasks"] == 6
     assert own_processes() == []

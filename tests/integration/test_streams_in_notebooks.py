@@ -62,7 +62,7 @@ HINTS = [
     (windows, "aggregat", "did you mean aggregate?"),
     (env, "from_colection", "did you mean from_collection?"),
     (env, "map", "make one with from_collection"),
-    (env, "from_pandas", "from_collection, which takes tables too"),
+    (env, "from_dataframe", "from_collection, which takes tables too"),
 ]
 
 

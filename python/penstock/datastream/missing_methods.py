@@ -66,7 +66,7 @@ _HINTS: Final[dict[str, dict[str, str]]] = {
     "StreamExecutionEnvironment": {
         **dict.fromkeys(_ELEMENTS, "it belongs to a stream: make one with from_collection, say"),
         **dict.fromkeys(
-            ("from_pandas", "from_dataframe", "from_data_frame", "from_list", "parallelize"),
+            ("from_dataframe", "from_data_frame", "from_list", "parallelize"),
             "it is from_collection, which takes tables too",
         ),
         "run": "it is execute",

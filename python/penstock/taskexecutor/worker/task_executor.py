@@ -14,6 +14,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from penstock.common.options import cluster
 from penstock.common.options.network import SEGMENT_SIZE
 from penstock.errors import PenstockError, TaskExecutorLostError
@@ -374,7 +376,9 @@ class TaskExecutor:
         task.start()
 
     def _create_task(self, descriptor: TaskDeploymentDescriptor) -> Task:
+        # Of what is the cluster's, the job's configuration has nothing.
         config = self._launch.config | descriptor.configuration
+        descriptor = msgspec.structs.replace(descriptor, configuration=config)
         code = self._code.get(descriptor.code_id)
         if code is None:
             raise PenstockError(f"the job code {descriptor.code_id} of the task was not sent")
