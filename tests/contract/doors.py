@@ -12,6 +12,7 @@ import threading
 
 from penstock.rpc.client import dial
 from penstock.rpc.server import RpcServer
+from penstock.taskexecutor import compiled as _compiled  # noqa: F401 -- of the runtime of all tests
 
 from contract.plane import PATIENCE_MS, TOKEN, Plane, partition_id
 from contract.raw_peer import RawConsumer, _prove
