@@ -223,22 +223,26 @@ def runs_until_interrupted(env, folder):
 
 
 def keeps_secrets(env, folder):
-    """While a job runs, neither its token nor its key lies in a file, nor did in a removed one."""
+    """While a job runs, none of its secrets lies in a file, nor did in a removed one."""
     from penstock.jobmaster import dispatcher
+    from penstock.rpc import job_credentials
 
-    secrets = []
-    new_token, new_certificate = dispatcher.new_token, dispatcher.new_job_certificate
+    secrets = set()
 
-    def recorded_token():
-        secrets.append(new_token())
-        return secrets[-1]
+    def record(module, name, secret_of=lambda made: made):
+        make = getattr(module, name)
 
-    def recorded_certificate():
-        made = new_certificate()
-        secrets.append(made.private_key)
-        return made
+        def recorded(*arguments):
+            made = make(*arguments)
+            secrets.add(secret_of(made))
+            return made
 
-    dispatcher.new_token, dispatcher.new_job_certificate = recorded_token, recorded_certificate
+        setattr(module, name, recorded)
+
+    record(dispatcher, "new_token")
+    record(job_credentials, "new_token")
+    record(job_credentials, "derived_token")
+    record(job_credentials, "new_job_certificate", lambda made: made.private_key)
     found, looked_at = [], []
 
     def look(path):

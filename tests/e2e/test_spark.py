@@ -171,14 +171,14 @@ def test_killed_worker_fails_the_job(master: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("master", MASTERS)
 def test_secrets_are_in_no_file(master: str, tmp_path: Path) -> None:
-    """Neither token nor TLS key reach a disk, of the driver or of the executors."""
+    """Neither tokens (control, data, what the latter comes of) nor TLS key reach a disk."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     options = ["security.ssl.internal.enabled=true"]
     arguments = [PROGRAMS, "keeps_secrets", master, str(tmp_path), *options]
     outcome = run_program(arguments, TMPDIR=str(temporary))
     assert outcome.code == 0, outcome.err
-    assert outcome.out.splitlines()[-1] == "2 secrets, True []"
+    assert outcome.out.splitlines()[-1] == "4 secrets, True []"
     assert list(temporary.iterdir()) == []
 
 
