@@ -16,6 +16,7 @@ import click
 
 from penstock.command_line import demo_job
 from penstock.common.options import checkpointing, pipeline, rest, restart_strategy
+from penstock.common.options.registry import options_by_key
 
 OPEN_WITHIN_S: Final = 60.0
 _OPTIONS: Final = {
@@ -49,7 +50,7 @@ def demo(
         return
     from penstock.cli import run
 
-    given = {option.partition("=")[0].strip() for option in options}
+    given = {_main_key(option.partition("=")[0].strip()) for option in options}
     if not no_browser:
         threading.Thread(target=_open, name="demo browser", daemon=True).start()
     with tempfile.TemporaryDirectory(prefix="penstock-demo-") as folder:
@@ -66,6 +67,12 @@ def demo(
             )
         except KeyboardInterrupt:
             click.echo("The demo has ended.")
+
+
+def _main_key(key: str) -> str:
+    """The key that an option is known by, of a key that may be an older one."""
+    option = options_by_key().get(key)
+    return key if option is None else option.key
 
 
 def _open() -> None:

@@ -107,6 +107,8 @@ def test_a_job_may_say_what_the_cluster_has():
     running = {"heartbeat.timeout": "60 s"}
     check_job({"heartbeat.timeout": "1 min", "heartbeat.interval": "10 s"}, running)
     check_job({"parallelism.default": "7"}, running)
+    ports = {"rest.bind-port": "8081,0", "rest.port": "0"}
+    check_job(ports, ports)
 
 
 def test_a_job_that_asks_for_another_cluster_is_told_so():
