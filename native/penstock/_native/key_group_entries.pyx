@@ -68,8 +68,8 @@ cdef class KeyGroupEntries:
             group = <int32_t>(ps_murmur(hash) % <uint32_t>self.max_parallelism) - self.first
         if not 0 <= group < self.count:
             raise IllegalStateError(
-                f"a key of group {self.first + group} is in the state of a subtask that has the groups "
-                f"{self.first} to {self.first + self.count - 1}"
+                f"a key of group {self.first + group} is in the state of a subtask that has the "
+                f"groups {self.first} to {self.first + self.count - 1}"
             )
         return group
 

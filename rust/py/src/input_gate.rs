@@ -193,8 +193,13 @@ impl InputGate {
     /// Gives back the buffer that was read last; the reading thread only, when it has unwound.
     fn release_batch(&self, py: Python<'_>) -> PyResult<()> {
         let handle = self.reading(py)?;
-        py.detach(|| handle.with_reader(|reader| Ok(reader.release_batch())))
-            .map_err(|error| network_error(py, &error))
+        py.detach(|| {
+            handle.with_reader(|reader| {
+                reader.release_batch();
+                Ok(())
+            })
+        })
+        .map_err(|error| network_error(py, &error))
     }
 
     /// Gives everything back; blocked and later reads raise CancelTaskError.
