@@ -191,6 +191,8 @@ pub(crate) fn producer(input: &[u8]) {
     let gate = environment().create_input_gate(&[channel]).expect("a gate");
     gate.request_partitions().expect("asked");
     let (mut stream, _) = listener.accept().expect("the reader's executor");
+    // A reader that is dropped before the connection is open comes again, as long as it may.
+    drop(listener);
     stream.set_read_timeout(Some(PATIENCE)).expect("an option");
     let mut sent = bytes.to_vec();
     if kind % 2 == 1 {
