@@ -1,6 +1,7 @@
 """Folders of a process that was killed do not stay."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,3 +27,28 @@ def test_a_killed_process_leaves_nothing_for_long(tmp_path):
     living.close()
     another.close()
     assert os.listdir(tmp_path) == ["theirs-x"]
+
+
+def test_a_folder_that_is_written_to_while_it_is_removed_goes_as_well(tmp_path, monkeypatch):
+    folder = LocalDirectory(str(tmp_path), "here-")
+    remove = shutil.rmtree
+
+    def remove_beside_a_writer(path, **options):
+        remove(path, **options)
+        monkeypatch.setattr(shutil, "rmtree", remove)
+        Path(path).mkdir()
+        Path(path, "late").touch()
+
+    monkeypatch.setattr(shutil, "rmtree", remove_beside_a_writer)
+    folder.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_removed_is_left_to_the_next_process(tmp_path, monkeypatch, caplog):
+    folder = LocalDirectory(str(tmp_path), "here-")
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", lambda *_, **__: None)
+        folder.close()
+    assert "the next process does so" in caplog.text
+    LocalDirectory(str(tmp_path), "here-").close()
+    assert list(tmp_path.iterdir()) == []

@@ -7,14 +7,21 @@ removes those of processes that were killed.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 _LOCK: Final = ".lock"
+
+#: How long to stay away from a folder that was written to while it was removed.
+_PAUSES_S: Final = (0.001, 0.01, 0.05, 0.2)
+
+logger = logging.getLogger(__name__)
 
 
 class LocalDirectory:
@@ -47,11 +54,21 @@ class LocalDirectory:
         Path(self.path).mkdir()
 
     def close(self) -> None:
-        """Removes the folder; more calls do nothing."""
+        """Removes the folder; more calls do nothing.
+
+        A thread that is ending may still write to it: then it is removed again, and left to the
+        next process if that does not help.
+        """
         if self._lock < 0:
             return
-        shutil.rmtree(self.path, ignore_errors=True)
-        Path(self._lock_path).unlink(missing_ok=True)
+        for pause_s in _PAUSES_S:
+            shutil.rmtree(self.path, ignore_errors=True)
+            if not os.path.lexists(self.path):
+                Path(self._lock_path).unlink(missing_ok=True)
+                break
+            time.sleep(pause_s)
+        else:
+            logger.warning("%s cannot be removed now; the next process does so", self.path)
         os.close(self._lock)
         self._lock = -1
 
