@@ -55,7 +55,8 @@ def test_lost_workers_are_forked_anew(victim):
     graph.configuration.update(
         {
             "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "6",
+            # The workers die one after the other: a subtask may start on the next that will.
+            "restart-strategy.fixed-delay.attempts": "36",
             "restart-strategy.fixed-delay.delay": "10 ms",
         }
     )
