@@ -364,6 +364,14 @@ cdef class StateTable:
                 self.map(namespace)
         return list(self.maps.values())
 
+    def dispose(self):
+        """Lets go of the entries in memory; what a store has goes with the store."""
+        cdef StateMap found
+        self.changes = None
+        for found in self.maps.values():
+            found.is_stored = False
+            found.clear()
+
     def drop_if_empty(self, namespace):
         """Forgets a namespace that holds no key any more; see the pure twin."""
         cdef StateMap found

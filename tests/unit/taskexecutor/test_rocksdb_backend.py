@@ -41,6 +41,7 @@ from penstock.taskexecutor.checkpointing.snapshot_format import (
 )
 from penstock.taskexecutor.checkpointing.uploaded_files import UploadedFiles
 from penstock.taskexecutor.rocksdb import restoring
+from penstock.taskexecutor.rocksdb.row_store import StoredState
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.state.keyed_state_backend import (
     BackendSurroundings,
@@ -361,6 +362,17 @@ def test_a_missing_package_names_the_extra(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"pip install 'penstock\[rocksdb\]'"):
         check_options({"state.backend.type": "rocksdb"})
+
+
+def test_what_is_disposed_of_is_not_read(make, monkeypatch):
+    """A scan of all rows takes seconds, and one that fails would leave the folder behind."""
+
+    def refuse(store):
+        raise OSError("the database cannot be read")
+
+    backend = filled(make())
+    monkeypatch.setattr(StoredState, "namespaces", refuse)
+    backend.dispose()
 
 
 def test_the_writer_takes_handles_that_are_written(make, tmp_path):

@@ -295,9 +295,7 @@ class HeapKeyedStateBackend(KeyContext):
         """
         for tables in (self._tables, self._timers):
             for table in tables.values():
-                for contents in table.namespaces():
-                    contents.is_stored = False  # what a store has goes with the store
-                    contents.clear()
+                table.dispose()
             tables.clear()
 
     def _open(

@@ -388,6 +388,13 @@ class StateTable:
                 self.map(namespace)
         return list(self._maps.values())
 
+    def dispose(self) -> None:
+        """Lets go of the entries in memory; what a store has goes with the store."""
+        self.changes = None
+        for found in self._maps.values():
+            found.is_stored = False
+            found.clear()
+
     def drop_if_empty(self, namespace: Any) -> None:
         """Forgets a namespace that holds no key any more, or none that is not in the store."""
         if namespace is not None:
