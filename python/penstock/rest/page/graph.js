@@ -5,6 +5,8 @@ import { count, eventTime, h, share, short } from "./dom.js";
 import { layout } from "./layout.js";
 
 const WIDTH = 236, HEIGHT = 118, FAR = 0.55, READABLE = 0.5, LEAST = 0.05, MOST = 2.5;
+const MARGIN = 24, CONTROLS = 50;  // around the graph; at its right the buttons of zooming
+const SIDES = MARGIN + CONTROLS;
 const BAR = WIDTH - 28;
 
 export class Graph {
@@ -175,18 +177,17 @@ export class Graph {
     const width = this.element.clientWidth;
     // As high as the graph needs, within what the window has.
     const most = Math.max(320, window.innerHeight * (this.downwards ? 0.62 : 0.56));
-    const ratio = Math.min(1, (width - 48) / this.width);
+    const ratio = Math.min(1, (width - SIDES) / this.width);
     const wanted = ratio < READABLE ? most : this.height * ratio + 100;
     const height = Math.min(most, Math.max(280, wanted));
     this.element.style.height = `${height}px`;
-    const all = Math.min(1, (width - 48) / this.width, (height - 48) / this.height);
-    if (all >= READABLE) {
+    if (this.whole(width, height) >= READABLE) {
       this.fit();
       return;
     }
     // Too much for one look: begin at the sources, as small as can be read.
     this.scale = READABLE;
-    this.x = 24;
+    this.x = MARGIN;
     this.y = Math.min(24, (height - this.height * this.scale) / 2);
     const sources = this.nodes.filter((node) => !(node.inputs ?? []).length);
     if (this.height * this.scale > height && sources.length) {
@@ -196,11 +197,15 @@ export class Graph {
     this.moved();
   }
 
+  // The scale at which all of it is seen beside the buttons.
+  whole(width, height) {
+    return Math.min(1, (width - SIDES) / this.width, (height - 2 * MARGIN) / this.height);
+  }
+
   fit() {
     const { clientWidth: width, clientHeight: height } = this.element;
-    this.scale = Math.max(LEAST,
-      Math.min(1, (width - 48) / this.width, (height - 48) / this.height));
-    this.x = (width - this.width * this.scale) / 2;
+    this.scale = Math.max(LEAST, this.whole(width, height));
+    this.x = Math.max(0, width - SIDES - this.width * this.scale) / 2 + MARGIN;
     this.y = (height - this.height * this.scale) / 2;
     this.moved();
   }
