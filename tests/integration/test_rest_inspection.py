@@ -187,6 +187,15 @@ def test_what_is_new_comes_by_itself_until_the_job_ends(tmp_path):
     assert client.token is not None
 
 
+def test_who_begins_to_look_soon_sees_what_workers_answered(tmp_path):
+    job, client, job_id = running_job(tmp_path / "stop", **{"web.refresh-interval": "1 h"})
+    feed = events(client, job_id)
+    first, second = next(feed)[1], next(feed)[1]
+    assert first["now"] < second["now"]
+    feed.close()
+    end(job, tmp_path)
+
+
 def test_a_hundred_watchers_are_told_with_one_picture(tmp_path, monkeypatch):
     """However many look, the picture is put together once for each turn."""
     from penstock.rest import live

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.rest.call import Call
 
 MAX_WATCHERS: Final = 200
+_ANSWERS_S: Final = 0.5
 _NO_WATERMARK: Final = -(2**63)
 
 NewCall = "Callable[[dict[str, str]], Awaitable[Call]]"
@@ -97,11 +98,15 @@ class LiveFeed:
                     turn.cancel()
 
     async def _run(self, job_id: str) -> None:
+        # The first picture is of what workers told when nobody looked; the second soon after it,
+        # when they have answered.
+        pause_s = _ANSWERS_S
         while True:
             event = await self._event(job_id)
             for queue in self._watchers.get(job_id, ()):
                 _put(queue, event)
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(min(pause_s, self._interval_s))
+            pause_s = self._interval_s
 
     _interval_s: float = 3.0
 
