@@ -276,6 +276,21 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
     os.waitpid(pid, 0)
 
 
+def test_who_watches_is_told_that_the_driver_was_killed(program, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    told = penstock("run", "-d", "--target", "local", program, str(tmp_path / "stop"))
+    job_id, pid = re.search("JobID ([0-9a-f]{32})", told)[1], re.search("Process ([0-9]+)", told)[1]
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "penstock.cli", "status", "--watch", "--json", job_id],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    watching.stdout.readline()
+    os.kill(int(pid), signal.SIGKILL)
+    os.waitpid(int(pid), 0)
+    assert "is gone without a word" in watching.communicate(timeout=60)[1]
+    assert watching.returncode == 3
+
+
 def test_a_detached_program_that_fails_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     path = tmp_path / "program.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import ssl
@@ -122,10 +123,15 @@ class ClusterClient:
         with self._opened(f"/events?job={job_id}", "GET", None) as answer:
             try:
                 for line in answer:
-                    if line.startswith(b"data: {") and len(line) > 10:
+                    if line.startswith(b"event: end"):
+                        return
+                    if line.startswith(b"data: {"):
                         yield json.loads(line[6:])
-            except OSError as error:
+            except (OSError, http.client.HTTPException) as error:
                 raise UnreachableError(f"{self.url} answers no more: {error}") from None
+        raise UnreachableError(
+            f"{self.url} is gone without a word: its process was killed, or its host is away"
+        )
 
     def outcome(self, path: str, trigger_id: str) -> Mapping[str, Any]:
         """Waits for what comes of something that was triggered.
