@@ -89,6 +89,7 @@ class VirtualTask:
             is_batch=RUNTIME_MODE.read(self._settings) == "BATCH",
             position=position,
             run_until=self._run_until,
+            input_clock=lambda: self._now_ms / 1000,
         )
 
     def set_processing_time(self, time_ms: int) -> None:

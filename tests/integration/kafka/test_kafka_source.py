@@ -238,6 +238,40 @@ def test_watermarks_of_each_partition(broker, topics, runtime, assigns):
         assert list(found) == [("all", 1100)] * 6
 
 
+@pytest.mark.parametrize("written", [1, 2])
+def test_idleness(broker, topics, runtime, written):
+    """Neither an empty partition nor a subtask without partitions holds up the windows."""
+    topic = topics.create(partitions=2)
+    topics.write(
+        topic,
+        [
+            {"value": str(t), "timestamp": t, "partition": partition}
+            for partition in range(written)
+            for t in range(10_000, 70_000, 100)
+        ],
+    )
+    source = (
+        KafkaSource.builder()
+        .set_bootstrap_servers(broker.servers)
+        .set_topics(topic)
+        .set_starting_offsets(KafkaOffsetsInitializer.earliest())
+        .set_value_only_deserializer(SimpleStringSchema())
+        .build()
+    )
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(300))
+    env = environment(parallelism=3)
+    counted = (
+        env.from_source(source, strategy, "kafka")
+        .map(lambda _: ("all", 1), output_type=Types.TUPLE([Types.STRING(), Types.INT()]))
+        .key_by(lambda pair: pair[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .reduce(lambda one, other: (one[0], one[1] + other[1]))
+    )
+    with counted.execute_and_collect() as found:
+        # The last window stays open: nothing says that it is over.
+        assert [next(found) for _ in range(5)] == [("all", 100 * written)] * 5
+
+
 def test_new_partitions_and_topics(broker, topics):
     """What comes after the start is found, and read from its beginning."""
     topic = topics.create(name="growing-1")

@@ -24,9 +24,10 @@ class Itself(TimestampAssigner):
         return value
 
 
-def outputs(strategy):
+def outputs(strategy, clock=lambda: 0.0):
     output = TestOutput()
-    return ReaderOutputs(SimpleNamespace(is_batch=False), strategy, output), output
+    context = SimpleNamespace(is_batch=False, input_clock=clock)
+    return ReaderOutputs(context, strategy, output), output
 
 
 def test_the_slowest_split_decides_the_watermark():
@@ -66,6 +67,96 @@ def test_watermarks_that_the_reader_emits_itself_count():
     assert found.watermarks == [5, 9]
     assert reader.watermark == 9
     assert not reader.is_idle
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def idle_after_a_second():
+    return WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(1))
+
+
+def test_a_quiet_split_holds_nobody_back_until_it_goes_on():
+    clock = Clock()
+    reader, found = outputs(idle_after_a_second(), clock)
+    busy, quiet = reader.create_output_for_split("busy"), reader.create_output_for_split("quiet")
+    for clock.now_s in (0.5, 1.0):
+        busy.collect("x", 100)
+        reader.on_interval()
+    assert found.watermarks == [99]
+    assert not reader.is_idle
+    clock.now_s = 2.0
+    reader.on_interval()
+    assert reader.is_idle
+    quiet.collect("y", 150)
+    reader.on_interval()
+    assert not reader.is_idle
+    assert found.watermarks == [99, 149]
+
+
+def test_a_reader_without_splits_becomes_idle_until_it_gets_one():
+    """A subtask of a source with fewer splits than subtasks must not hold up event time."""
+    clock = Clock()
+    reader, found = outputs(idle_after_a_second(), clock)
+    clock.now_s = 0.9
+    reader.on_interval()
+    assert not reader.is_idle
+    clock.now_s = 1.0
+    reader.on_interval()
+    assert reader.is_idle
+    assert found.statuses == [True]
+    reader.create_output_for_split("late")
+    assert found.statuses == [True, False]
+    reader.release_output_for_split("late")
+    clock.now_s = 3.0
+    reader.on_interval()
+    assert found.statuses == [True, False, True]
+
+
+def test_a_split_that_waits_for_others_does_not_become_idle():
+    """D10: idle, it would let event time pass the elements that it is kept from emitting."""
+    clock = Clock()
+    reader, found = outputs(idle_after_a_second(), clock)
+    ahead, behind = reader.create_output_for_split("ahead"), reader.create_output_for_split("b")
+    ahead.collect("x", 100)
+    behind.collect("y", 10)
+    reader.on_interval()
+    for clock.now_s in (2.0, 4.0):
+        behind.collect("y", 200)
+        reader.on_interval(held=["ahead"])
+    assert found.watermarks == [9, 99]
+    clock.now_s = 6.0
+    reader.on_interval(is_held=True)
+    assert not reader.is_idle
+    assert found.watermarks == [9, 99]
+    clock.now_s = 8.0
+    reader.on_interval()  # it had no chance for all of that time
+    clock.now_s = 9.0
+    behind.collect("y", 201)
+    reader.on_interval()
+    assert found.watermarks == [9, 99, 199, 200]
+
+
+def test_a_source_that_waits_for_its_group_does_not_become_idle():
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_watermark_alignment(
+        "group", Duration.of_millis(10), Duration.of_millis(5)
+    )
+    strategy = strategy.with_idleness(Duration.of_millis(500)).with_timestamp_assigner(Itself())
+    descriptor = operators.NumberSequenceSource(start=0, end=200, watermark_strategy=strategy)
+    with OneInputStreamOperatorTestHarness(descriptor, coordinator=lambda message: None) as test:
+        test.operator.emit_next(10)
+        set_limit(test, 0)
+        for now_ms in range(200, 3000, 200):
+            test.set_processing_time(now_ms)
+        assert True not in test.output.statuses
+        set_limit(test, 1000)
+        for now_ms in range(3000, 4000, 200):
+            test.set_processing_time(now_ms)
+        assert test.output.statuses == [True]
 
 
 def test_any_source_waits_when_it_is_ahead_of_its_group():

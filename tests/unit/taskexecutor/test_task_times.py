@@ -45,6 +45,20 @@ def test_shares_of_a_second():
     assert shares() == [0, 0, 0, 0, 1000]
 
 
+def test_the_clock_of_idleness_stands_still_under_back_pressure():
+    clock = Clock()
+    partition = SimpleNamespace(hard_back_pressured_ms=0)
+    times = TaskTimes({}, [partition], clock)
+    clock.pass_ms(500)
+    times.idle(lambda: clock.pass_ms(250))
+    assert times.unhindered_s() == 0.75
+    times.soft_back_pressured(lambda: clock.pass_ms(4000) or False)
+    assert times.unhindered_s() == 0.75
+    clock.pass_ms(1000)
+    partition.hard_back_pressured_ms = 750
+    assert times.unhindered_s() == 1.0
+
+
 def test_shares_stay_within_a_second():
     """Waits of several outputs may overlap; a share is a share all the same."""
     clock, metrics = Clock(), {}

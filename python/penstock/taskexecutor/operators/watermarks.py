@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.watermark_generator import (
@@ -17,8 +16,11 @@ from penstock.taskexecutor.compiled import (
     TimestampsOperator,
     open_function,
 )
+from penstock.taskexecutor.time.quiet_time import QuietTime
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.graph import operators
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -95,7 +97,9 @@ class WatermarksOperator(TimestampsOperator):
         self.periodic = strategy.emits_periodically or strategy.idle_timeout_ms is not None
         self.idle_timeout_ms = strategy.idle_timeout_ms
         self.tracks_maximum = type(self.generator) is BoundedOutOfOrdernessWatermarks
-        self.quiet_since = 0.0
+        self.quiet_s = 0.0
+        #: Whether alignment keeps the source from emitting; of an operator it never does.
+        self.is_held: Callable[[], bool] = lambda: False
         self.at_rest = False
         if self.tracks_maximum:
             self.max_timestamp = self.generator._max_timestamp
@@ -109,7 +113,7 @@ class WatermarksOperator(TimestampsOperator):
             evaluation = self.context.evaluation
             self.extract = evaluation.without_call(self.assigner.extract_timestamp, 2)
         self.on_event = self.generator.on_event
-        self.quiet_since = time.monotonic()
+        self.quiet_time = QuietTime(self.context.input_clock)
         if self.periodic and self.interval_ms > 0 and not is_batch:
             self._schedule()
 
@@ -156,9 +160,9 @@ class WatermarksOperator(TimestampsOperator):
     def _is_quiet(self) -> bool:
         if self.idle_timeout_ms is None:
             return False
-        now = time.monotonic()
+        self.quiet_s += self.quiet_time.passed_s(is_held=self.is_held())
         if self.had_events:
             self.had_events = False
-            self.quiet_since = now
+            self.quiet_s = 0.0
             return False
-        return bool((now - self.quiet_since) * 1000 >= self.idle_timeout_ms)
+        return bool(self.quiet_s * 1000 >= self.idle_timeout_ms)

@@ -9,7 +9,7 @@ from penstock.rpc.messages import ReportedWatermark, WatermarkAlignment
 from penstock.taskexecutor.compiled import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from penstock.rpc.messages import FromCoordinator
     from penstock.taskexecutor.task.operator_context import OperatorContext
@@ -87,6 +87,11 @@ class AlignedSplits:
         self._reader = reader
         self._paused: set[str] = set()
         self._may_go_unaligned = ALLOW_UNALIGNED_SPLITS.read(context.environment.configuration)
+
+    @property
+    def paused(self) -> Collection[str]:
+        """The splits that wait until they are not ahead any more."""
+        return self._paused
 
     def align(self, watermarks: Mapping[str, int], limit: int) -> None:
         """Looks which splits are beyond the limit.

@@ -98,6 +98,8 @@ class _SourceWithWatermarks(SourceOperator):
                 self.context, alignment, lambda: emitter.watermark, lambda: emitter.idle
             )
             self.alignment.start()
+            aligned = self.alignment
+            self.watermarks.is_held = lambda: not aligned.may_read
         self.source.open()
 
     def finish(self) -> None:

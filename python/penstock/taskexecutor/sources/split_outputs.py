@@ -6,16 +6,18 @@ of the reader.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.watermark_generator import WatermarkOutput
 from penstock.datastream.connectors.split_source import ReaderOutput, SourceOutput
 from penstock.taskexecutor.compiled import MIN_TIMESTAMP, Output, open_function
 from penstock.taskexecutor.operators.watermarks import FinalWatermarkEmitter, WatermarkEmitter
+from penstock.taskexecutor.time.quiet_time import QuietTime
 from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from penstock.datastream.output_tag import OutputTag
     from penstock.taskexecutor.task.operator_context import OperatorContext
 
@@ -36,6 +38,7 @@ class WatermarkMultiplexer:
     def add(self, name: str | None) -> _Part:
         """The part of a new output, which holds the others back from now on."""
         part = self._parts[name] = _Part(self)
+        self._emitter.mark_active()
         return part
 
     def remove(self, name: str | None) -> None:
@@ -98,7 +101,8 @@ class _Output(SourceOutput):
         self._reader = reader
         self._part = reader.multiplexer.add(name)
         self._generator = None if reader.strategy is None else reader.new_generator()
-        self._last_event_s = time.monotonic()
+        self._had_events = False
+        self._quiet_s = 0.0
 
     def collect(self, record: Any, timestamp: int | None = None) -> None:
         """Emits an element."""
@@ -111,8 +115,7 @@ class _Output(SourceOutput):
         reader.output.collect(record, at)
         if self._generator is not None:
             self._generator.on_event(record, at, self._part)
-            if reader.idle_timeout_s is not None:
-                self._last_event_s = time.monotonic()
+            self._had_events = True
 
     def collect_side(self, output_tag: OutputTag, value: Any) -> None:
         """Emits an element to a side output."""
@@ -130,12 +133,23 @@ class _Output(SourceOutput):
         """Ends idleness."""
         self._part.mark_active()
 
-    def on_interval(self) -> None:
-        """Lets the generator emit, or finds that the output is idle."""
+    def on_interval(self, passed_s: float) -> None:
+        """Lets the generator emit, or finds that the output is idle.
+
+        Args:
+            passed_s: The time since the last interval in which the output could emit.
+        """
+        self._quiet_s = 0.0 if self._had_events else self._quiet_s + passed_s
+        self._had_events = False
         timeout_s = self._reader.idle_timeout_s
-        if timeout_s is not None and time.monotonic() - self._last_event_s >= timeout_s:
+        if timeout_s is not None and self._quiet_s >= timeout_s:
             self._part.mark_idle()
-        elif self._generator is not None:
+        else:
+            self.emit_periodic()
+
+    def emit_periodic(self) -> None:
+        """Lets the generator emit."""
+        if self._generator is not None:
             self._generator.on_periodic_emit(self._part)
 
 
@@ -164,6 +178,9 @@ class ReaderOutputs(ReaderOutput):
         self._emitter = (FinalWatermarkEmitter if context.is_batch else WatermarkEmitter)(output)
         self.multiplexer = WatermarkMultiplexer(self._emitter)
         self._outputs: dict[str | None, _Output] = {}
+        self._quiet_time = QuietTime(context.input_clock)
+        self._without_outputs_s = 0.0
+        self._held: frozenset[str | None] = frozenset()
 
     def new_generator(self) -> Any:
         """A watermark generator for one output."""
@@ -210,13 +227,34 @@ class ReaderOutputs(ReaderOutput):
         """Forgets the output of a split, which emits its last watermark before."""
         output = self._outputs.pop(split_id, None)
         if output is not None:
-            output.on_interval()
+            output.emit_periodic()
             self.multiplexer.remove(split_id)
 
-    def on_interval(self) -> None:
+    def on_interval(self, *, is_held: bool = False, held: Collection[str] = ()) -> None:
+        """Lets the generators emit, and finds which outputs are idle.
+
+        A reader that has been given no split is idle after the same time.
+
+        Args:
+            is_held: Whether alignment keeps the reader from emitting.
+            held: The splits that alignment keeps from emitting.
+        """
+        passed_s = self._quiet_time.passed_s(is_held=is_held)
+        before, self._held = self._held, frozenset(held)
+        was_held = before | self._held
+        for name, output in list(self._outputs.items()):
+            output.on_interval(0.0 if name in was_held else passed_s)
+        if self._outputs:
+            self._without_outputs_s = 0.0
+            return
+        self._without_outputs_s += passed_s
+        if self.idle_timeout_s is not None and self._without_outputs_s >= self.idle_timeout_s:
+            self._emitter.mark_idle()
+
+    def emit_periodic(self) -> None:
         """Lets the generators emit."""
         for output in list(self._outputs.values()):
-            output.on_interval()
+            output.emit_periodic()
 
     def _main(self) -> _Output:
         found = self._outputs.get(_MAIN)

@@ -153,7 +153,7 @@ class SplitSource(SourceOperator):
             if self.aligned_splits is not None:
                 self._align_splits()
             if status is InputStatus.END_OF_INPUT:
-                outputs.on_interval()
+                outputs.emit_periodic()
                 return END_OF_DATA
             if status is InputStatus.NOTHING_AVAILABLE:
                 return NOTHING_AVAILABLE
@@ -223,7 +223,9 @@ class SplitSource(SourceOperator):
         return self.reader
 
     def _on_interval(self) -> None:
-        cast("ReaderOutputs", self.outputs).on_interval()
+        is_held = self.alignment is not None and not self.alignment.may_read
+        held = () if self.aligned_splits is None else self.aligned_splits.paused
+        cast("ReaderOutputs", self.outputs).on_interval(is_held=is_held, held=held)
         self._align_splits()
 
     def _align_splits(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -65,6 +66,7 @@ class OperatorContext:
         execution_config: The job's execution settings.
         processing_time: The operator's clock and timers.
         is_batch: Whether the job runs in BATCH execution mode.
+        input_clock: Seconds in which the task could take elements, for idleness.
         runtime_context: What user functions see.
     """
 
@@ -80,6 +82,7 @@ class OperatorContext:
         position: int = 0,
         run_until: Callable[[Callable[[], bool], int], None] | None = None,
         accumulators: AccumulatorRegistry | None = None,
+        input_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Creates the context of one operator.
 
@@ -94,12 +97,14 @@ class OperatorContext:
             run_until: Runs mails and timers, of operators from a position on, until a condition
                 holds.
             accumulators: Those of the task; the operator has its own when None.
+            input_clock: Seconds, without those in which an output had no buffer.
         """
         self.config = config
         self.environment = environment
         self.execution_config = execution_config
         self.processing_time = OperatorProcessingTime(processing_time, position)
         self.is_batch = is_batch
+        self.input_clock = input_clock
         self.accumulators = AccumulatorRegistry() if accumulators is None else accumulators
         self.runtime_context = StreamingRuntimeContext(self)
         self._run_until = run_until
@@ -212,6 +217,7 @@ class OperatorContext:
             position=self._position,
             run_until=self._run_until,
             accumulators=self.accumulators,
+            input_clock=self.input_clock,
         )
 
     @cached_property

@@ -315,6 +315,7 @@ class StreamTask:
             position=position,
             run_until=self._run_until,
             accumulators=self._accumulators,
+            input_clock=self._times.unhindered_s,
         )
 
     def _track_latency(self, chain: OperatorChain) -> None:

@@ -97,6 +97,11 @@ class TaskTimes:
         """Milliseconds in which a record waited for a buffer."""
         return float(sum(partition.hard_back_pressured_ms for partition in self._partitions))
 
+    def unhindered_s(self) -> float:
+        """A clock in seconds that stands still while an output has no buffer."""
+        hindered_ms = self.soft_ms() + self.hard_ms()
+        return (self._clock() - self._began_ns) / 1_000_000_000 - hindered_ms / 1000
+
     def idle(self, wait: Callable[[], object]) -> None:
         """Waits for what a source has to give."""
         began = self._clock()
