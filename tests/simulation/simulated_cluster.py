@@ -6,6 +6,7 @@ by its host, in any order, or by its connection alone.
 
 import math
 
+from penstock import __version__
 from penstock.jobmaster.failure import Failure
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit
 from penstock.jobmaster.slots import SlotOffer
@@ -79,7 +80,8 @@ class SimulatedCluster:
         world = self.world
         self.slots[name] = [None] * spec.slots
         world.workers.add(name)
-        hello = RegisterTaskExecutor(name, 1, "h", tuple(spec.launch["jobs"]), spec.slots, 1)
+        jobs = tuple(spec.launch["jobs"])
+        hello = RegisterTaskExecutor(name, 1, "h", jobs, spec.slots, 1, __version__)
         world.send((name, "up"), self.resources.register, hello, Connection(self, name))
 
     def received(self, executor, message):

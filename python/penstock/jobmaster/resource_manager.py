@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from penstock import __version__
 from penstock.jobmaster.start_failures import StartFailures
 from penstock.rpc.messages import (
     FreeSlot,
@@ -312,10 +313,19 @@ class ResourceManager:
     def register(
         self, message: RegisterTaskExecutor, connection: Connection
     ) -> TaskExecutorGateway | None:
-        """Registers a worker, or refuses an old incarnation and tells it so."""
+        """Registers a worker, or refuses an old incarnation or another release and tells it so."""
         known = self.executors.get(message.executor_id)
         if self._stopped or (known is not None and known.epoch >= message.epoch):
             self._refuse(message, known, connection)
+            return None
+        if message.release != __version__:
+            reason = (
+                f"{message.executor_id} has penstock {message.release or 'of another release'}, "
+                f"and the driver {__version__}: install penstock=={__version__} where workers run"
+            )
+            logger.warning("refused a worker: %s", reason)
+            connection.send(RegistrationRefused(reason))
+            connection.close_after_flush(reason)
             return None
         executor = TaskExecutorGateway(
             executor_id=message.executor_id,

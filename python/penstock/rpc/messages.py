@@ -124,7 +124,10 @@ class TaskFailure(msgspec.Struct, frozen=True):
 
 
 class RegisterTaskExecutor(Message, frozen=True):
-    """First message of a control connection; ``jobs`` are those that it may serve."""
+    """First message of a control connection; ``jobs`` are those that it may serve.
+
+    ``release`` is the version of penstock: what travels within a cluster has no version of its own.
+    """
 
     executor_id: str
     epoch: int
@@ -132,6 +135,7 @@ class RegisterTaskExecutor(Message, frozen=True):
     jobs: tuple[bytes, ...]
     slots: int
     pid: int
+    release: str = ""
 
 
 class SlotOffer(msgspec.Struct, frozen=True):

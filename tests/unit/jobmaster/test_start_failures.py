@@ -4,6 +4,7 @@ Method: a ResourceManager with a driver, a clock and timers of the test's own.
 """
 
 import pytest
+from penstock import __version__
 from penstock.jobmaster.resource_manager import ResourceManager, WorkerExit, WorkerSpec
 from penstock.rpc.messages import RegisterTaskExecutor, RequestSlot
 
@@ -47,6 +48,9 @@ class World:
         if isinstance(message, RequestSlot):
             self.requested = message.allocation_id
 
+    def close_after_flush(self, reason: str) -> None:
+        self.closed = reason
+
     # what happens
 
     def declare(self, missing: int) -> None:
@@ -58,7 +62,7 @@ class World:
 
     def register(self) -> None:
         message = RegisterTaskExecutor(
-            self.started[-1], 1, "localhost", self.jobs[self.started[-1]], 1, 1
+            self.started[-1], 1, "localhost", self.jobs[self.started[-1]], 1, 1, __version__
         )
         assert self.resources.register(message, self) is not None  # type: ignore[arg-type]
 
@@ -183,6 +187,18 @@ def test_workers_that_come_up_and_cannot_give_a_slot_count_as_failed_starts(worl
     world.lose()
     assert world.refusals == [True]
     assert len(world.started) == 4
+
+
+@pytest.mark.parametrize(("release", "named"), [("0.0.1", "0.0.1"), ("", "of another release")])
+def test_a_worker_of_another_release_is_refused_in_words(
+    world: World, release: str, named: str
+) -> None:
+    """What travels within a cluster has no version of its own, so that all must have one."""
+    name = world.started[-1]
+    message = RegisterTaskExecutor(name, 1, "localhost", world.jobs[name], 1, 1, release)
+    assert world.resources.register(message, world) is None  # type: ignore[arg-type]
+    assert f"has penstock {named}, and the driver {__version__}" in world.closed
+    assert world.resources.executors == {}
 
 
 def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:

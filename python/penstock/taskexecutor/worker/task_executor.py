@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock import __version__
 from penstock.common.options import cluster
 from penstock.common.options.network import SEGMENT_SIZE
 from penstock.errors import PenstockError, TaskExecutorLostError
@@ -175,6 +176,7 @@ class TaskExecutor:
                 tuple(map(bytes.fromhex, launch.jobs)),
                 launch.slots,
                 os.getpid(),
+                __version__,
             )
         )
         if self._log is not None:
