@@ -39,13 +39,13 @@ def encoded_elements(collection: Any, declared: TypeInformation | None) -> list[
             and times is none.
         SerializationError: An element does not fit the type; names its position.
     """
-    from penstock.serialization.codec import codec_for
+    from penstock.serialization.type_serializer import JobTypeSerializer
 
     collection = elements_of(collection, declared)
     if not hasattr(collection, "__iter__"):
         raise InvalidProgramError(f"from_collection takes a list of elements, got {collection!r}")
     values = list(collection)
-    encode = codec_for(declared).encode
+    encode = JobTypeSerializer[Any](declared).serialize
     elements: list[bytes] = []
     if declared is None or isinstance(declared, PickledBytesTypeInfo):
         source: Iterator[Any] = iter(values)

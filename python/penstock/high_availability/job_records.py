@@ -18,8 +18,9 @@ import msgspec
 
 from penstock.checkpoint_storage.recovery import RecoverySource
 from penstock.checkpoint_storage.storage import load_metadata
-from penstock.errors import CheckpointStorageError, PenstockError
-from penstock.serialization.codec import codec_for
+from penstock.errors import CheckpointStorageError, PenstockError, SerializationError
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.serialization.versioned_form import VersionedForm
 
 if TYPE_CHECKING:
     from penstock.checkpoint_storage.file_systems import FileSystems
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 #: How many ids are reserved at a time.
 _RESERVED_IDS: Final = 100
+
+_RESULT: Final = VersionedForm(
+    "the result of a job", ("name", "status", "runtime_ms", "accumulators", "error")
+)
 
 
 class _Pointer(msgspec.Struct, frozen=True):
@@ -108,8 +113,14 @@ class JobRecords:
         """The job has ended: no driver runs it again."""
         self.leadership.publish(
             f"{self._job}-result",
-            codec_for(None).encode(
-                (result.name, result.status, result.runtime_ms, result.accumulators, result.error)
+            TypeSerializer[Any]().serialize(
+                _RESULT.write(
+                    result.name,
+                    result.status,
+                    result.runtime_ms,
+                    result.accumulators,
+                    result.error,
+                )
             ),
         )
 
@@ -124,11 +135,17 @@ class JobRecords:
         if data is None:
             return None
         try:
-            return JobResult(*codec_for(None).decode(data))
-        except (PenstockError, TypeError) as error:
+            kept = TypeSerializer[Any]().deserialize(data)
+        except PenstockError as error:
             raise self._damaged(name, error) from error
+        if not isinstance(kept, tuple):
+            raise self._damaged(name, f"it is no result, but {kept!r}")
+        try:
+            return JobResult(*_RESULT.read(kept))
+        except SerializationError as error:
+            raise CheckpointStorageError(f"{self.leadership}: {name}: {error}") from error
 
-    def _damaged(self, name: str, error: Exception) -> CheckpointStorageError:
+    def _damaged(self, name: str, error: object) -> CheckpointStorageError:
         return CheckpointStorageError(f"{self.leadership}: {name} is damaged: {error}")
 
     def _pointer_name(self, checkpoint_id: int) -> str:

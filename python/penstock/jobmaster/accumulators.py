@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.errors import JobExecutionError
 from penstock.rpc.messages import ACCUMULATOR_EXTENSION
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,8 +35,7 @@ def merge_accumulators(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _decoded(value: Any) -> Any:
     if isinstance(value, msgspec.msgpack.Ext) and value.code == ACCUMULATOR_EXTENSION:
-        codec: Any = codec_for(None)
-        return codec.decode(bytes(value.data))
+        return TypeSerializer[Any]().deserialize(bytes(value.data))
     return value
 
 

@@ -12,6 +12,7 @@ from penstock.checkpoint_storage.storage import publish_metadata
 from penstock.errors import CheckpointStorageError, LeadershipLostError
 from penstock.high_availability.job_records import JobRecords, JobResult
 from penstock.high_availability.leadership import Leadership
+from penstock.serialization.type_serializer import TypeSerializer
 
 JOB = bytes(range(16))
 FILES = FileSystems({})
@@ -217,6 +218,10 @@ def test_the_end_of_a_job_is_remembered(leader, error):
     first.leadership.release()
     second = records(leader)
     assert second.result() == result
+    later = TypeSerializer().serialize((2, "name", "FINISHED", 17, {}, "", "more"))
+    second.leadership.publish(f"{JOB.hex()}-result", later)
+    with pytest.raises(CheckpointStorageError, match="result: the result of a job was written in "):
+        second.result()
     second.leadership.publish(f"{JOB.hex()}-result", b"\xff")
     with pytest.raises(CheckpointStorageError, match="result is damaged"):
         second.result()

@@ -5,14 +5,17 @@ it, commits are done again after a failure.  Method: the functions in harnesses,
 system that is a list of what happened.
 """
 
+import dataclasses
+
 import pytest
 from penstock.datastream.functions import (
     CheckpointCommitter,
     GenericWriteAheadSink,
     TwoPhaseCommitSinkFunction,
 )
-from penstock.errors import InvalidProgramError, SinkError
+from penstock.errors import InvalidProgramError, SerializationError, SinkError
 from penstock.graph import operators
+from penstock.taskexecutor.state.snapshot import EncodedValues
 from penstock.testing import OneInputStreamOperatorTestHarness
 
 CHECKPOINTS = {"execution.checkpointing.interval": "1 h"}
@@ -200,6 +203,15 @@ def test_failures_of_recovered_transactions_are_ignored_beyond_their_timeout(clo
     else:
         with pytest.raises(OSError, match="no commit of t1"):
             started(sink, snapshot)
+
+
+@pytest.mark.parametrize("sink", [Transactions, lambda: Sending(Outside())])
+def test_state_of_another_form_is_refused_in_words(sink):
+    test = started(sink())
+    snapshot = test.snapshot(1)
+    lists = {name: EncodedValues.of([(7, "of a later release")]) for name in snapshot.lists}
+    with pytest.raises(SerializationError, match=r"the state of a \w+ was written in version 7"):
+        started(sink(), dataclasses.replace(snapshot, lists=lists))
 
 
 def test_wrong_settings_are_refused():

@@ -5,6 +5,8 @@ least once, whatever fails; what a committer signals has its effect.  Method: ea
 harness, with a committer that keeps what it is asked to commit.
 """
 
+import dataclasses
+
 import pytest
 from penstock.datastream.connectors import (
     CommittableSummary,
@@ -17,8 +19,9 @@ from penstock.datastream.connectors import (
     SupportsCommitter,
     SupportsWriterState,
 )
-from penstock.errors import SinkError
+from penstock.errors import SerializationError, SinkError
 from penstock.graph import operators
+from penstock.taskexecutor.state.snapshot import EncodedValues
 from penstock.taskexecutor.task.blame import blamed_position
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
 
@@ -224,6 +227,18 @@ def test_committables_are_spread_when_the_parallelism_changes():
         CommitterHarness(committer, snapshot)
         committed += [committable for call in committer.calls for committable in call]
     assert sorted(committed) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kept", [(1, 0, "a"), (2, 1, 0, "a", "b"), "a"])
+def test_committables_of_another_form_are_refused_in_words(kept):
+    harness = CommitterHarness(Keeping())
+    harness.take(1, "a")
+    snapshot = harness.test.snapshot(1)
+    lists = {name: EncodedValues.of([kept]) for name in snapshot.lists}
+    committer = Keeping()
+    with pytest.raises(SerializationError, match=r"a committable .*\bversion 1\b"):
+        CommitterHarness(committer, dataclasses.replace(snapshot, lists=lists))
+    assert committer.calls == []
 
 
 def test_anything_else_than_committables_is_refused():

@@ -6,7 +6,7 @@ import pytest
 from penstock.errors import TemporaryFileError
 from penstock.graph import operators
 from penstock.network.events import TaskEvent, parse_event, serialize_event
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.compiled import END_OF_DATA, MORE_AVAILABLE, NOTHING_AVAILABLE
 from penstock.taskexecutor.iterations.feedback_channel import FeedbackChannel, SuperstepEnd
 from penstock.taskexecutor.iterations.supersteps import SuperstepAlignment, superstep_event
@@ -34,7 +34,7 @@ def drain(channel):
 
 def test_what_exceeds_memory_waits_in_a_file_and_keeps_its_order(tmp_path):
     channel = FeedbackChannel(limit=3)
-    channel.spill_with(codec_for(None), lambda: str(tmp_path))
+    channel.spill_with(TypeSerializer(), lambda: str(tmp_path))
     for number in range(5):
         channel.put(("e", number), number * 10)
     channel.end_superstep(SuperstepEnd(quiet_steps=0))
@@ -211,8 +211,8 @@ def test_checkpoints_of_an_iteration_may_overlap_and_be_aborted():
 
 def test_what_waits_in_the_file_belongs_to_a_checkpoint(tmp_path):
     channel = FeedbackChannel(limit=2)
-    codec = codec_for(None)
-    channel.spill_with(codec, lambda: str(tmp_path))
+    serializer = TypeSerializer()
+    channel.spill_with(serializer, lambda: str(tmp_path))
     for number in range(4):
         channel.put(number, number)
         channel.end_superstep(SuperstepEnd(quiet_steps=0))
@@ -220,7 +220,7 @@ def test_what_waits_in_the_file_belongs_to_a_checkpoint(tmp_path):
     assert channel.take() == (0, 0)
     channel.put(4, 4)
     found = channel.end_snapshot(1)
-    assert [(timestamp, codec.decode(data)) for timestamp, data in found] == [
+    assert [(timestamp, serializer.deserialize(data)) for timestamp, data in found] == [
         (number, number) for number in range(5)
     ]
     assert [item for item in drain(channel) if len(item) == 2] == [(n, n) for n in range(1, 5)]
@@ -263,7 +263,7 @@ def test_the_head_gives_a_tail_time_to_come():
 def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):
     """What is in the file can still be read, in whole elements."""
     channel = FeedbackChannel(limit=2)
-    channel.spill_with(codec_for(None), lambda: str(tmp_path))
+    channel.spill_with(TypeSerializer(), lambda: str(tmp_path))
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     taken = 0
     resource.setrlimit(resource.RLIMIT_FSIZE, (1024 * 1024, hard))
@@ -284,7 +284,7 @@ def test_a_full_disk_under_an_iteration_is_named_and_loses_nothing(tmp_path):
 
 def test_a_folder_that_is_gone_is_named():
     channel = FeedbackChannel(limit=0)
-    channel.spill_with(codec_for(None), lambda: "/nowhere")
+    channel.spill_with(TypeSerializer(), lambda: "/nowhere")
     with pytest.raises(TemporaryFileError, match="a file in /nowhere, which has 0 bytes: No such"):
         channel.put("a", 0)
     channel.close()

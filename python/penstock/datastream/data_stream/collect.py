@@ -87,7 +87,7 @@ class CloseableIterator(Generic[T]):
 
 def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIterator[T]:
     """Runs the program of a stream with a sink that sends its elements here."""
-    from penstock.serialization.codec import codec_for
+    from penstock.serialization.type_serializer import JobTypeSerializer
 
     environment = stream.get_execution_environment()
     output_type: Any = stream.transformation.output_type
@@ -109,7 +109,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
         # Another attempt makes a sink of its own.
         environment.forget_operator(sink)
         raise
-    decode: Callable[[bytes], Any] = codec_for(output_type).decode
+    decode: Callable[[bytes], Any] = JobTypeSerializer[Any](output_type).deserialize
     convert = conversion_of(output_type)
     if convert is None:
         read = decode

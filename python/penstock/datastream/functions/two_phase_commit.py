@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import time
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.checkpointed import CheckpointedFunction, CheckpointListener
 from penstock.datastream.functions.source_sink import SinkFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import InvalidProgramError, SinkError
+from penstock.serialization.versioned_form import VersionedForm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,10 @@ __all__ = ["CommittingSinkFunction", "TwoPhaseCommitSinkFunction"]
 logger = logging.getLogger(__name__)
 
 TxnT = TypeVar("TxnT")
+
+_FORM: Final = VersionedForm(
+    "the state of a TwoPhaseCommitSinkFunction", ("current", "pending", "user_context")
+)
 
 #: A transaction and when it was begun, in ms of the wall clock.
 _Holder = tuple[Any, int]
@@ -161,7 +166,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         self._is_finished = False
         descriptor = ListStateDescriptor("state", Types.PICKLED_BYTE_ARRAY())
         self._state = context.get_operator_state_store().get_list_state(descriptor)
-        for current, pending, user_context in self._state.get() or ():
+        for current, pending, user_context in map(_FORM.read, self._state.get() or ()):
             handled = [self._recover_and_commit(holder) for holder in pending]
             if current is not None:
                 self.recover_and_abort(current[0])
@@ -179,7 +184,7 @@ class TwoPhaseCommitSinkFunction(CommittingSinkFunction, Generic[TxnT]):
         if not self._is_finished:
             self._begin()
         pending = [holder for _, holder in self._pending]
-        self._state.update([(self._current, pending, self._user_context)])
+        self._state.update([_FORM.write(self._current, pending, self._user_context)])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Commits the transactions of the checkpoint and of those before it, in their order.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.functions.two_phase_commit import CommittingSinkFunction
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import SinkError
+from penstock.serialization.versioned_form import VersionedForm
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,10 @@ T = TypeVar("T")
 
 #: The checkpoint of what is sent at the end of an input that no checkpoint follows.
 _END = 2**63 - 1
+
+_FORM: Final = VersionedForm(
+    "the state of a GenericWriteAheadSink", ("checkpoint_id", "subtask", "timestamp", "values")
+)
 
 
 class CheckpointCommitter(ABC):
@@ -111,7 +116,8 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
         self._state = context.get_operator_state_store().get_list_state(descriptor)
         # (checkpoint, subtask, timestamp, values)
         self._pending: list[tuple[int, int, int, list[T]]] = sorted(
-            self._state.get() or (), key=lambda pending: pending[:2]
+            (cast("Any", tuple(_FORM.read(kept))) for kept in self._state.get() or ()),
+            key=lambda pending: pending[:2],
         )
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -138,7 +144,7 @@ class GenericWriteAheadSink(CommittingSinkFunction, Generic[T]):
     def snapshot_state(self, context: StateSnapshotContext) -> None:
         """Notes what is to be sent."""
         self._hold(context.get_checkpoint_id(), context.get_checkpoint_timestamp())
-        self._state.update(self._pending)
+        self._state.update([_FORM.write(*pending) for pending in self._pending])
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Sends what the checkpoint and those before it held, in their order.

@@ -8,11 +8,11 @@ to streams of checkpoints only that it knows to be complete.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.disposal import discard_streams
 from penstock.checkpoint_storage.handles import FileHandle, IncrementalKeyGroupsHandle
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.snapshot_format import write_keyed
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class IncrementalStates:
             meta = open_stream(False)
             try:
                 placed = [_placed(name, piece.offsets) for name, piece in pieces.items()]
-                meta.write(codec_for(None).encode(placed))
+                meta.write(TypeSerializer[Any]().serialize(placed))
                 meta_handle = meta.handle()
             finally:
                 meta.close()

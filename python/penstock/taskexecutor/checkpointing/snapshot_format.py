@@ -17,7 +17,7 @@ from penstock.checkpoint_storage.handles import (
 )
 from penstock.checkpoint_storage.streams import read_part, read_stream
 from penstock.errors import CorruptCheckpointError
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.checkpointing.uploaded_files import file_name
 from penstock.taskexecutor.state.snapshot import (
     FILES_FORMAT,
@@ -187,7 +187,7 @@ def write_keyed(
     head: dict[str, Any] = {"states": [(name, kind) for name, kind, _ in states]}
     if compresses:
         head["compression"] = _COMPRESSION
-    _write_block(stream, codec_for(None).encode(head))
+    _write_block(stream, TypeSerializer[Any]().serialize(head))
     offsets: dict[int, int] = {}
     for group in groups:
         offsets[group] = stream.position
@@ -230,7 +230,7 @@ class OperatorSnapshotReader:
         self._files = files
         self._copies = copies
         self._key_groups = key_groups
-        self._codec: Any = codec_for(None)
+        self._serializer = TypeSerializer[Any]()
         self._streams: dict[str, bytes] = {}
         # What was read last of a stream of which a part is read: its name, where, and the bytes.
         self._window = "", 0, b""
@@ -249,7 +249,7 @@ class OperatorSnapshotReader:
             if isinstance(handle, KeyGroupsHandle):
                 self._read_keyed(handle, keyed, timers)
                 continue
-            meta = self._codec.decode(read_stream(handle.meta, self._files, self._copies))
+            meta = self._serializer.deserialize(read_stream(handle.meta, self._files, self._copies))
             if isinstance(meta, dict):
                 files.append(self._database_files(handle, meta, timers))
                 continue
@@ -331,7 +331,7 @@ class OperatorSnapshotReader:
             )
         head_bytes = start.u32()
         start = self._part(handle.stream, _U8.size + _U32.size, start.position + head_bytes)
-        header = self._codec.decode(start.take(head_bytes))
+        header = self._serializer.deserialize(start.take(head_bytes))
         if header.get("compression", _COMPRESSION) != _COMPRESSION:
             raise CorruptCheckpointError(
                 f"{_named(handle.stream)}: keyed state compressed by {header['compression']!r}; "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.checkpoint_storage.disposal import discard_streams
 from penstock.checkpoint_storage.handles import (
@@ -17,7 +17,7 @@ from penstock.checkpoint_storage.handles import (
     FileHandle,
     IncrementalKeyGroupsHandle,
 )
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ class UploadedFiles:
                     one.result()
             meta = open_stream(False)
             try:
-                meta.write(codec_for(None).encode(dict(folder.meta)))
+                meta.write(TypeSerializer[Any]().serialize(dict(folder.meta)))
                 meta_handle = meta.handle()
             finally:
                 meta.close()

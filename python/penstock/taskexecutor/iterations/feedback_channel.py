@@ -20,6 +20,8 @@ from penstock.taskexecutor.iterations.spill_file import FedBack, SpillFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from penstock.serialization.type_serializer import TypeSerializer
+
 #: Elements that are kept in memory; further ones wait in a file.
 MAX_ELEMENTS_IN_MEMORY: Final = 16_384
 
@@ -50,15 +52,15 @@ class FeedbackChannel:
         #: What follows: None for an element, which is in the file.
         self._spilled: deque[SuperstepEnd | None] = deque()
         self._file: SpillFile | None = None
-        self._codec: Any = None
+        self._serializer: Any = None
         self._directory: Callable[[], str] | None = None
         self._snapshots: dict[int, list[FedBack]] = {}
         self._woken = False
         self._closed = False
 
-    def spill_with(self, codec: Any, directory: Callable[[], str]) -> None:
+    def spill_with(self, serializer: TypeSerializer[Any], directory: Callable[[], str]) -> None:
         """Says how elements beyond the limit are written, and where; called by the tail."""
-        self._codec, self._directory = codec, directory
+        self._serializer, self._directory = serializer, directory
 
     def put(self, value: Any, timestamp: int) -> None:
         """Takes an element; never waits.  Dropped when the iteration has ended.
@@ -71,7 +73,7 @@ class FeedbackChannel:
                 return
             spills = self._spilled or len(self._items) >= self._limit
             if spills or self._snapshots:
-                element = FedBack(timestamp, self._codec.encode(value))
+                element = FedBack(timestamp, self._serializer.serialize(value))
                 for snapshot in self._snapshots.values():
                     snapshot.append(element)
             if spills:
@@ -145,7 +147,7 @@ class FeedbackChannel:
     @property
     def has_tail(self) -> bool:
         """Whether there is somebody to put elements in."""
-        return self._codec is not None
+        return self._serializer is not None
 
     @property
     def num_spilled(self) -> int:
@@ -155,7 +157,7 @@ class FeedbackChannel:
     def _content(self) -> list[FedBack]:
         """Everything that is here, encoded: values may change once the head has emitted them."""
         found = [
-            FedBack(item[1], self._codec.encode(item[0]))
+            FedBack(item[1], self._serializer.serialize(item[0]))
             for item in self._items
             if not isinstance(item, SuperstepEnd)
         ]
@@ -184,7 +186,7 @@ class FeedbackChannel:
                 self._items.append(superstep_end)
             else:
                 element = next(elements)
-                self._items.append((self._codec.decode(element.data), element.timestamp))
+                self._items.append((self._serializer.deserialize(element.data), element.timestamp))
 
 
 class _Entry:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.serialization.versioned_form import VersionedForm
 from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.iterations.feedback_channel import (
     FeedbackChannel,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 
 _FED_BACK: Final = ListStateDescriptor("feedback", Types.PICKLED_BYTE_ARRAY())
+
+_FORM: Final = VersionedForm("an element of an iteration", ("timestamp", "data"))
 
 
 def create_iteration_tail(
@@ -45,17 +48,20 @@ class IterationTail(StreamOperator):
 
     def open(self) -> None:
         """Connects to the head, and sends on what was on its way back when a snapshot was taken."""
-        codec: Any = codec_for(cast("Any", next(iter(self.context.config.input_types), None)))
+        serializer = TypeSerializer[Any]()
         self.channel = open_channel(self.key)
-        self.channel.spill_with(codec, self.context.environment.temp_directory)
-        for timestamp, data in self.context.operator_state.list_state(_FED_BACK).get():
-            self.channel.put(codec.decode(data), timestamp)
+        self.channel.spill_with(serializer, self.context.environment.temp_directory)
+        restored = self.context.operator_state.list_state(_FED_BACK).get()
+        for timestamp, data in map(_FORM.read, restored):
+            self.channel.put(serializer.deserialize(data), timestamp)
 
     def snapshot_state(self, context: Any) -> None:
         """The barrier has come round: writes what is on its way back."""
         assert self.channel is not None, "opened"
         found = self.channel.end_snapshot(context.get_checkpoint_id())
-        self.context.operator_state.list_state(_FED_BACK).update(found)
+        self.context.operator_state.list_state(_FED_BACK).update(
+            [_FORM.write(*element) for element in found]
+        )
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.network import IOManager, key_of
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -88,7 +88,7 @@ class ExternalSorter:
         self._until_measured -= 1
         if self._until_measured == 0:
             self._until_measured = _MEASURED
-            size = len(codec_for(None).encode(value)) * _OBJECTS + _ELEMENT_BYTES
+            size = len(TypeSerializer[Any]().serialize(value)) * _OBJECTS + _ELEMENT_BYTES
             self._used_bytes += size * _MEASURED
             if self._used_bytes > self._reserved_bytes:
                 self._grow()
@@ -141,7 +141,7 @@ class ExternalSorter:
 
     def _sorted(self) -> Iterator[_Record]:
         """What is in memory, which it leaves."""
-        encode = codec_for(None).encode
+        encode = TypeSerializer[Any]().serialize
         keys = [(encode(key_of(identity)), identity) for identity in self._groups]
         keys.sort(key=itemgetter(0))
         for key, identity in keys:
@@ -168,7 +168,7 @@ class _Run:
         self._reader: Any = None
 
     def write(self, records: Iterator[_Record]) -> None:
-        encode = codec_for(None).encode
+        encode = TypeSerializer[Any]().serialize
         writer = self._io.create_block_writer(self._channel, synchronous=True)
         count = 1
         try:
@@ -186,7 +186,7 @@ class _Run:
         writer.close()
 
     def __iter__(self) -> Iterator[_Record]:
-        decode = codec_for(None).decode
+        decode = TypeSerializer[Any]().deserialize
         reader = self._reader = self._io.create_block_reader(self._channel, synchronous=True)
         for size in self._sizes:
             reader.request(size)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.serialization.codec import codec_for
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.rocksdb.namespaces import (
     GROUP_BYTES,
     has_original,
@@ -99,8 +99,8 @@ class StateEntries(Mapping[int, bytes]):
     def __getitem__(self, key_group: int) -> bytes:
         if key_group not in self._key_groups:
             raise KeyError(key_group)
-        codec = codec_for(None)
-        encode, decode = codec.encode, codec.decode
+        serializer = TypeSerializer[Any]()
+        encode, decode = serializer.serialize, serializer.deserialize
         prefix = group_prefix(key_group) + state_tail(self._state)
         parts: list[bytes] = []
         begin, tail = b"", b""
@@ -135,6 +135,6 @@ class StateEntries(Mapping[int, bytes]):
 
 def entry_of(tail: bytes, key: bytes, value: bytes) -> tuple[Any, Any]:
     """Key and value of an entry."""
-    decode = codec_for(None).decode
+    decode = TypeSerializer[Any]().deserialize
     written_key, written_value = read_row(tail, key, value)
     return decode(written_key), decode(written_value)

@@ -13,7 +13,7 @@ from penstock.common.options.checkpointing import INTERVAL, MODE
 from penstock.common.typeinfo import Types
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import SinkError
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import JobTypeSerializer
 from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
 from penstock.taskexecutor.compiled import StreamOperator
 
@@ -49,7 +49,7 @@ class CollectSink(StreamOperator):
     def __init__(self, context: OperatorContext, descriptor: operators.CollectSink) -> None:
         """Creates the sink; the connection is made by ``open``."""
         super().__init__()
-        self.encode = codec_for(descriptor.element_type).encode
+        self.encode = JobTypeSerializer[Any](descriptor.element_type).serialize
         self.collect_id = descriptor.collect_id
         self.flush_after_ms = context.config.buffer_timeout_ms
         self.batch = bytearray()

@@ -16,6 +16,7 @@ from penstock.datastream.connectors.committer import (
 )
 from penstock.datastream.state import ListStateDescriptor
 from penstock.errors import SinkError
+from penstock.serialization.versioned_form import VersionedForm
 from penstock.taskexecutor.checkpointing.final_checkpoint import awaits_final_checkpoint
 from penstock.taskexecutor.compiled import StreamOperator
 from penstock.taskexecutor.sinks.init_context import SinkInitContext
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STATE: Final = "streaming_committer_raw_states"
+
+_FORM: Final = VersionedForm("a committable", ("checkpoint_id", "subtask_id", "committable"))
 
 #: The checkpoint of committables that no snapshot holds yet.
 _NO_CHECKPOINT: Final = -1
@@ -124,7 +127,7 @@ class CommitterOperator(StreamOperator):
         restored_id = self._restored_checkpoint_id or 0
         self._pending = [
             (restored_id, CommittableWithLineage(committable, checkpoint_id, subtask))
-            for checkpoint_id, subtask, committable in self._state.get()
+            for checkpoint_id, subtask, committable in map(_FORM.read, self._state.get())
         ]
         self._commit_up_to(restored_id)
 
@@ -153,7 +156,8 @@ class CommitterOperator(StreamOperator):
             (number if first == _NO_CHECKPOINT else first, held) for first, held in self._pending
         ]
         self._state.update(
-            (held.checkpoint_id, held.subtask_id, held.committable) for _, held in self._pending
+            _FORM.write(held.checkpoint_id, held.subtask_id, held.committable)
+            for _, held in self._pending
         )
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:

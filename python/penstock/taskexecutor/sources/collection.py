@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import JobTypeSerializer
 from penstock.taskexecutor.compiled import IteratorSource, StreamOperator
 from penstock.taskexecutor.sources.source_watermarks import with_watermarks
 from penstock.taskexecutor.sources.split_state import Share, SplitBySplit
@@ -21,8 +21,8 @@ def create_collection_source(
     context: OperatorContext, descriptor: operators.CollectionSource
 ) -> StreamOperator:
     """Every element by the first subtask, in order."""
-    codec = codec_for(descriptor.element_type)
-    source = CollectionSource(descriptor.elements, codec.decode)
+    serializer = JobTypeSerializer[Any](descriptor.element_type)
+    source = CollectionSource(descriptor.elements, serializer.deserialize)
     return with_watermarks(context, descriptor, source)
 
 

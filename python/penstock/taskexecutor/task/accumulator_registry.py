@@ -9,7 +9,7 @@ import msgspec
 from penstock.common.accumulators import Accumulator
 from penstock.errors import InvalidProgramError
 from penstock.rpc.messages import ACCUMULATOR_EXTENSION
-from penstock.serialization.codec import codec_for
+from penstock.serialization.type_serializer import TypeSerializer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,8 +67,8 @@ class AccumulatorRegistry:
 
     def encoded(self) -> dict[str, msgspec.msgpack.Ext]:
         """The accumulators as they travel to the JobMaster; empty when there are none."""
-        codec: Any = codec_for(None)
+        serialize = TypeSerializer[Any]().serialize
         return {
-            name: msgspec.msgpack.Ext(ACCUMULATOR_EXTENSION, codec.encode(accumulator))
+            name: msgspec.msgpack.Ext(ACCUMULATOR_EXTENSION, serialize(accumulator))
             for name, accumulator in self._accumulators.items()
         }
