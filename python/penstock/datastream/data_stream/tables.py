@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.composite_types import RowTypeInfo, TupleTypeInfo
+from penstock.common.optional_library import optional_library
 from penstock.common.typeinfo import PickledBytesTypeInfo, Types
 from penstock.datastream.data_stream.collect import collect_stream
 from penstock.datastream.data_stream.stream import DataStream
 from penstock.datastream.formats.arrow_types import arrow_library, arrow_schema, row_type_of
-from penstock.errors import DependencyError, InvalidProgramError
+from penstock.errors import InvalidProgramError
 from penstock.graph import operators
 from penstock.graph.transformations import PARALLELISM_DEFAULT, OneInputTransformation
 
@@ -93,21 +94,10 @@ def columns_of_stream(stream: DataStream[Any], schema: Any, where: str) -> tuple
 
 def pandas_of(table: Any) -> Any:
     """A table of Arrow as a DataFrame of pandas."""
-    try:
-        import pandas  # noqa: F401
-    except ImportError as error:
-        raise DependencyError(
-            f"to_pandas needs the package pandas: pip install 'penstock[pandas]' ({error})"
-        ) from error
+    optional_library("pandas", "pandas", "pandas", "to_pandas")
     return table.to_pandas()
 
 
 def polars_of(table: Any) -> Any:
     """A table of Arrow as a DataFrame of Polars."""
-    try:
-        import polars
-    except ImportError as error:
-        raise DependencyError(
-            f"to_polars needs the package polars: pip install 'penstock[polars]' ({error})"
-        ) from error
-    return polars.from_arrow(table)
+    return optional_library("polars", "polars", "polars", "to_polars").from_arrow(table)

@@ -14,10 +14,11 @@ from penstock.common.composite_types import (
     RowTypeInfo,
     TupleTypeInfo,
 )
+from penstock.common.optional_library import optional_library
 from penstock.common.temporal_types import DateTypeInfo, TimestampTypeInfo, TimeTypeInfo
 from penstock.common.typeinfo import TypeInformation, Types
 from penstock.datastream.formats.json_values import named_row
-from penstock.errors import DependencyError, FormatError, InvalidProgramError
+from penstock.errors import FormatError, InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -46,13 +47,7 @@ def arrow_library(used_by: str) -> Any:
     Raises:
         DependencyError: It is not installed.
     """
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise DependencyError(
-            f"{used_by} needs the package pyarrow: pip install 'penstock[storage]' ({error})"
-        ) from error
-    return pyarrow
+    return optional_library("pyarrow", "pyarrow", "storage", used_by)
 
 
 def arrow_type(declared: TypeInformation) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.errors import DependencyError
+from penstock.common.optional_library import optional_library
 
 
 def avro_library(used_by: str) -> Any:
@@ -13,10 +13,4 @@ def avro_library(used_by: str) -> Any:
     Raises:
         DependencyError: It is not installed.
     """
-    try:
-        import fastavro
-    except ImportError as error:
-        raise DependencyError(
-            f"{used_by} needs the package fastavro: pip install 'penstock[avro]' ({error})"
-        ) from error
-    return fastavro
+    return optional_library("fastavro", "fastavro", "avro", used_by)

@@ -8,7 +8,8 @@ import lzma
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-from penstock.errors import DependencyError, PenstockError, SourceError
+from penstock.common.optional_library import optional_library
+from penstock.errors import PenstockError, SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,12 +34,7 @@ def _xz(file: BinaryIO) -> Any:
 
 
 def _zstandard(file: BinaryIO) -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise DependencyError(
-            f"files that end with .zst need pyarrow: pip install 'penstock[storage]' ({error})"
-        ) from error
+    pyarrow = optional_library("pyarrow", "pyarrow", "storage", "a file that ends with .zst")
     return io.BufferedReader(
         cast("Any", _Forward(lambda: pyarrow.CompressedInputStream(file, "zstd"), file))
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.errors import DependencyError
+from penstock.common.optional_library import optional_library
 
 
 def delta_library(used_by: str) -> Any:
@@ -13,10 +13,4 @@ def delta_library(used_by: str) -> Any:
     Raises:
         DependencyError: It is not installed.
     """
-    try:
-        import deltalake
-    except ImportError as error:
-        raise DependencyError(
-            f"{used_by} needs the package deltalake: pip install 'penstock[delta]' ({error})"
-        ) from error
-    return deltalake
+    return optional_library("deltalake", "deltalake", "delta", used_by)

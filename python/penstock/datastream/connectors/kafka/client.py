@@ -10,7 +10,8 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import ConfigurationError, DependencyError, InvalidProgramError
+from penstock.common.optional_library import optional_library
+from penstock.errors import ConfigurationError, InvalidProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,13 +60,7 @@ def kafka_library(used_by: str) -> Any:
     Raises:
         DependencyError: It is not installed.
     """
-    try:
-        import confluent_kafka
-    except ImportError as error:
-        raise DependencyError(
-            f"{used_by} needs the package confluent-kafka: pip install 'penstock[kafka]' ({error})"
-        ) from error
-    return confluent_kafka
+    return optional_library("confluent_kafka", "confluent-kafka", "kafka", used_by)
 
 
 def client_settings(properties: Mapping[str, str], used_by: str) -> dict[str, str]:

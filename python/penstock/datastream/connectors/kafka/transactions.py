@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import ConfigurationError, DependencyError, SinkError
+from penstock.common.optional_library import optional_library
+from penstock.errors import ConfigurationError, SinkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,14 +98,13 @@ class Transactions:
         Raises:
             DependencyError: kafka-python is not installed.
         """
-        try:
-            import kafka.admin
-        except ImportError as error:
-            raise DependencyError(
-                "KafkaSink with DeliveryGuarantee.EXACTLY_ONCE needs the package kafka-python: "
-                f"pip install 'penstock[kafka]' ({error})"
-            ) from error
-        self._make: Callable[..., Any] = kafka.admin.KafkaAdminClient
+        admin = optional_library(
+            "kafka.admin",
+            "kafka-python",
+            "kafka",
+            "KafkaSink with DeliveryGuarantee.EXACTLY_ONCE",
+        )
+        self._make: Callable[..., Any] = admin.KafkaAdminClient
         self._settings = admin_settings(settings)
         self._max_block_s = max_block_s
         self._admin: Any = None

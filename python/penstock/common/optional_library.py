@@ -1,0 +1,28 @@
+"""Packages that are needed by what belongs to an extra alone."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from penstock.errors import DependencyError
+
+
+def optional_library(module: str, package: str, extra: str, used_by: str) -> Any:
+    """A module of a package that is installed by an extra of penstock.
+
+    Args:
+        module: The module, as ``confluent_kafka``.
+        package: The package that has it, as pip names it.
+        extra: The extra of penstock.
+        used_by: What needs it, for messages.
+
+    Raises:
+        DependencyError: It cannot be imported; names the extra.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise DependencyError(
+            f"{used_by} needs the package {package}: pip install 'penstock[{extra}]' ({error})"
+        ) from error
