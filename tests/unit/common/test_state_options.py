@@ -205,12 +205,12 @@ def test_who_keeps_copies_of_checkpoints(tmp_path, backup, from_local, is_kept):
     if from_local is not None:
         options["execution.state-recovery.from-local"] = from_local
     resources = SlotResources(LaunchSpec(("127.0.0.1", 1), "", "executor", 1))
-    task = SimpleNamespace(job_id=b"j", allocation_id=b"a", vertex_id=b"v", subtask=0)
-    assert {"job_id", "allocation_id", "vertex_id", "subtask"} <= set(
-        TaskDeploymentDescriptor.__struct_fields__
+    task = SimpleNamespace(
+        job_id=b"j", allocation_id=b"a", vertex_id=b"v", subtask=0, configuration=options
     )
+    assert set(vars(task)) <= set(TaskDeploymentDescriptor.__struct_fields__)
     try:
-        assert (resources.local_state(task, options) is not None) is is_kept
+        assert (resources.local_state(task) is not None) is is_kept
         assert bool(list(tmp_path.iterdir())) is is_kept
     finally:
         resources.close()

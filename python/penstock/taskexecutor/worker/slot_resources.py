@@ -9,8 +9,6 @@ from penstock.common.options import checkpointing, cluster, state_recovery
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from penstock.rpc.messages import TaskDeploymentDescriptor
     from penstock.taskexecutor.checkpointing.local_state import (
         LocalStateStores,
@@ -29,14 +27,16 @@ class SlotResources:
         self._local_state: LocalStateStores | None = None
         self._memory: dict[bytes, MemoryManager] = {}
 
-    def local_state(
-        self, descriptor: TaskDeploymentDescriptor, config: Mapping[str, str]
-    ) -> TaskLocalStateStore | None:
+    def local_state(self, descriptor: TaskDeploymentDescriptor) -> TaskLocalStateStore | None:
         """Where copies of a task's checkpoints are kept; None when there are to be none.
+
+        Args:
+            descriptor: The task, with the configuration of its job and of the cluster.
 
         Raises:
             OSError: Their folder cannot be made.
         """
+        config = descriptor.configuration
         wanted = checkpointing.LOCAL_BACKUP.read(config)
         if wanted is None:
             wanted = state_recovery.FROM_LOCAL.read(config)
@@ -55,12 +55,13 @@ class SlotResources:
                 descriptor.subtask,
             )
 
-    def memory(self, allocation_id: bytes, config: Mapping[str, str]) -> MemoryManager:
+    def memory(self, allocation_id: bytes) -> MemoryManager:
         """The managed memory of a slot: an equal share of the worker's."""
         with self._lock:
             found = self._memory.get(allocation_id)
             if found is None:
-                size_bytes = cluster.MANAGED_MEMORY.read(config) // self._launch.slots
+                size_bytes = cluster.MANAGED_MEMORY.read(self._launch.config)
+                size_bytes //= self._launch.slots
                 found = self._memory[allocation_id] = MemoryManager(size_bytes)
             return found
 

@@ -397,8 +397,8 @@ class TaskExecutor:
             self,
             temp_dir=temp_dirs[descriptor.subtask % len(temp_dirs)] if temp_dirs else None,
             cached_files=self._launch.cached_files,
-            local_state=self._resources.local_state(descriptor, config),
-            memory=self._resources.memory(descriptor.allocation_id, config),
+            local_state=self._resources.local_state(descriptor),
+            memory=self._resources.memory(descriptor.allocation_id),
             cancellation_interval_s=cluster.CANCELLATION_INTERVAL.read(config) / 1000,
             cancellation_timeout_s=cluster.CANCELLATION_TIMEOUT.read(config) / 1000,
         )
