@@ -7,6 +7,7 @@ Python computes.
 
 import collections
 import itertools
+import os
 import random
 import re
 import socket
@@ -230,6 +231,37 @@ def test_a_program_that_is_a_script(runtime: str, tmp_path: Path) -> None:
     )
     assert done.stderr == ""
     assert done.stdout.split() == ["3", "5"]
+
+
+def test_what_functions_print_reaches_standard_output_in_whole_lines(tmp_path: Path) -> None:
+    """Also if Python does not buffer: the driver's log goes to the same terminal."""
+    script = tmp_path / "printing.py"
+    script.write_text(
+        "from penstock.common import Configuration\n"
+        "from penstock.datastream import StreamExecutionEnvironment\n"
+        "configuration = Configuration()\n"
+        "configuration.set_string('execution.target', 'local')\n"
+        "env = StreamExecutionEnvironment.get_execution_environment(configuration)\n"
+        "env.set_parallelism(1)\n"
+        "def printed(number):\n"
+        "    print('number', number, end='.\\n')\n"
+        "    return number\n"
+        "env.from_collection([1, 2]).map(printed).filter(lambda n: n < 0).print()\n"
+        "env.execute()\n"
+    )
+    # Of such a pipe a read gives what one write wrote.
+    reading, writing = os.pipe2(os.O_DIRECT)
+    with open(reading, "rb", buffering=0) as reader:
+        with open(writing, "wb", buffering=0) as writer:
+            subprocess.run(
+                [sys.executable, str(script)],
+                stdout=writer,
+                check=True,
+                timeout=120,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        written = list(iter(lambda: reader.read(4096), b""))
+    assert written == [b"number 1.\n", b"number 2.\n"]
 
 
 def nasty_keys() -> list[tuple[object, int]]:

@@ -72,7 +72,8 @@ def run_worker() -> int:
     folder = None if launch.job_folder is None else JobFolder(Path(launch.job_folder))
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(line_buffering=True)
+        # A line is one write, also with PYTHONUNBUFFERED: others write to the same terminal.
+        reconfigure(line_buffering=True, write_through=False)
     log = _configure_logging(launch)
 
     from penstock.taskexecutor.worker.task_executor import TaskExecutor
