@@ -2,10 +2,11 @@
 
 cimport cython
 
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from penstock._native.codec cimport Codec
 from penstock._native.key_hash cimport HashKind
+from penstock._native.registers cimport PsValue
 
 cdef enum:
     ALL_CHANNELS = -1
@@ -51,6 +52,9 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef object key_of(self, object value)
     cdef object received(self, object value)
     cdef bint is_exact(self, object key) except -1
+    cdef inline bint holds(self, int64_t number) noexcept
+    cdef inline int channel_of(self, uint32_t hash) noexcept
+    cdef int choose_by_key(self, const PsValue *key) noexcept
 
 
 @cython.final

@@ -4,13 +4,16 @@ import random
 
 from cpython.object cimport PyObject, PyObject_GetAttr, PyObject_GetItem
 from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from penstock._native.codec cimport Codec
 from penstock._native.composite_codecs cimport RowNode
 from penstock._native.integers cimport ps_short_int
-from penstock._native.key_hash cimport hash_key, hash_kind, ps_murmur
+from penstock._native.key_hash cimport (
+    HASH_ANY, HASH_LONG, hash_key, hash_kind, ps_hash_long, ps_hash_text, ps_murmur,
+)
+from penstock._native.registers cimport ps_as_number
 
 from penstock.graph.key_groups import operator_index
 from penstock.serialization.key_selection import field_of, part_of
@@ -19,6 +22,7 @@ from penstock.network.pure.channel_selector import checked_channel, identity
 
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(object values, Py_ssize_t index)
+    bint PyUnicode_CheckExact(PyObject *value)
 
 
 cdef class ChannelSelector:
@@ -129,17 +133,39 @@ cdef class KeyGroupSelector(ChannelSelector):
     cdef bint is_exact(self, object key) except -1:
         """Whether a key is of the declared type already."""
         cdef int64_t number
-        cdef int64_t limit
         if type(key) is not self.exact:
             return False
         if self.bits == 0:
             return True
-        if not ps_short_int(<PyObject *>key, &number):
-            return False
-        if self.bits == 64:
+        return ps_short_int(<PyObject *>key, &number) and self.holds(number)
+
+    cdef inline bint holds(self, int64_t number) noexcept:
+        """Whether the declared type, which is one of integers, holds a number."""
+        cdef int64_t limit
+        if self.bits == 0 or self.bits == 64:
             return True
         limit = <int64_t>1 << (self.bits - 1)
         return -limit <= number < limit
+
+    cdef inline int channel_of(self, uint32_t hash) noexcept:
+        return self.channels[ps_murmur(hash) % self.max_parallelism]
+
+    cdef int choose_by_key(self, const PsValue *key) noexcept:
+        """As `choose`, of an element with this key, which it keeps; -2 if it must be asked."""
+        cdef int64_t number
+        if ps_as_number(key, &number):
+            if self.convert is not None and not (self.exact is int and self.holds(number)):
+                return -2
+            if self.kind == HASH_ANY and number == <int32_t>number:
+                return self.channel_of(<uint32_t>number)
+            if self.kind == HASH_ANY or self.kind == HASH_LONG:
+                return self.channel_of(ps_hash_long(<uint64_t>number))
+            return -2
+        if self.kind != HASH_ANY or not PyUnicode_CheckExact(key.object):
+            return -2
+        if self.convert is not None and self.exact is not str:
+            return -2
+        return self.channel_of(ps_hash_text(<object>key.object))
 
     cdef int choose(self, object value) except -2:
         cdef uint32_t hash = 0
@@ -154,7 +180,7 @@ cdef class KeyGroupSelector(ChannelSelector):
         if self.convert is not None and not self.is_exact(key):
             key = self.convert(key)
         hash_key(self.kind, key, &hash)
-        return self.channels[ps_murmur(hash) % self.max_parallelism]
+        return self.channel_of(hash)
 
 
 cdef class CustomSelector(ChannelSelector):

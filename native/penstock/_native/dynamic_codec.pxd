@@ -11,6 +11,8 @@ cdef int encode_dynamic(Writer *writer, object value, int depth) except -1
 cdef object decode_dynamic(Reader *reader)
 # An integer of 64 bits, in its shortest form.
 cdef int write_number(Writer *writer, int64_t number) except -1
+# What stands before the fields of a tuple.
+cdef int write_tuple_header(Writer *writer, Py_ssize_t count) except -1
 
 
 @cython.final

@@ -122,6 +122,10 @@ cdef inline int open_container(Writer *writer, uint8_t tag, Py_ssize_t count, in
     return 0
 
 
+cdef int write_tuple_header(Writer *writer, Py_ssize_t count) except -1:
+    return open_container(writer, SHORT_TUPLE, count, 0)
+
+
 cdef int encode_dynamic(Writer *writer, object value, int depth) except -1:
     cdef Py_ssize_t i, count
     cdef bytes encoded

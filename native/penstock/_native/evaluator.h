@@ -117,6 +117,13 @@ static int ps_run(PsMade *made, PsValue *result) {
             outcome = ps_truth(left, &truth);
             ps_put_truth(target, !truth);
             break;
+        case PS_LAST_TUPLE:
+            if (made->leaves_fields) {
+                made->fields = instruction;
+                return PS_FIELDS;
+            }
+            outcome = ps_gather(made, PS_TUPLE, target, instruction->list, instruction->number);
+            break;
         case PS_TUPLE:
         case PS_LIST:
             outcome = ps_gather(made, (PsOperation)instruction->operation, target,
@@ -182,23 +189,39 @@ static inline int ps_is_ready(const PsProgram *program) {
 /* Runs the program on the arguments in its first registers.
  *
  * PS_DONE and the result, whose object is a new reference; PS_DROPPED; PS_NOT_HERE; or PS_RAISED
- * with an exception. */
-static inline int ps_evaluate(PsProgram *program, PsValue *result) {
-    PsMade made;
+ * with an exception.  With `leaves_fields` also PS_FIELDS: `ps_field` gives the fields of the
+ * result until `ps_end`, which the caller owes in this case alone. */
+static inline int ps_begin(PsProgram *program, PsMade *made, PsValue *result, int leaves_fields) {
     int outcome;
     program->busy = 1;
-    made.program = program;
-    made.count = 0;
-    outcome = ps_run(&made, result);
+    made->program = program;
+    made->count = 0;
+    made->leaves_fields = leaves_fields;
+    outcome = ps_run(made, result);
+    program->failures = outcome == PS_NOT_HERE ? program->failures + 1 : 0;
+    if (outcome == PS_FIELDS) {
+        return outcome;
+    }
     if (outcome == PS_DONE) {
         Py_XINCREF(result->object);
     }
-    program->failures = outcome == PS_NOT_HERE ? program->failures + 1 : 0;
-    while (made.count > 0) {
-        Py_DECREF(made.objects[--made.count]);
-    }
-    program->busy = 0;
+    ps_end(made);
     return outcome;
+}
+
+static inline int ps_evaluate(PsProgram *program, PsValue *result) {
+    PsMade made;
+    return ps_begin(program, &made, result, 0);
+}
+
+/* The tuple after all, a new reference; NULL with an exception. */
+static inline PyObject *ps_make_tuple(PsMade *made) {
+    const PsInstruction *fields = made->fields;
+    PsValue gathered;
+    if (ps_gather(made, PS_TUPLE, &gathered, fields->list, fields->number) != PS_DONE) {
+        return NULL;
+    }
+    return Py_NewRef(gathered.object);
 }
 
 #endif

@@ -2,40 +2,16 @@
 
 cimport cython
 from cpython.object cimport PyObject
-from libc.stdint cimport int16_t, int32_t, int64_t
+
+from penstock._native.registers cimport PsMade, PsProgram
 
 
-cdef extern from "evaluator.h":
-    enum:
-        PS_MAX_REGISTERS
-        PS_NOT_HERE
-        PS_DONE
-        PS_DROPPED
-
-    ctypedef struct PsValue:
-        PyObject *object
-        int64_t number
-
-    ctypedef struct PsInstruction:
-        int32_t operation
-        int32_t number
-        PsValue *target
-        PsValue *left
-        PsValue *right
-        const int16_t *list
-
-    ctypedef struct PsProgram:
-        int parameters
-        PsInstruction instructions[PS_MAX_REGISTERS]
-        int16_t lists[PS_MAX_REGISTERS]
-        PsValue registers[PS_MAX_REGISTERS]
-        PyObject *constants[PS_MAX_REGISTERS]
-
-    bint ps_as_number(PsValue *value, int64_t *number) noexcept
-    void ps_rely_on(PsProgram *program, PyObject *function, bint uses_defaults) noexcept
-    bint ps_is_given_up(const PsProgram *program) noexcept
-    bint ps_is_ready(const PsProgram *program) noexcept
-    int ps_evaluate(PsProgram *program, PsValue *result) except -1
+# What comes of an element.
+cdef enum Step:
+    FAILED = -1
+    DROPPED = 0
+    MADE        # an object
+    FIELDS      # a tuple that was not made; `ps_end` is owed once its fields have been read
 
 
 @cython.final
@@ -51,3 +27,11 @@ cdef class Expression:
 cdef class ExpressionIterator:
     cdef Expression expression
     cdef object values
+
+    # The object is a new reference.
+    cdef inline Step evaluate(
+        self, object value, PsMade *made, PyObject **result, bint leaves_fields
+    ) except FAILED
+    cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED
+    cdef object made_tuple(self, PsMade *made)
+    cdef object called(self, object value)

@@ -11,7 +11,11 @@ from types import WrapperDescriptorType
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.ref cimport Py_DECREF
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from penstock._native.registers cimport (
+    PS_MAX_REGISTERS, PsInstruction, PsMade, PsProgram, PsValue, ps_as_number,
+)
 
 from penstock.common.types import Row
 from penstock.expressions import program as programs
@@ -24,16 +28,21 @@ cdef extern from "Python.h":
         const char *ml_doc
     int METH_FASTCALL
     object PyCFunction_New(PyMethodDef *definition, object self)
-    object PyLong_FromLongLong(long long value)
+    PyObject *PyLong_FromLongLong(long long value) except NULL
     object PyObject_Vectorcall(object function, PyObject **arguments, size_t count, PyObject *names)
 
 cdef extern from "evaluator.h":
     enum:
+        PS_NOT_HERE
+        PS_DONE
+        PS_DROPPED
+        PS_FIELDS
         PS_MOVE, PS_CELL, PS_GLOBAL, PS_FIELD, PS_ROW_FIELD, PS_UNPACK, PS_SUBSCRIPT
         PS_ADD, PS_SUBTRACT, PS_MULTIPLY, PS_FLOOR_DIVIDE, PS_REMAINDER, PS_AND, PS_OR, PS_XOR
         PS_LEFT_SHIFT, PS_RIGHT_SHIFT, PS_TRUE_DIVIDE, PS_POWER
         PS_LESS, PS_LESS_OR_EQUAL, PS_EQUAL, PS_NOT_EQUAL, PS_GREATER, PS_GREATER_OR_EQUAL
-        PS_IS, PS_IS_NOT, PS_IN, PS_NOT_IN, PS_NEGATE, PS_INVERT, PS_NOT, PS_TUPLE, PS_LIST
+        PS_IS, PS_IS_NOT, PS_IN, PS_NOT_IN, PS_NEGATE, PS_INVERT, PS_NOT
+        PS_TUPLE, PS_LAST_TUPLE, PS_LIST
         PS_CALL
         PS_JUMP, PS_JUMP_IF_TRUE, PS_JUMP_IF_FALSE, PS_JUMP_IF_NONE, PS_JUMP_IF_NOT_NONE
         PS_DROP_IF_FALSE, PS_RETURN
@@ -47,6 +56,12 @@ cdef extern from "evaluator.h":
     PyTypeObject *ps_timedelta_class
     PyTypeObject *ps_timezone_class
     PyTypeObject *ps_decimal_class
+    void ps_rely_on(PsProgram *program, PyObject *function, bint uses_defaults) noexcept
+    bint ps_is_given_up(const PsProgram *program) noexcept
+    bint ps_is_ready(const PsProgram *program) noexcept
+    int ps_evaluate(PsProgram *program, PsValue *result) except -1
+    int ps_begin(PsProgram *program, PsMade *made, PsValue *result, bint leaves_fields) except -1
+    object ps_make_tuple(PsMade *made)
 
 if programs.LIMIT > PS_MAX_REGISTERS:
     raise ImportError(f"programs of {programs.LIMIT} places, room for {PS_MAX_REGISTERS}")
@@ -120,6 +135,7 @@ cdef class Expression:
                 machine.instructions[i].list = &machine.lists[<Py_ssize_t>right]
             else:
                 machine.instructions[i].right = &machine.registers[<Py_ssize_t>right]
+        note_last_tuples(machine, len(program.instructions))
         for i, register in enumerate(program.lists):
             machine.lists[i] = register
         # The program keeps the constants.
@@ -153,10 +169,22 @@ cdef class Expression:
         return ExpressionIterator(self, values)
 
 
+cdef void note_last_tuples(PsProgram *machine, Py_ssize_t count) noexcept:
+    """Marks the tuples that are returned at once, which need not be made for everybody."""
+    cdef PsInstruction *instruction
+    cdef Py_ssize_t i
+    for i in range(count - 1):
+        instruction = &machine.instructions[i]
+        if instruction.operation == PS_TUPLE and (instruction + 1).operation == PS_RETURN:
+            if (instruction + 1).left == instruction.target:
+                instruction.operation = PS_LAST_TUPLE
+
+
 cdef object _call(object self, PyObject **arguments, Py_ssize_t count):
     cdef Expression expression = <Expression>self
     cdef PsProgram *program = &expression.machine
     cdef PsValue result
+    cdef object made
     cdef Py_ssize_t i
     cdef int outcome
     if count == program.parameters and ps_is_ready(program):
@@ -164,7 +192,9 @@ cdef object _call(object self, PyObject **arguments, Py_ssize_t count):
             program.registers[i].object = arguments[i]
         outcome = ps_evaluate(program, &result)
         if outcome == PS_DONE:
-            return boxed(result)
+            made = <object>owned(result)
+            Py_DECREF(made)
+            return made
         if outcome == PS_DROPPED:
             return expression.dropped
     return PyObject_Vectorcall(expression.function, arguments, count, NULL)
@@ -189,32 +219,55 @@ cdef class ExpressionIterator:
         return self
 
     def __next__(self):
-        cdef Expression expression = self.expression
-        cdef PsProgram *program = &expression.machine
-        cdef PsValue result
-        cdef int outcome
+        cdef PsMade made
+        cdef PyObject *result
         for value in self.values:
-            if ps_is_ready(program):
-                program.registers[0].object = <PyObject *>value
-                outcome = ps_evaluate(program, &result)
-                if outcome == PS_DONE:
-                    return boxed(result)
-                if outcome == PS_DROPPED:
-                    continue
-            try:
-                made = expression.function(value)
-            except StopIteration as error:
-                # To whoever asks for the next element it would be the end of all elements.
-                raise RuntimeError("a function raised StopIteration") from error
-            if made is not expression.dropped:
-                return made
+            if self.evaluate(value, &made, &result, False) == MADE:
+                value = <object>result
+                Py_DECREF(value)
+                return value
         raise StopIteration
 
+    cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED:
+        """What comes of an element; a tuple at the end of the program is left in its fields."""
+        return self.evaluate(value, made, result, True)
 
-cdef inline object boxed(PsValue value):
-    """The value as an object; takes the value over."""
-    if value.object == NULL:
-        return PyLong_FromLongLong(value.number)
-    made = <object>value.object
-    Py_DECREF(made)
-    return made
+    cdef object made_tuple(self, PsMade *made):
+        """The tuple that was left in its fields."""
+        return ps_make_tuple(made)
+
+    cdef inline Step evaluate(
+        self, object value, PsMade *made, PyObject **result, bint leaves_fields
+    ) except FAILED:
+        cdef PsProgram *program = &self.expression.machine
+        cdef PsValue found
+        cdef int outcome
+        if ps_is_ready(program):
+            program.registers[0].object = <PyObject *>value
+            outcome = ps_begin(program, made, &found, leaves_fields)
+            if outcome == PS_DONE:
+                result[0] = owned(found)
+                return MADE
+            if outcome == PS_FIELDS:
+                return FIELDS
+            if outcome == PS_DROPPED:
+                return DROPPED
+        value = self.called(value)
+        if value is self.expression.dropped:
+            return DROPPED
+        Py_INCREF(value)
+        result[0] = <PyObject *>value
+        return MADE
+
+    cdef object called(self, object value):
+        """What the function itself returns, maybe what stands for an element that is dropped."""
+        try:
+            return self.expression.function(value)
+        except StopIteration as error:
+            # To whoever asks for the next element it would be the end of all elements.
+            raise RuntimeError("a function raised StopIteration") from error
+
+
+cdef inline PyObject *owned(PsValue value) except NULL:
+    """The value as an object; takes the value over, and gives a reference."""
+    return PyLong_FromLongLong(value.number) if value.object == NULL else value.object

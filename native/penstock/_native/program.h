@@ -6,16 +6,10 @@
 #include <datetime.h>
 #include <stdint.h>
 
-#include "integers.h"
+#include "registers.h"
 
 /* Only the layouts of the header are used. */
 static PyDateTime_CAPI *PyDateTimeAPI __attribute__((unused));
-
-enum {
-    PS_MAX_REGISTERS = 96, /* and instructions, and fields: every operand is below it */
-    PS_MAX_OPERANDS = 8,   /* of a call */
-    PS_MAX_FAILURES = 64,  /* after so many in succession a program is not tried any more */
-};
 
 typedef enum {
     PS_MOVE,             /* target = left */
@@ -51,6 +45,7 @@ typedef enum {
     PS_INVERT,
     PS_NOT,
     PS_TUPLE,            /* target = the `number` registers of `list` */
+    PS_LAST_TUPLE,       /* as PS_TUPLE, and the next instruction returns it */
     PS_LIST,
     PS_CALL,             /* target = the function of `left`, given the `number` registers of `list` */
     PS_JUMP,             /* go on at instruction `number` */
@@ -62,58 +57,14 @@ typedef enum {
     PS_RETURN,           /* `left` is the result */
 } PsOperation;
 
-/* An integer (`object` is NULL), or an object. */
-typedef struct {
-    PyObject *object;
-    int64_t number;
-} PsValue;
-
-typedef struct {
-    int32_t operation;
-    int32_t number;
-    PsValue *target;
-    PsValue *left;
-    union {
-        PsValue *right;
-        const int16_t *list;
-    };
-    /* Of PS_GLOBAL: what was found last, and the dict's version then, or 0. */
-    PyObject *found;
-    uint64_t version;
-} PsInstruction;
-
-/* What a function has to have for the program to be what it computes. */
-typedef struct {
-    PyObject **place;
-    PyObject *expected;
-} PsOrigin;
-
-typedef struct {
-    int parameters; /* arguments are in the first registers */
-    int failures;   /* evaluations one after the other that were given up */
-    int busy;
-    int origin_count;
-    PsOrigin origins[2 * PS_MAX_REGISTERS]; /* code and defaults, of a function for each register */
-    PsInstruction instructions[PS_MAX_REGISTERS];
-    int16_t lists[PS_MAX_REGISTERS];
-    PsValue registers[PS_MAX_REGISTERS];     /* those of constants are set already */
-    PyObject *constants[PS_MAX_REGISTERS];   /* as objects, by register; else NULL */
-} PsProgram;
-
 /* What an evaluation or one of its steps came to. */
 enum {
     PS_RAISED = -1,
     PS_NOT_HERE = 0,
     PS_DONE = 1,
     PS_DROPPED = 2, /* a filter says no */
+    PS_FIELDS = 3,  /* the result is a tuple that has not been made */
 };
-
-/* What an evaluation made: one object for each register at most, and one for each that is boxed. */
-typedef struct {
-    PsProgram *program;
-    PyObject *objects[2 * PS_MAX_REGISTERS];
-    int count;
-} PsMade;
 
 /* The program holds for the code and the defaults, if any, that a function has now. */
 static inline void ps_rely_on(PsProgram *program, PyObject *function, int uses_defaults) {
@@ -155,14 +106,6 @@ static inline void ps_put(PsMade *made, PsValue *target, PyObject *object) {
 
 static inline void ps_put_truth(PsValue *target, int truth) {
     target->object = truth ? Py_True : Py_False; /* for ever there */
-}
-
-static inline int ps_as_number(const PsValue *value, int64_t *number) {
-    if (value->object == NULL) {
-        *number = value->number;
-        return 1;
-    }
-    return PyLong_CheckExact(value->object) && ps_short_int(value->object, number);
 }
 
 /* Makes an object of the value in its place. */

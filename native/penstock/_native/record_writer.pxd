@@ -5,6 +5,8 @@ from libc.stdint cimport uint8_t
 from penstock._native.capi cimport CApi, PsCursor, PsPartition
 from penstock._native.channel_selector cimport ChannelSelector
 from penstock._native.codec cimport Codec
+from penstock._native.computed_records cimport ComputedRecords
+from penstock._native.expression cimport ExpressionIterator
 from penstock._native.operator_loop cimport Output
 from penstock._native.wire cimport Writer
 
@@ -21,11 +23,13 @@ cdef class RecordWriter(Output):
     cdef PsPartition *handle
     cdef PsCursor *cursors                  # one for each channel, then the broadcast one
     cdef Writer writer                      # owns the scratch block
+    cdef ComputedRecords computed           # None if the channel or the codec needs the record
     cdef bint flush_always
     cdef object random
     cdef object __weakref__
 
     cpdef collect(self, object value, long long timestamp)
+    cpdef collect_all(self, object values, long long timestamp)
     cpdef emit_watermark(self, long long timestamp)
     cpdef emit_status(self, bint idle)
     cpdef emit_latency_marker(self, long long marked_time, long long operator_id_lower,
@@ -33,6 +37,9 @@ cdef class RecordWriter(Output):
     cpdef broadcast_event(self, bytes event, int data_type)
     cpdef flush(self)
 
+    cdef int collect_computed(
+        self, ExpressionIterator values, long long timestamp
+    ) except -1
     cdef inline PsCursor *cursor_of(self, int channel) noexcept
     cdef int write(self, int channel, const uint8_t *data, size_t size) except -1
     cdef int write_beyond(self, int channel, const uint8_t *data, size_t size) except -1
