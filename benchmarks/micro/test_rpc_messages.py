@@ -2,11 +2,17 @@
 
 import pytest
 from penstock.rpc import messages
-from penstock.rpc.messages import encode_message
+from penstock.rpc.message import encode_message
+from penstock.rpc.task_deployment import (
+    ChannelDescriptor,
+    GateDescriptor,
+    PartitionDescriptor,
+    TaskDeploymentDescriptor,
+)
 
-CHANNEL = messages.ChannelDescriptor(b"p" * 60, 0, "taskexecutor-1", "127.0.0.1", 40000)
+CHANNEL = ChannelDescriptor(b"p" * 60, 0, "taskexecutor-1", "127.0.0.1", 40000)
 DEPLOYMENT = messages.SubmitTask(
-    messages.TaskDeploymentDescriptor(
+    TaskDeploymentDescriptor(
         job_id=b"j" * 16,
         attempt_id=b"a" * 40,
         vertex_id=b"v" * 16,
@@ -18,8 +24,8 @@ DEPLOYMENT = messages.SubmitTask(
         allocation_id=b"s" * 16,
         code_id="code",
         configuration={},
-        partitions=(messages.PartitionDescriptor(b"p" * 60, 100, "PIPELINED_BOUNDED", 100),),
-        gates=(messages.GateDescriptor(0, (CHANNEL,) * 100),),
+        partitions=(PartitionDescriptor(b"p" * 60, 100, "PIPELINED_BOUNDED", 100),),
+        gates=(GateDescriptor(0, (CHANNEL,) * 100),),
     )
 )
 CASES = {

@@ -18,7 +18,8 @@ from penstock.jobmaster.failure_causes import FailureCauses, TaskReport
 from penstock.jobmaster.scheduler import Scheduler, SchedulerSettings
 from penstock.jobmaster.states import ExecutionState, JobStatus
 from penstock.jobmaster.worker_losses import EXIT_REPORT_MS
-from penstock.rpc.messages import FreeSlot, RestoredState
+from penstock.rpc.messages import FreeSlot
+from penstock.rpc.task_deployment import RestoredState
 from simulation.dice import FAULTS_UNTIL_MS, Dice
 from simulation.invariants import Invariants
 from simulation.mishaps import Mishaps

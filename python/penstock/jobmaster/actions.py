@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.graph.ids import ExecutionAttemptID
     from penstock.jobmaster.failure import Failure
     from penstock.jobmaster.states import ExecutionState, JobStatus
-    from penstock.rpc.messages import TaskDeploymentDescriptor
+    from penstock.rpc.task_deployment import TaskDeploymentDescriptor
 
 
 @dataclass(frozen=True)

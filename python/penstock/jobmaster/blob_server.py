@@ -18,8 +18,9 @@ from typing import IO, TYPE_CHECKING, cast
 
 from penstock.dependencies.manifest import BlobKey
 from penstock.errors import CorruptStreamError
+from penstock.rpc.blob_messages import BlobChunk, BlobRefused, blob_server_decoder
 from penstock.rpc.frames import read_frame, write_frame
-from penstock.rpc.messages import BlobChunk, BlobRefused, blob_server_decoder, encode_message
+from penstock.rpc.message import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import CorruptStreamError
 from penstock.jobmaster.uncommitted_results import UncommittedResults
-from penstock.rpc.frames import read_frame, write_frame
-from penstock.rpc.messages import (
+from penstock.rpc.collect_messages import (
     CollectAccepted,
     CollectBatch,
     CollectCommitted,
@@ -26,13 +25,14 @@ from penstock.rpc.messages import (
     CollectResume,
     CollectSync,
     collect_decoder,
-    encode_message,
 )
+from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.message import encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.rpc.messages import FromCollector
+    from penstock.rpc.collect_messages import FromCollector
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.common.options.rest import without_secrets
 from penstock.common.options.scope import job_part
 from penstock.jobmaster.execution import ExecutionVertex, IllegalExecutionStateError
-from penstock.rpc.messages import (
+from penstock.rpc.task_deployment import (
     ChannelDescriptor,
     GateDescriptor,
     PartitionDescriptor,

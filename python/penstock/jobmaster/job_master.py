@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from penstock.jobmaster.job_handle import JobHandle
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.resource_manager import ResourceManager, TaskExecutorGateway
+    from penstock.rpc.message import Message
+    from penstock.rpc.task_deployment import RestoredState
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +137,7 @@ class JobMaster:
             main_thread.post,
             lambda: resources.room(self.job_id),
         )
-        self._restored: dict[tuple[bytes, int], messages.RestoredState] = {}
+        self._restored: dict[tuple[bytes, int], RestoredState] = {}
         if recovery:
             self._restored = self._checkpoints.start_from(recovery)
         self._tick_timer: Timer | None = None
@@ -439,7 +441,7 @@ class JobMaster:
         """Nothing to send: a pipelined partition is released by its own task, at its end."""
         logger.debug("%d partitions were released by their tasks", len(action.partition_ids))
 
-    def _send_to(self, executor_id: str, message: messages.Message) -> None:
+    def _send_to(self, executor_id: str, message: Message) -> None:
         """Sends a message to a TaskExecutor; dropped when it is gone, as its loss will be told."""
         executor = self._resources.executors.get(executor_id)
         if executor is not None:

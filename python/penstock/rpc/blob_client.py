@@ -6,15 +6,11 @@ import hashlib
 from typing import TYPE_CHECKING, Self
 
 from penstock.errors import DependencyError
+from penstock.rpc.blob_messages import BlobRefused, GetBlob, blob_client_decoder
 from penstock.rpc.client import dial
 from penstock.rpc.frames import read_frame, write_frame
-from penstock.rpc.messages import (
-    ROLE_BLOB,
-    BlobRefused,
-    GetBlob,
-    blob_client_decoder,
-    encode_message,
-)
+from penstock.rpc.message import encode_message
+from penstock.rpc.messages import ROLE_BLOB
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,19 +11,18 @@ import socket
 import threading
 
 from penstock.rpc.client import dial
-from penstock.rpc.frames import read_frame, write_frame
-from penstock.rpc.messages import (
-    ROLE_COLLECT,
+from penstock.rpc.collect_messages import (
     CollectBatch,
     CollectCommitted,
     CollectFinished,
     CollectHello,
     CollectResume,
     CollectSync,
-    Message,
     collector_decoder,
-    encode_message,
 )
+from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.message import Message, encode_message
+from penstock.rpc.messages import ROLE_COLLECT
 
 CHUNK_BYTES = 1024 * 1024
 

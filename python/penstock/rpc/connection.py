@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
 from penstock.rpc.frames import read_frame, write_frame
-from penstock.rpc.messages import Message, MessageDecoder, encode_message
+from penstock.rpc.message import Message, MessageDecoder, encode_message
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,15 +7,12 @@ field or a field of another type is refused before any of it is acted upon.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 
-from penstock.checkpoint_storage.handles import (  # msgspec looks the types up
-    CheckpointMetrics,  # noqa: TC001
-    TaskStateSnapshot,  # noqa: TC001
-)
-from penstock.errors import CorruptStreamError
+# msgspec looks the types up
+from penstock.checkpoint_storage.handles import CheckpointMetrics, TaskStateSnapshot  # noqa: TC001
 from penstock.metrics.values import MetricValues  # noqa: TC001
 from penstock.rpc.frames import MAX_FRAME_BYTES
 from penstock.rpc.inspection_messages import (
@@ -26,10 +23,8 @@ from penstock.rpc.inspection_messages import (
     SampleRecords,
     SampleStacks,
 )
-from penstock.rpc.message import Message as Message  # the base of all that is here
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from penstock.rpc.message import Message, MessageDecoder
+from penstock.rpc.task_deployment import TaskDeploymentDescriptor  # noqa: TC001
 
 CODE_CHUNK_BYTES = MAX_FRAME_BYTES // 2
 """Job code travels in chunks of this size, so that a frame never reaches its limit."""
@@ -41,65 +36,6 @@ ROLE_CONTROL = "taskexecutor"
 ROLE_HEARTBEAT = "heartbeat"
 ROLE_COLLECT = "collect"
 ROLE_BLOB = "blob"
-
-
-# ---- what a task needs in order to run -------------------------------------------------------
-
-
-class PartitionDescriptor(msgspec.Struct, frozen=True):
-    """One result partition that a task writes."""
-
-    partition_id: bytes
-    num_subpartitions: int
-    partition_type: str
-    flush_timeout_ms: int
-
-
-class ChannelDescriptor(msgspec.Struct, frozen=True):
-    """One channel of a gate: which subpartition to read, and from which TaskExecutor."""
-
-    partition_id: bytes
-    subpartition: int
-    executor_id: str
-    host: str
-    port: int
-
-
-class GateDescriptor(msgspec.Struct, frozen=True):
-    """One input gate: all channels of one job edge into the subtask."""
-
-    input_number: int
-    channels: tuple[ChannelDescriptor, ...]
-
-
-class RestoredState(msgspec.Struct, frozen=True):
-    """What a subtask starts from: its part of a checkpoint, and the checkpoint's id."""
-
-    checkpoint_id: int
-    state: TaskStateSnapshot
-
-
-class TaskDeploymentDescriptor(msgspec.Struct, frozen=True):
-    """Everything a TaskExecutor needs to run one subtask.
-
-    The job code itself arrives before it, in `CodeChunk` messages; ``code_id`` names it.
-    ``configuration`` has options of jobs only; those of the cluster are in the launch line.
-    """
-
-    job_id: bytes
-    attempt_id: bytes
-    vertex_id: bytes
-    task_name: str
-    subtask: int
-    parallelism: int
-    max_parallelism: int
-    attempt_number: int
-    allocation_id: bytes
-    code_id: str
-    configuration: dict[str, str]
-    partitions: tuple[PartitionDescriptor, ...]
-    gates: tuple[GateDescriptor, ...]
-    restored: RestoredState | None = None
 
 
 class TaskFailure(msgspec.Struct, frozen=True):
@@ -447,74 +383,6 @@ class HeartbeatHello(Message, frozen=True):
     epoch: int
 
 
-class CollectHello(Message, frozen=True):
-    """First frame of a collect connection: whose results follow."""
-
-    job_id: bytes
-    collect_id: str
-    subtask: int
-    attempt_number: int
-
-
-class CollectBatch(Message, frozen=True):
-    """A part of a batch of results; the batch is complete when ``last`` is set."""
-
-    data: bytes
-    last: bool
-
-
-class CollectAccepted(Message, frozen=True):
-    """The driver's answer to `CollectHello`: from here on no result is overlooked.
-
-    Also to `CollectResume` and to `CollectSync`.
-    """
-
-
-class CollectResume(Message, frozen=True):
-    """Follows `CollectHello` of a sink that takes part in checkpoints.
-
-    Its results are shown when a checkpoint that holds them is complete.
-    """
-
-    offset: int
-    """The number of the first batch to come: so many were sent before the checkpoint."""
-
-
-class CollectSync(Message, frozen=True):
-    """A checkpoint is taken: asks whether all batches before ``offset`` have come."""
-
-    offset: int
-
-
-class CollectCommitted(Message, frozen=True):
-    """A checkpoint that holds all batches before ``offset`` is complete."""
-
-    offset: int
-
-
-class CollectFinished(Message, frozen=True):
-    """This subtask has no more results."""
-
-
-class GetBlob(Message, frozen=True):
-    """Asks for the bytes with a SHA-256 digest, in hexadecimal."""
-
-    digest: str
-
-
-class BlobChunk(Message, frozen=True):
-    """A piece of the blob asked for; pieces arrive in order, the last one is marked."""
-
-    data: bytes
-    last: bool
-
-
-class BlobRefused(Message, frozen=True):
-    """The blob cannot be had; ``reason`` says why."""
-
-    reason: str
-
-
 ForMainThread = (
     RegisterTaskExecutor
     | OfferSlots
@@ -562,35 +430,6 @@ ToCoordinator = (
 )
 ForCheckpoints = TriggerCheckpoint | NotifyCheckpointComplete | NotifyCheckpointAborted
 FromCoordinator = AddSplits | NoMoreSplits | WatermarkAlignment | SourceEvent
-FromCollector = (
-    CollectHello | CollectBatch | CollectFinished | CollectResume | CollectSync | CollectCommitted
-)
-FromBlobServer = BlobChunk | BlobRefused
-
-M = TypeVar("M")
-
-
-class MessageDecoder(Generic[M]):
-    """Decodes the messages of one direction; every failure is a `CorruptStreamError`."""
-
-    def __init__(self, union: Any) -> None:
-        self._decode: Callable[[bytes], M] = msgspec.msgpack.Decoder(union).decode
-
-    def decode(self, body: bytes) -> M:
-        """Returns the message in ``body``.
-
-        Raises:
-            CorruptStreamError: the bytes are no message of this direction.
-        """
-        try:
-            return self._decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CorruptStreamError(f"not a message of this connection: {error}") from None
-
-
-def encode_message(message: Message) -> bytes:
-    """Returns the bytes of one message."""
-    return msgspec.msgpack.encode(message)
 
 
 def driver_decoder() -> MessageDecoder[ToDriver]:
@@ -603,29 +442,9 @@ def task_executor_decoder() -> MessageDecoder[ToTaskExecutor]:
     return MessageDecoder(ToTaskExecutor)
 
 
-def collect_decoder() -> MessageDecoder[FromCollector]:
-    """Decoder of what the driver receives on a collect connection."""
-    return MessageDecoder(FromCollector)
-
-
-def collector_decoder() -> MessageDecoder[CollectAccepted]:
-    """Decoder of what a collect sink receives."""
-    return MessageDecoder(CollectAccepted)
-
-
 def heartbeat_decoder() -> MessageDecoder[HeartbeatHello]:
     """Decoder of the first frame of a heartbeat connection."""
     return MessageDecoder(HeartbeatHello)
-
-
-def blob_server_decoder() -> MessageDecoder[GetBlob]:
-    """Decoder of what the driver receives on a blob connection."""
-    return MessageDecoder(GetBlob)
-
-
-def blob_client_decoder() -> MessageDecoder[FromBlobServer]:
-    """Decoder of what a worker's host receives on a blob connection."""
-    return MessageDecoder(FromBlobServer)
 
 
 def code_chunks(code_id: str, code: bytes) -> list[CodeChunk]:

@@ -18,7 +18,7 @@ from penstock.common.options.registry import options_of
 from penstock.common.options.value_types import FoldersType, TextType
 from penstock.datastream import StreamExecutionEnvironment
 from penstock.errors import ConfigurationError, InvalidProgramError
-from penstock.rpc.messages import TaskDeploymentDescriptor
+from penstock.rpc.task_deployment import TaskDeploymentDescriptor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.worker.launch import LaunchSpec
 from penstock.taskexecutor.worker.slot_resources import SlotResources

@@ -10,8 +10,10 @@ from penstock.errors import AuthenticationError, DependencyError
 from penstock.jobmaster import blob_server
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.rpc.blob_client import BlobClient
+from penstock.rpc.blob_messages import BlobChunk
 from penstock.rpc.frames import read_frame, write_frame
-from penstock.rpc.messages import ROLE_BLOB, BlobChunk, encode_message
+from penstock.rpc.message import encode_message
+from penstock.rpc.messages import ROLE_BLOB
 from penstock.rpc.server import RpcServer
 
 TOKEN = bytes(32)

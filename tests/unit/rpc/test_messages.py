@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.errors import CorruptStreamError
 from penstock.rpc import messages
+from penstock.rpc.collect_messages import FromCollector, collect_decoder
 from penstock.rpc.frames import MAX_FRAME_BYTES
+from penstock.rpc.message import Message, encode_message
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.binary(),
@@ -57,7 +59,7 @@ def structs_of(kind: type[msgspec.Struct]) -> st.SearchStrategy[typing.Any]:
 DIRECTIONS: list[typing.Any] = [
     (messages.ToDriver, messages.driver_decoder),
     (messages.ToTaskExecutor, messages.task_executor_decoder),
-    (messages.FromCollector, messages.collect_decoder),
+    (FromCollector, collect_decoder),
 ]
 ALL = [(kind, decoder) for union, decoder in DIRECTIONS for kind in typing.get_args(union)]
 
@@ -67,7 +69,7 @@ def test_every_message_survives_the_wire(kind: typing.Any, decoder: typing.Any) 
     @settings(max_examples=20)
     @given(structs_of(kind))
     def check(message: typing.Any) -> None:
-        assert decoder().decode(messages.encode_message(message)) == message
+        assert decoder().decode(encode_message(message)) == message
 
     check()
 
@@ -79,11 +81,11 @@ def test_garbage_is_a_corrupt_stream(data: bytes) -> None:
             message = decoder().decode(data)
         except CorruptStreamError:
             continue
-        assert isinstance(message, messages.Message)
+        assert isinstance(message, Message)
 
 
 def test_messages_of_the_other_direction_are_refused() -> None:
-    own = messages.encode_message(messages.Shutdown("over"))
+    own = encode_message(messages.Shutdown("over"))
     with pytest.raises(CorruptStreamError, match="Shutdown"):
         messages.driver_decoder().decode(own)
 
@@ -100,4 +102,4 @@ def test_job_code_is_cut_into_chunks(size: int) -> None:
     chunks = messages.code_chunks("code", code)
     assert b"".join(chunk.data for chunk in chunks) == code
     assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
-    assert all(len(messages.encode_message(c)) <= MAX_FRAME_BYTES for c in chunks)
+    assert all(len(encode_message(c)) <= MAX_FRAME_BYTES for c in chunks)

@@ -17,6 +17,7 @@ from penstock.rpc.authentication import NONCE_BYTES, new_token
 from penstock.rpc.client import dial
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import MAX_FRAME_BYTES, write_frame
+from penstock.rpc.message import encode_message
 from penstock.rpc.server import RpcServer
 
 TOKEN = new_token()
@@ -57,7 +58,7 @@ def server(recorder: Recorder) -> Iterator[RpcServer]:
 
 def still_serves(server: RpcServer, recorder: Recorder) -> None:
     with dial(server.address, TOKEN, "worker") as sock:
-        write_frame(sock, messages.encode_message(messages.FatalError("hello")))
+        write_frame(sock, encode_message(messages.FatalError("hello")))
         assert recorder.received.get(timeout=10) == messages.FatalError("hello")
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import cloudpickle
 import pytest
 from penstock.errors import CancelTaskError
-from penstock.rpc.messages import (
+from penstock.rpc.messages import TaskFailure, TriggerCheckpoint
+from penstock.rpc.task_deployment import (
     ChannelDescriptor,
     GateDescriptor,
     PartitionDescriptor,
     TaskDeploymentDescriptor,
-    TaskFailure,
-    TriggerCheckpoint,
 )
 from penstock.taskexecutor.task import task as task_module
 from penstock.taskexecutor.task.task import Task

@@ -23,6 +23,7 @@ from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
 from penstock.jobmaster.main_thread import MainThread, QueueUser
 from penstock.rpc import messages
+from penstock.rpc.task_deployment import RestoredState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from penstock.jobmaster.main_thread import QueueUser, Timer
     from penstock.jobmaster.source_coordinators import SourceCoordinators
     from penstock.jobmaster.states import JobStatus
+    from penstock.rpc.message import Message
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +87,7 @@ class CheckpointService:
         storage: CheckpointStorage,
         main_thread: QueueUser,
         sources: SourceCoordinators,
-        send: Callable[[str, messages.Message], None],
+        send: Callable[[str, Message], None],
         fail_job: Callable[[BaseException], None],
         records: JobRecords | None = None,
     ) -> None:
@@ -148,7 +150,7 @@ class CheckpointService:
 
     def start_from(
         self, sources: Sequence[RecoverySource]
-    ) -> dict[tuple[bytes, int], messages.RestoredState]:
+    ) -> dict[tuple[bytes, int], RestoredState]:
         """What the subtasks of the job start from; before anything else happens.
 
         Args:
@@ -257,7 +259,7 @@ class CheckpointService:
 
     def restored(
         self, subtasks: Iterable[tuple[bytes, int]], *, is_global: bool
-    ) -> dict[tuple[bytes, int], messages.RestoredState]:
+    ) -> dict[tuple[bytes, int], RestoredState]:
         """What subtasks start from, which are about to be deployed anew.
 
         The coordinators of their sources are brought to the same point.
@@ -510,9 +512,9 @@ def _restored(
     checkpoint: CompletedCheckpoint,
     assigned: Mapping[tuple[bytes, int], TaskStateSnapshot],
     subtasks: Iterable[tuple[bytes, int]],
-) -> dict[tuple[bytes, int], messages.RestoredState]:
+) -> dict[tuple[bytes, int], RestoredState]:
     return {
-        subtask: messages.RestoredState(checkpoint.checkpoint_id, assigned[subtask])
+        subtask: RestoredState(checkpoint.checkpoint_id, assigned[subtask])
         for subtask in subtasks
         if subtask in assigned
     }

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from penstock.checkpoint_storage.streams import StateOutputStream
     from penstock.network.events import CheckpointBarrier
-    from penstock.rpc.messages import Message
+    from penstock.rpc.message import Message
     from penstock.taskexecutor.checkpointing.barrier_handler import AlignmentFigures
     from penstock.taskexecutor.checkpointing.channel_state import Buffers
     from penstock.taskexecutor.state.snapshot import RunningSnapshot

@@ -36,13 +36,9 @@ if TYPE_CHECKING:
 
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
-    from penstock.rpc.messages import (
-        ForCheckpoints,
-        FromCoordinator,
-        Message,
-        TaskDeploymentDescriptor,
-        TaskFailure,
-    )
+    from penstock.rpc.message import Message
+    from penstock.rpc.messages import ForCheckpoints, FromCoordinator, TaskFailure
+    from penstock.rpc.task_deployment import TaskDeploymentDescriptor
     from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
     from penstock.taskexecutor.task.record_sample import RecordSample
     from penstock.taskexecutor.task.state_lookup import StateLookup

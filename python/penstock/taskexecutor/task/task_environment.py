@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from penstock.network import InputGate, NetworkEnvironment, ResultPartition
     from penstock.rpc.collect_client import CollectClient
-    from penstock.rpc.messages import Message, RestoredState, ToCoordinator
+    from penstock.rpc.message import Message
+    from penstock.rpc.messages import ToCoordinator
+    from penstock.rpc.task_deployment import RestoredState
     from penstock.taskexecutor.checkpointing.local_state import TaskLocalStateStore
     from penstock.taskexecutor.worker.memory_manager import MemoryManager
 

@@ -9,7 +9,7 @@ from penstock.common.options import checkpointing, cluster, state_recovery
 from penstock.taskexecutor.worker.memory_manager import MemoryManager
 
 if TYPE_CHECKING:
-    from penstock.rpc.messages import TaskDeploymentDescriptor
+    from penstock.rpc.task_deployment import TaskDeploymentDescriptor
     from penstock.taskexecutor.checkpointing.local_state import (
         LocalStateStores,
         TaskLocalStateStore,

@@ -32,6 +32,7 @@ from penstock.rpc.inspection_messages import (
     SampleRecords,
     SampleStacks,
 )
+from penstock.rpc.message import Message, encode_message
 from penstock.rpc.messages import (
     ROLE_CONTROL,
     ROLE_HEARTBEAT,
@@ -44,7 +45,6 @@ from penstock.rpc.messages import (
     FreeSlot,
     FromCoordinator,
     HeartbeatHello,
-    Message,
     NoMoreSplits,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -61,12 +61,10 @@ from penstock.rpc.messages import (
     SlotRefused,
     SourceEvent,
     SubmitTask,
-    TaskDeploymentDescriptor,
     TaskFailure,
     TriggerCheckpoint,
     UpdateTaskState,
     WatermarkAlignment,
-    encode_message,
     task_executor_decoder,
 )
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
@@ -84,6 +82,7 @@ from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_s
 if TYPE_CHECKING:
     from penstock.rpc.heartbeat import HeartbeatSender
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
+    from penstock.rpc.task_deployment import TaskDeploymentDescriptor
     from penstock.taskexecutor.logs.forwarder import LogForwarder
     from penstock.taskexecutor.worker.inspection import Inspector
     from penstock.taskexecutor.worker.launch import LaunchSpec
