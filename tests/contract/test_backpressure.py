@@ -6,6 +6,7 @@ frees a buffer.
 """
 
 import threading
+import time
 
 import pytest
 from penstock.errors import CancelTaskError
@@ -174,6 +175,45 @@ def test_overdraft_leaves_the_minimum_of_others(plane):
     writer.background.result()
     modest.release()
     assert_all_returned(environment)
+
+
+def test_little_is_written_ahead_of_a_slow_reader(plane):
+    """A reader that takes a buffer in more than a second has two ahead of it, a quick one ten."""
+    environment = plane.environment()
+    partition = environment.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, environment, environment, [(PID, 0)], local=True)
+    writing = plane.writing(partition, "GLOBAL")
+    value = plane.value_of_framed_size(1024)
+    writing.write(*[value] * 6)
+    assert gate.next_buffer(PATIENCE_MS) is not None
+    assert partition.is_available()
+    # What the reader does with it.
+    time.sleep(1)
+    assert gate.next_buffer(PATIENCE_MS) is not None
+    assert partition.buffers_in_use >= 3
+    assert not partition.is_available()
+    for _ in range(3):
+        assert gate.next_buffer(PATIENCE_MS) is not None
+    gate.release_batch()
+    assert partition.is_available()
+    # However long it was slow, ten buffers in a second make it quick again.
+    eventually(lambda: _takes_ten(writing, gate, value), "the reader counts as slow")
+    writing.write(*[value] * 6)
+    assert partition.buffers_in_use >= 6
+    assert partition.is_available()
+    gate.close()
+    partition.release()
+    assert_all_returned(environment)
+
+
+def _takes_ten(writing, gate, value) -> bool:
+    """Whether the reader had taken ten buffers before a second was over."""
+    began = time.monotonic()
+    for _ in range(20):
+        writing.write(value)
+        assert gate.next_buffer(PATIENCE_MS) is not None
+    gate.release_batch()
+    return time.monotonic() - began < 1
 
 
 def test_availability_follows_the_pool(plane):

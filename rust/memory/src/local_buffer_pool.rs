@@ -138,6 +138,18 @@ impl LocalBufferPool {
         Ok(())
     }
 
+    /// Changes the number of buffers of subpartition `channel` at which the pool becomes
+    /// unavailable; those in use stay so.
+    ///
+    /// # Panics
+    ///
+    /// If the pool has no such subpartition, or without a buffer for it.
+    pub fn set_quota(&self, channel: usize, max_buffers: usize) {
+        assert!(max_buffers > 0, "a subpartition needs a buffer");
+        self.inner
+            .set_quota(self.inner.channel(channel), max_buffers);
+    }
+
     /// Waits until the pool holds at least `count` segments, at most its minimum.
     ///
     /// # Errors

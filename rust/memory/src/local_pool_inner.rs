@@ -32,6 +32,8 @@ pub(crate) struct PoolState {
     pub(crate) size: usize,
     /// Buffers in use per subpartition.
     channel_counts: Box<[usize]>,
+    /// Buffers in use at which a subpartition makes the pool unavailable.
+    quotas: Box<[usize]>,
     /// How many subpartitions have reached their quota.
     channels_at_quota: usize,
     pub(crate) listeners: VecDeque<Arc<dyn BufferListener>>,
@@ -60,6 +62,8 @@ impl LocalPoolInner {
                 requested: 0,
                 size: options.min_segments,
                 channel_counts: vec![0; options.num_subpartitions].into_boxed_slice(),
+                quotas: vec![options.max_buffers_per_channel; options.num_subpartitions]
+                    .into_boxed_slice(),
                 channels_at_quota: 0,
                 listeners: VecDeque::new(),
                 availability: AvailabilityHelper::new(false),
@@ -112,9 +116,10 @@ impl LocalPoolInner {
             },
         };
         if channel != NO_CHANNEL {
+            let quota = state.quotas[channel as usize];
             let count = &mut state.channel_counts[channel as usize];
             *count += 1;
-            if *count == self.options.max_buffers_per_channel {
+            if *count == quota {
                 state.channels_at_quota += 1;
             }
         }
@@ -261,8 +266,9 @@ impl LocalPoolInner {
         let mut state = pool.state.lock();
         let mut quota_freed = false;
         if channel != NO_CHANNEL {
+            let quota = state.quotas[channel as usize];
             let count = &mut state.channel_counts[channel as usize];
-            if *count == pool.options.max_buffers_per_channel {
+            if *count == quota {
                 quota_freed = true;
             }
             *count -= 1;
@@ -332,6 +338,24 @@ impl LocalPoolInner {
                 Err(refused) => refused.into_slot(),
             };
             state = self.state.lock();
+        }
+    }
+
+    /// Changes the quota of a subpartition.
+    pub(crate) fn set_quota(self: &Arc<Self>, channel: u32, max_buffers: usize) {
+        let mut state = self.state.lock();
+        let index = channel as usize;
+        let count = state.channel_counts[index];
+        let before = std::mem::replace(&mut state.quotas[index], max_buffers);
+        match (count >= before, count >= max_buffers) {
+            (false, true) => state.channels_at_quota += 1,
+            (true, false) => state.channels_at_quota -= 1,
+            _ => {}
+        }
+        let signal = self.update_availability(&mut state);
+        drop(state);
+        if let Some(signal) = signal {
+            signal.complete();
         }
     }
 

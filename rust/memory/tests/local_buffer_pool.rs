@@ -386,3 +386,29 @@ fn nothing_is_lost_under_concurrency() {
     assert_eq!(pool.requested_segments(), 0);
     assert_eq!(network_pool.available_segments(), 16);
 }
+
+/// A quota that changes counts what is in use already, and tells who waits.
+#[test]
+fn quota_changes_while_buffers_are_in_use() {
+    let (_network_pool, pool) = pools(10, LocalPoolOptions::new(10, 10).with_quota(2, 10));
+    let request = |channel| pool.request_buffer_for(channel).unwrap().unwrap();
+    let mut held: Vec<_> = (0..4).map(|_| request(0)).collect();
+    let other = request(1);
+    pool.set_quota(0, 5);
+    assert!(pool.is_available());
+    pool.set_quota(0, 4);
+    assert!(!pool.is_available());
+    pool.set_quota(0, 2);
+    pool.set_quota(1, 1);
+    held.truncate(2);
+    drop(other);
+    assert!(!pool.is_available(), "two of channel 0 are in use");
+    let future = pool.availability();
+    held.pop();
+    assert!(pool.is_available() && future.is_done());
+    held.push(request(0));
+    let future = pool.availability();
+    assert!(!future.is_done());
+    pool.set_quota(0, 3);
+    assert!(pool.is_available() && future.is_done());
+}

@@ -14,15 +14,13 @@ use crate::gate::{
     SingleInputGate, UnionInputGate,
 };
 use crate::partition::{
-    Listener, OutputFlusher, PartitionFile, PartitionManager, PartitionShared, PartitionType,
-    Released, ResultPartition,
+    Listener, MAX_BUFFERS_PER_CHANNEL, OutputFlusher, PartitionFile, PartitionManager,
+    PartitionShared, PartitionType, Released, ResultPartition,
 };
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, Weak};
 use crate::transport::{Command, TlsIdentity, Transport, Waiting};
 use crate::wire::{Compression, PartitionId, ReceiverId};
 
-/// Buffers of one subpartition at which a partition counts as unavailable.
-const MAX_BUFFERS_PER_CHANNEL: usize = 10;
 /// Buffers a partition may take beyond its pool's size to finish a record.
 const MAX_OVERDRAFT_BUFFERS: usize = 20;
 

@@ -90,6 +90,7 @@ fn read_to_end(subpartition: &PipelinedSubpartition, ear: &Ear) -> Vec<u8> {
             next_type,
             sequence_number: number,
             backlog,
+            ..
         }) = subpartition.poll().unwrap()
         {
             assert!(backlog >= 0);

@@ -19,6 +19,7 @@ from penstock.network.pure.memory.network_buffer_pool import UNBOUNDED, NetworkB
 from penstock.network.pure.partition.blocking import PartitionFile
 from penstock.network.pure.partition.flusher import OutputFlusher
 from penstock.network.pure.partition.manager import ResultPartitionManager
+from penstock.network.pure.partition.reader_pace import MAX_BUFFERS_PER_CHANNEL
 from penstock.network.pure.partition.result_partition import ResultPartition
 from penstock.network.pure.transport.client import ConnectionManager
 from penstock.network.pure.transport.event_loop import EventLoop
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from penstock.network.pure.memory.local_buffer_pool import LocalBufferPool
 
 logger = logging.getLogger(__name__)
-
-MAX_BUFFERS_PER_CHANNEL = 10
-"""Quota of a subpartition: at this many buffers the partition counts as unavailable."""
 
 MAX_OVERDRAFT_BUFFERS = 20
 """Buffers that a partition may take beyond its pool to end a record that it has begun."""

@@ -414,6 +414,8 @@ class StreamTask:
                     break
                 stop()
             if not self._outputs_available():
+                # The next step is not to write far beyond the buffer that comes free.
+                step = 1
                 continue
             started_ns = time.monotonic_ns()
             status = source.emit_next(step)

@@ -294,6 +294,7 @@ impl BlockingSubpartition {
             backlog: self.backlog(at),
             next_type,
             sequence_number,
+            quota: None,
         }))
     }
 

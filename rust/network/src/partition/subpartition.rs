@@ -12,9 +12,12 @@
 //! The listener is called after the lock is released.
 
 use std::collections::VecDeque;
+#[cfg(not(loom))]
+use std::time::Instant;
 
 use penstock_memory::{Buffer, BufferConsumer, DataType};
 
+use super::reader_pace::ReaderPace;
 use super::wakeups::Wakeups;
 use crate::error::{Error, Result};
 use crate::event::{END_OF_PARTITION_BYTES, barrier_id};
@@ -46,6 +49,8 @@ pub(crate) struct BufferAndBacklog {
     /// Type of what follows, `None` when nothing can be polled now.
     pub(crate) next_type: DataType,
     pub(crate) sequence_number: i32,
+    /// How many buffers may be written ahead of the reader from now on, if that has changed.
+    pub(crate) quota: Option<usize>,
 }
 
 /// Why a subpartition has no more to give.
@@ -84,6 +89,7 @@ struct State {
     sequence_number: i32,
     /// Size wanted of new buffers, in bytes.
     desired_buffer_size: usize,
+    pace: ReaderPace,
     total_buffers: u64,
     total_bytes: u64,
 }
@@ -145,6 +151,7 @@ impl PipelinedSubpartition {
                 view_created: false,
                 sequence_number: 0,
                 desired_buffer_size: buffer_size,
+                pace: ReaderPace::new(),
                 total_buffers: 0,
                 total_bytes: 0,
             }),
@@ -268,7 +275,10 @@ impl PipelinedSubpartition {
             if finished {
                 emptied = state.buffers.pop_front();
                 state.priority = state.priority.saturating_sub(1);
-                state.backlog -= usize::from(buffer.data_type().is_buffer());
+                if buffer.data_type().is_buffer() {
+                    state.backlog -= 1;
+                    state.on_taken();
+                }
             }
             if buffer.size() > 0 {
                 state.blocked = buffer.data_type().is_blocking_upstream();
@@ -276,7 +286,8 @@ impl PipelinedSubpartition {
                 let sequence_number = state.sequence_number;
                 state.sequence_number = sequence_number.wrapping_add(1);
                 let next_type = state.next_type();
-                let backlog = state.readable_backlog() as i32;
+                let backlog = state.announced_backlog();
+                let quota = state.pace.take_change();
                 drop(state);
                 drop(emptied);
                 return Ok(Some(BufferAndBacklog {
@@ -284,6 +295,7 @@ impl PipelinedSubpartition {
                     backlog,
                     next_type,
                     sequence_number,
+                    quota,
                 }));
             }
             if !finished {
@@ -375,6 +387,7 @@ impl PipelinedSubpartition {
             ));
         }
         state.blocked = false;
+        state.pace.restart();
         Ok(())
     }
 
@@ -395,7 +408,7 @@ impl PipelinedSubpartition {
 
     /// Data buffers that a reader could take, as announced to it.
     pub(crate) fn backlog(&self) -> i32 {
-        self.state.lock().readable_backlog() as i32
+        self.state.lock().announced_backlog()
     }
 
     /// Elements in the queue, events included.
@@ -480,6 +493,28 @@ impl State {
             Some(head) if self.is_available() => head.data_type(),
             _ => DataType::None,
         }
+    }
+
+    /// A full data buffer was taken.
+    #[cfg(not(loom))]
+    fn on_taken(&mut self) {
+        self.pace.on_taken(Instant::now());
+    }
+
+    /// Models know no time.
+    #[cfg(loom)]
+    fn on_taken(&mut self) {}
+
+    /// Data buffers that the reader is told of.
+    fn announced_backlog(&self) -> i32 {
+        let backlog = self.readable_backlog();
+        // What the reader of a connection prepares for would be filled ahead of it.
+        let told = if self.pace.is_slow() {
+            backlog.min(1)
+        } else {
+            backlog
+        };
+        told as i32
     }
 
     fn readable_backlog(&self) -> usize {

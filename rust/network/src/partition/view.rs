@@ -71,10 +71,13 @@ impl SubpartitionView {
         match self.subpartition() {
             Subpartition::Pipelined(pipelined) => {
                 let next = pipelined.poll()?;
-                if let Some(next) = &next
-                    && next.buffer.data_type().requires_announcement()
-                {
-                    self.partition.on_barrier_taken();
+                if let Some(next) = &next {
+                    if next.buffer.data_type().requires_announcement() {
+                        self.partition.on_barrier_taken();
+                    }
+                    if let Some(quota) = next.quota {
+                        self.partition.pool.set_quota(self.index, quota);
+                    }
                 }
                 Ok(next)
             }

@@ -65,12 +65,12 @@ class LocalBufferPool:
         self.max_segments = max_segments
         self._network_pool = network_pool
         self._pool_size = min_segments
-        self._max_per_channel = max_buffers_per_channel
         self._max_overdraft = max_overdraft
         self._recyclers: list[BufferRecycler] = [
             _SubpartitionRecycler(self, channel) for channel in range(num_subpartitions)
         ]
         self._counts = [0] * num_subpartitions
+        self._quotas = [max_buffers_per_channel] * num_subpartitions
         self._at_quota = 0
         self._lock = threading.Lock()
         self._available: deque[MemorySegment] = deque()
@@ -147,7 +147,7 @@ class LocalBufferPool:
             segment = self._available.popleft() if self._available else self._request_overdraft()
             if segment is not None and channel != UNKNOWN_CHANNEL:
                 self._counts[channel] += 1
-                if self._counts[channel] == self._max_per_channel:
+                if self._counts[channel] == self._quotas[channel]:
                     self._at_quota += 1
             waiting = self._update_availability()
         self._finish(waiting)
@@ -210,7 +210,7 @@ class LocalBufferPool:
             listener: BufferListener | None = None
             with self._lock:
                 if counted != UNKNOWN_CHANNEL:
-                    if self._counts[counted] == self._max_per_channel:
+                    if self._counts[counted] == self._quotas[counted]:
                         self._at_quota -= 1
                     self._counts[counted] -= 1
                     counted = UNKNOWN_CHANNEL
@@ -250,6 +250,15 @@ class LocalBufferPool:
                 waiting = self._update_availability()
         for segment in excess:
             self._network_pool.recycle_pooled_segment(segment)
+        self._finish(waiting)
+
+    def set_quota(self, channel: int, max_buffers: int) -> None:
+        """Change the number of buffers of a subpartition at which the pool is unavailable."""
+        with self._lock:
+            count, before = self._counts[channel], self._quotas[channel]
+            self._quotas[channel] = max_buffers
+            self._at_quota += (count >= max_buffers) - (count >= before)
+            waiting = None if self._destroyed else self._update_availability()
         self._finish(waiting)
 
     def reserve_segments(self, count: int) -> None:

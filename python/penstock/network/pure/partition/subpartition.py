@@ -7,6 +7,7 @@ state; the reader is notified, and buffers are closed, after it is released.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from penstock.network.events import (
     serialize_event,
 )
 from penstock.network.pure.memory.buffer_builder import BufferConsumer
+from penstock.network.pure.partition.reader_pace import ReaderPace
 from penstock.network.pure.partition.view import (
     AvailabilityListener,
     BufferAndBacklog,
@@ -51,6 +53,7 @@ class PipelinedSubpartition(Subpartition):
         self._view: PipelinedSubpartitionView | None = None
         self._sequence_number = 0
         self._desired_size = 2**31 - 1
+        self._pace = ReaderPace()
 
     # -- the writing side -----------------------------------------------------------------
 
@@ -208,13 +211,17 @@ class PipelinedSubpartition(Subpartition):
         drop: list[BufferConsumer | BufferSlice] = []
         try:
             with self._lock:
-                return self._poll(drop)
+                taken = self._poll(drop)
+                quota = self._pace.take_change()
         finally:
             for item in drop:
                 if isinstance(item, BufferConsumer):
                     item.close()
                 else:
                     item.recycle()
+        if quota is not None:
+            self._parent.pool.set_quota(self.index, quota)
+        return taken
 
     def _poll(self, drop: list[BufferConsumer | BufferSlice]) -> BufferAndBacklog | None:
         if self._blocked:
@@ -235,6 +242,8 @@ class PipelinedSubpartition(Subpartition):
             if finished:
                 self._remove_head()
                 drop.append(consumer)
+                if consumer.is_buffer:
+                    self._pace.on_taken(time.monotonic_ns())
             if piece.size > 0 or (finished and self._exclusive_buffers == 0):
                 break
             drop.append(piece)
@@ -261,6 +270,7 @@ class PipelinedSubpartition(Subpartition):
             if not self._blocked:
                 raise IllegalStateError(f"subpartition {self.index} is not blocked")
             self._blocked = False
+            self._pace.restart()
 
     def availability_and_backlog(self, *, has_credit: bool) -> tuple[bool, int]:
         """Return whether something can be polled (an event needs no credit) and the backlog."""
@@ -335,9 +345,11 @@ class PipelinedSubpartition(Subpartition):
     def _reported_backlog(self) -> int:
         if self._blocked or not self._buffers:
             return 0
-        if self._flush_requested or self._finished or not self._buffers[-1].is_buffer:
-            return self._backlog
-        return max(self._backlog - 1, 0)
+        backlog = self._backlog
+        if not (self._flush_requested or self._finished or not self._buffers[-1].is_buffer):
+            backlog = max(backlog - 1, 0)
+        # What the reader of a connection prepares for would be filled ahead of it.
+        return min(backlog, 1) if self._pace.is_slow else backlog
 
 
 def _is_barrier(consumer: BufferConsumer, checkpoint_id: int) -> bool:

@@ -1,0 +1,145 @@
+//! How many buffers may wait for a reader: no more than it takes within a second.
+//!
+//! A reader that is quick has the whole quota.  What waits for a slow one is in the way of
+//! checkpoint barriers, and nothing is won by it: two buffers keep a reader busy that needs half a
+//! second for each.
+//!
+//! Pure arithmetic: the caller counts full buffers and knows the time.
+
+use std::time::{Duration, Instant};
+
+/// Buffers of one subpartition at which a partition counts as unavailable.
+pub(crate) const MAX_BUFFERS_PER_CHANNEL: usize = 10;
+/// The least: one that is read and one that is written.
+const MIN_BUFFERS_PER_CHANNEL: usize = 2;
+/// What waits for a reader is to be read within this time.
+const TARGET: Duration = Duration::from_secs(1);
+
+/// Follows one reader.
+#[derive(Debug)]
+pub(super) struct ReaderPace {
+    /// When the measurement began, if it has.
+    since: Option<Instant>,
+    /// Full buffers taken since then.
+    taken: usize,
+    quota: usize,
+    /// Whether nobody has been told of the quota.
+    changed: bool,
+}
+
+impl ReaderPace {
+    pub(super) fn new() -> Self {
+        Self {
+            since: None,
+            taken: 0,
+            quota: MAX_BUFFERS_PER_CHANNEL,
+            changed: false,
+        }
+    }
+
+    /// The reader has taken a full buffer.
+    pub(super) fn on_taken(&mut self, now: Instant) {
+        let Some(since) = self.since else {
+            self.since = Some(now);
+            self.taken = 0;
+            return;
+        };
+        self.taken += 1;
+        let elapsed = now.saturating_duration_since(since);
+        if elapsed < TARGET && self.taken < MAX_BUFFERS_PER_CHANNEL {
+            return;
+        }
+        let within_target = (TARGET.as_micros() * self.taken as u128)
+            .div_ceil(elapsed.as_micros().max(1))
+            .min(MAX_BUFFERS_PER_CHANNEL as u128) as usize;
+        self.since = Some(now);
+        self.taken = 0;
+        let quota = within_target.max(MIN_BUFFERS_PER_CHANNEL);
+        self.changed |= quota != self.quota;
+        self.quota = quota;
+    }
+
+    /// The quota, if it has changed since this was asked last.
+    pub(super) fn take_change(&mut self) -> Option<usize> {
+        std::mem::take(&mut self.changed).then_some(self.quota)
+    }
+
+    /// The time since the last buffer was not the reader's own.
+    pub(super) fn restart(&mut self) {
+        self.since = None;
+    }
+
+    /// Whether less may wait than for a quick reader.
+    pub(super) fn is_slow(&self) -> bool {
+        self.quota < MAX_BUFFERS_PER_CHANNEL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes `count` buffers, one every `interval_ms` from `now` on; the last change of the quota.
+    fn take(
+        pace: &mut ReaderPace,
+        now: &mut Instant,
+        count: usize,
+        interval_ms: u64,
+    ) -> Option<usize> {
+        let mut changed = None;
+        for _ in 0..count {
+            *now += Duration::from_millis(interval_ms);
+            pace.on_taken(*now);
+            changed = pace.take_change().or(changed);
+        }
+        changed
+    }
+
+    /// Interval of buffers in milliseconds → what a second holds of them, within the bounds.
+    #[test]
+    fn quota_is_what_a_second_holds() {
+        for (interval_ms, quota) in [
+            (0, None),
+            (100, None),
+            (112, Some(9)),
+            (350, Some(3)),
+            (500, Some(2)),
+            (5000, Some(2)),
+        ] {
+            let (mut pace, mut now) = (ReaderPace::new(), Instant::now());
+            assert_eq!(
+                take(&mut pace, &mut now, 20, interval_ms),
+                quota,
+                "{interval_ms}"
+            );
+            assert_eq!(pace.is_slow(), quota.is_some());
+        }
+    }
+
+    /// Less than a second and less than ten buffers prove nothing.
+    #[test]
+    fn short_measurements_change_nothing() {
+        let (mut pace, mut now) = (ReaderPace::new(), Instant::now());
+        assert_eq!(take(&mut pace, &mut now, 3, 333), None);
+    }
+
+    /// A reader that has become quick has the whole quota again after ten buffers.
+    #[test]
+    fn quick_reader_is_trusted_again() {
+        let (mut pace, mut now) = (ReaderPace::new(), Instant::now());
+        assert_eq!(take(&mut pace, &mut now, 3, 700), Some(2));
+        assert_eq!(take(&mut pace, &mut now, 9, 1), None);
+        let whole = Some(MAX_BUFFERS_PER_CHANNEL);
+        assert_eq!(take(&mut pace, &mut now, 1, 1), whole);
+    }
+
+    /// Time in which nothing could be taken does not count.
+    #[test]
+    fn blocked_time_does_not_count() {
+        let (mut pace, mut now) = (ReaderPace::new(), Instant::now());
+        take(&mut pace, &mut now, 1, 0);
+        pace.restart();
+        assert_eq!(take(&mut pace, &mut now, 1, 60_000), None);
+        assert_eq!(take(&mut pace, &mut now, 10, 1), None);
+    }
+}
