@@ -80,6 +80,19 @@ def test_no_time_makes_buffers_small(plane, environments):
     assert_all_returned(producer, consumer)
 
 
+def test_share_of_the_target(plane, environments):
+    """A gate that may take nothing of the target time shrinks its buffers at once."""
+    producer, consumer, local = environments(1 << 30)
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    plane.writing(partition, "GLOBAL").write(bytes(10))
+    take_data(gate)
+    assert [size for size, _ in gate.debloat(0.0)] == [SMALLEST]
+    gate.close()
+    partition.release()
+    assert_all_returned(producer, consumer)
+
+
 def test_size_holds_for_the_next_buffer(plane):
     """A6: the buffer that is requested next after the size has come has it already."""
     producer = plane.environment()

@@ -218,9 +218,10 @@ class InputGate(Protocol):
             IllegalStateError: there is no such channel.
         """
 
-    def debloat(self) -> list[tuple[int, int]]:
+    def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
         """Tell the producers how large their next buffers should be, by the pace since last time.
 
+        ``share`` is the part of the target time that what is in flight here may take, up to 1.
         For each gate that is debloated: the size told last in bytes, and how long processing all
         that is in flight takes in milliseconds.
         """

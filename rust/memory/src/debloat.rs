@@ -97,10 +97,16 @@ impl BufferDebloater {
     /// The size to announce, if it should change.
     ///
     /// `bytes_per_second` is the throughput while there was input, `buffers_in_use` the sum over
-    /// the gate's channels.
-    pub fn recalculate(&mut self, bytes_per_second: u64, buffers_in_use: u32) -> Option<u32> {
+    /// the gate's channels, and `share` the part of the target time that it may take, up to 1.
+    pub fn recalculate(
+        &mut self,
+        bytes_per_second: u64,
+        buffers_in_use: u32,
+        share: f64,
+    ) -> Option<u32> {
         let buffers = buffers_in_use.max(1);
-        let desired = bytes_per_second.saturating_mul(self.options.target_ms) / 1_000;
+        let whole = bytes_per_second.saturating_mul(self.options.target_ms) / 1_000;
+        let desired = (whole as f64 * share) as u64;
         let size = self.average.calculate(desired, buffers);
         let in_flight = u64::from(size) * u64::from(buffers);
         self.drain_ms = in_flight.saturating_mul(1_000) / bytes_per_second.max(1);
@@ -212,7 +218,7 @@ mod tests {
         for (target, min, max, buffers, pace, expected) in cases {
             let mut debloater = debloater(target, min, max);
             assert_eq!(
-                debloater.recalculate(pace, buffers),
+                debloater.recalculate(pace, buffers, 1.0),
                 expected,
                 "{target} {min} {max}"
             );
@@ -223,12 +229,20 @@ mod tests {
     #[test]
     fn small_changes_are_not_announced() {
         let mut debloater = debloater(1000, 50, 2400);
-        assert_eq!(debloater.recalculate(1000, 1), Some(1000));
-        assert_eq!(debloater.recalculate(1249, 1), None);
-        assert_eq!(debloater.recalculate(751, 1), None);
-        assert_eq!(debloater.recalculate(1250, 1), Some(1250));
-        assert_eq!(debloater.recalculate(50, 1), Some(50));
+        assert_eq!(debloater.recalculate(1000, 1, 1.0), Some(1000));
+        assert_eq!(debloater.recalculate(1249, 1, 1.0), None);
+        assert_eq!(debloater.recalculate(751, 1, 1.0), None);
+        assert_eq!(debloater.recalculate(1250, 1, 1.0), Some(1250));
+        assert_eq!(debloater.recalculate(50, 1, 1.0), Some(50));
         assert_eq!(debloater.estimated_drain_ms(), 1000);
+    }
+
+    /// A gate that has a part of the target time only announces less.
+    #[test]
+    fn share_of_the_target() {
+        let mut debloater = debloater(1000, 50, 2400);
+        assert_eq!(debloater.recalculate(8000, 4, 0.25), Some(500));
+        assert_eq!(debloater.estimated_drain_ms(), 250);
     }
 
     /// The average moves by its weight and grows by at most a factor of two.

@@ -175,8 +175,9 @@ impl InputGate {
 
     /// Tells the producers how large their next buffers should be, by the pace since the last
     /// call; returns sizes in bytes and drain times in milliseconds, one for each debloated gate.
-    fn debloat(&self, py: Python<'_>) -> Vec<(u32, u64)> {
-        py.detach(|| self.gate.debloat())
+    #[pyo3(signature = (share = 1.0))]
+    fn debloat(&self, py: Python<'_>, share: f64) -> Vec<(u32, u64)> {
+        py.detach(|| self.gate.debloat(share))
     }
 
     /// Returns the number of buffers that wait to be read, of those that lie in the gate's own

@@ -31,6 +31,13 @@ def test_worked_examples(target_ms, minimum, maximum, buffers, pace, expected):
     assert debloater(target_ms, minimum, maximum).recalculate(pace, buffers) == expected
 
 
+def test_share_of_the_target():
+    """A gate that has a part of the target time only announces less."""
+    made = debloater(1000, 50, 2400)
+    assert made.recalculate(8000, 4, 0.25) == 500
+    assert made.estimated_drain_ms == 250
+
+
 def test_small_changes():
     """A change below the threshold is not announced, unless it reaches a bound."""
     made = debloater(1000, 50, 2400)

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 from penstock.taskexecutor.task.task_times import TaskTimes
 
 MS = 1_000_000
@@ -69,3 +70,23 @@ def test_shares_stay_within_a_second():
     assert metrics["hardBackPressuredTimeMsPerSecond"]() == 1000
     assert metrics["backPressuredTimeMsPerSecond"]() == 1000
     assert metrics["busyTimeMsPerSecond"]() == 0
+
+
+def test_share_that_is_not_back_pressured():
+    """Each call tells of the time since the one before, whatever kept the task from its input."""
+    clock = Clock()
+    partitions = [SimpleNamespace(hard_back_pressured_ms=0)]
+    times = TaskTimes({}, partitions, clock)
+    share = times.share_not_back_pressured()
+    clock.pass_ms(200)
+    assert share() == pytest.approx(1)
+    times.soft_back_pressured(lambda: clock.pass_ms(100) or True)
+    partitions[0].hard_back_pressured_ms += 50
+    clock.pass_ms(50)
+    clock.pass_ms(50)
+    assert share() == pytest.approx(0.25)
+    partitions[0].hard_back_pressured_ms += 500
+    clock.pass_ms(10)
+    assert share() == 0
+    clock.pass_ms(10)
+    assert share() == pytest.approx(1)

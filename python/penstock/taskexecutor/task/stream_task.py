@@ -79,6 +79,9 @@ _LONG_STEP_NS = 10_000_000
 #: A step that took less is followed by a longer one.
 _SHORT_STEP_NS = 5_000_000
 
+#: Of the time that what is in flight may take, for a task that hardly gets rid of its output.
+_LEAST_SHARE_OF_TARGET = 0.02
+
 #: Distance of two reports of accumulators while the task runs.
 _ACCUMULATOR_INTERVAL_MS = 1000
 
@@ -341,8 +344,11 @@ class StreamTask:
         """Has the buffers of the producers fit the pace of this task, if the job asks for it."""
         period_ms = DEBLOAT_PERIOD.read(self._environment.configuration)
 
+        share_of_target = self._times.share_not_back_pressured()
+
         def debloat(_: int) -> None:
-            if task_input.debloat():
+            # While its outputs are full, what this task would have of more input waits in them.
+            if task_input.debloat(max(share_of_target(), _LEAST_SHARE_OF_TARGET)):
                 self.processing_time.register(self.processing_time.now() + period_ms, debloat)
 
         self.processing_time.register(self.processing_time.now() + period_ms, debloat)

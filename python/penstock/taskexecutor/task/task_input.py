@@ -191,9 +191,13 @@ class TaskInput:
                 target if sample is None else SampledInput(target, sample)
             )
 
-    def debloat(self) -> bool:
-        """Tells the producers how large their buffers should be; False when that is not wanted."""
-        self.debloated = self._gate.debloat()
+    def debloat(self, share: float) -> bool:
+        """Tells the producers how large their buffers should be; False when that is not wanted.
+
+        Args:
+            share: The part of the target time that what is in flight to this task may take.
+        """
+        self.debloated = self._gate.debloat(share)
         return bool(self.debloated)
 
     def process_next(self, timeout_ms: int) -> bool:

@@ -102,6 +102,19 @@ class TaskTimes:
         hindered_ms = self.soft_ms() + self.hard_ms()
         return (self._clock() - self._began_ns) / 1_000_000_000 - hindered_ms / 1000
 
+    def share_not_back_pressured(self) -> Callable[[], float]:
+        """Returns a function that tells the share of the time since its last call, 0 to 1."""
+        since = (self._clock(), self.unhindered_s())
+
+        def share() -> float:
+            nonlocal since
+            before_ns, before_s = since
+            now_ns, now_s = since = (self._clock(), self.unhindered_s())
+            elapsed_s = max(now_ns - before_ns, 1) / 1_000_000_000
+            return min(max((now_s - before_s) / elapsed_s, 0.0), 1.0)
+
+        return share
+
     def idle(self, wait: Callable[[], object]) -> None:
         """Waits for what a source has to give."""
         began = self._clock()

@@ -50,12 +50,12 @@ impl Debloating {
     }
 
     /// Looks at the pace since the last call; the size to announce, if it should change.
-    pub(super) fn recalculate(&self, buffers_in_use: usize) -> Option<u32> {
+    pub(super) fn recalculate(&self, buffers_in_use: usize, share: f64) -> Option<u32> {
         let now_ms = self.now_ms();
         let mut state = self.state.lock();
         let pace = state.throughput.calculate(now_ms);
         let buffers = u32::try_from(buffers_in_use).unwrap_or(u32::MAX);
-        state.debloater.recalculate(pace, buffers)
+        state.debloater.recalculate(pace, buffers, share)
     }
 
     /// The size announced last, in bytes, and how long what is in flight takes, in milliseconds.

@@ -238,10 +238,12 @@ impl InputGate {
     /// Measures the pace since the last call and tells the producers how large their next buffers
     /// should be, so that what is in flight is processed in the target time; the sizes told last
     /// in bytes and the times that it takes in milliseconds, for each gate that is debloated.
-    pub fn debloat(&self) -> Vec<(u32, u64)> {
+    ///
+    /// `share` is the part of the target time that these gates may take, up to 1.
+    pub fn debloat(&self, share: f64) -> Vec<(u32, u64)> {
         match self {
-            Self::Single(gate) => gate.debloat().into_iter().collect(),
-            Self::Union(gate) => gate.debloat(),
+            Self::Single(gate) => gate.debloat(share).into_iter().collect(),
+            Self::Union(gate) => gate.debloat(share),
         }
     }
 

@@ -405,10 +405,10 @@ impl SingleInputGate {
 
     /// Tells the producers how large their buffers should be, if that has changed; the size told
     /// last in bytes and the time that all in flight takes in milliseconds.
-    pub(crate) fn debloat(&self) -> Option<(u32, u64)> {
+    pub(crate) fn debloat(&self, share: f64) -> Option<(u32, u64)> {
         let debloating = self.debloating.as_ref()?;
         let in_use = self.channels.iter().map(InputChannel::buffers_in_use).sum();
-        if let Some(bytes) = debloating.recalculate(in_use) {
+        if let Some(bytes) = debloating.recalculate(in_use, share) {
             for channel in &self.channels {
                 channel.announce_buffer_size(bytes);
             }

@@ -231,10 +231,10 @@ impl UnionInputGate {
         (&self.gates[index], channel - self.offsets[index])
     }
 
-    pub(crate) fn debloat(&self) -> Vec<(u32, u64)> {
+    pub(crate) fn debloat(&self, share: f64) -> Vec<(u32, u64)> {
         self.gates
             .iter()
-            .filter_map(|gate| gate.debloat())
+            .filter_map(|gate| gate.debloat(share))
             .collect()
     }
 

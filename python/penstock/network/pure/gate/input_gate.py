@@ -160,7 +160,7 @@ class InputGate:
 
     # -- what the kinds of gates provide --------------------------------------------------
 
-    def debloat(self) -> list[tuple[int, int]]:
+    def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
         """Tell the producers how large their next buffers should be, by the pace since last time.
 
         Returns:
@@ -437,12 +437,12 @@ class SingleInputGate(InputGate):
             self._debloating.on_buffer(buffer.size)
         return index, buffer
 
-    def debloat(self) -> list[tuple[int, int]]:
+    def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
         """Tell the producers how large their next buffers should be."""
         if self._debloating is None:
             return []
         in_use = sum(channel.buffers_in_use for channel in self.channels)
-        size = self._debloating.recalculate(in_use)
+        size = self._debloating.recalculate(in_use, share)
         if size is not None:
             for channel in self.channels:
                 channel.announce_buffer_size(size)

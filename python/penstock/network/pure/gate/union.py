@@ -110,9 +110,9 @@ class UnionInputGate(InputGate):
         for gate in self._gates:
             gate.send_task_event(event)
 
-    def debloat(self) -> list[tuple[int, int]]:
+    def debloat(self, share: float = 1.0) -> list[tuple[int, int]]:
         """Tell the producers of all gates how large their next buffers should be."""
-        return [figures for gate in self._gates for figures in gate.debloat()]
+        return [figures for gate in self._gates for figures in gate.debloat(share)]
 
     def buffer_usage(self) -> tuple[int, int, int]:
         """Return the sums over all gates."""

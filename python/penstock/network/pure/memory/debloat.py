@@ -43,11 +43,17 @@ class BufferDebloater:
         self.estimated_drain_ms = 0
         """How long processing everything in flight takes at the measured pace."""
 
-    def recalculate(self, bytes_per_second: int, buffers_in_use: int) -> int | None:
-        """Return the size to announce, or None if it need not change."""
+    def recalculate(
+        self, bytes_per_second: int, buffers_in_use: int, share: float = 1.0
+    ) -> int | None:
+        """Return the size to announce, or None if it need not change.
+
+        ``share`` is the part of the target time that what is in flight may take, up to 1.
+        """
         options = self._options
         buffers = max(1, buffers_in_use)
-        wanted = bytes_per_second * options.target_ms // 1000 / buffers
+        desired = int(bytes_per_second * options.target_ms // 1000 * share)
+        wanted = desired / buffers
         # Growth is limited to doubling, so that one fast moment does not bloat the buffers.
         wanted = min(wanted, 2 * self._average)
         average = self._average + self._weight * (wanted - self._average)
@@ -126,11 +132,11 @@ class GateDebloating:
         with self._lock:
             self._throughput.pause(self._now_ms())
 
-    def recalculate(self, buffers_in_use: int) -> int | None:
+    def recalculate(self, buffers_in_use: int, share: float) -> int | None:
         """Look at the pace since the last call; return the size to announce, if it changes."""
         with self._lock:
             pace = self._throughput.calculate(self._now_ms())
-            return self._debloater.recalculate(pace, buffers_in_use)
+            return self._debloater.recalculate(pace, buffers_in_use, share)
 
     @property
     def figures(self) -> tuple[int, int]:
