@@ -7,6 +7,7 @@ import resource
 
 import pytest
 from penstock.checkpoint_storage import file_systems
+from penstock.checkpoint_storage import storage as storage_module
 from penstock.checkpoint_storage.checkpoint_metadata import CheckpointMetadata
 from penstock.checkpoint_storage.file_systems import FileSystems, LocalFileSystem
 from penstock.checkpoint_storage.handles import CHECKED_BYTES, ByteStreamHandle, FileHandle
@@ -49,6 +50,16 @@ def test_a_small_stream_has_no_file(tmp_path, size):
 
 def test_an_empty_stream_has_no_handle(tmp_path):
     assert stream_in(tmp_path).handle() is None
+
+
+def test_without_a_threshold_a_byte_is_a_file(tmp_path):
+    stream = stream_in(tmp_path, threshold=0)
+    stream.write(b"x")
+    handle = stream.handle()
+    stream.close()
+    assert isinstance(handle, FileHandle)
+    assert read_stream(handle, FILES) == b"x"
+    assert stream_in(tmp_path, threshold=0).handle() is None
 
 
 @pytest.mark.parametrize("size", [11, 3_000_000])
@@ -183,6 +194,17 @@ def test_a_savepoint_has_a_directory_of_its_own(tmp_path):
     first, second = (storage.create_savepoint(f"{tmp_path}/") for _ in range(2))
     assert first != second
     assert os.path.basename(first).startswith("savepoint-000102-")
+
+
+def test_a_savepoint_takes_no_directory_that_is_there(tmp_path, monkeypatch):
+    """Ten names are tried; nothing is written to another's directory."""
+    drawn = iter(["a"] * 10 + ["b"] + ["a"] * 10)
+    monkeypatch.setattr(storage_module.secrets, "token_hex", lambda count: next(drawn))
+    storage = CheckpointStorage(JOB, FILES)
+    assert storage.create_savepoint(str(tmp_path)).endswith("savepoint-000102-a")
+    assert storage.create_savepoint(str(tmp_path)).endswith("savepoint-000102-b")
+    with pytest.raises(CheckpointStorageError, match="no name for a savepoint"):
+        storage.create_savepoint(str(tmp_path))
 
 
 def test_metadata_appears_whole_or_not_at_all(tmp_path, monkeypatch):
