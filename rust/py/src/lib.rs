@@ -5,20 +5,17 @@
 //! wait.  The record path does not come through here but through the C function table in
 //! [`capi`], which the Cython extensions call without the GIL.
 
-mod buffers;
 mod capi;
 mod environment;
 mod errors;
 mod handles;
 mod heartbeat;
 mod input_gate;
-mod io_manager;
-mod memory_segment;
-mod pools;
-mod records;
+mod legacy;
 mod result_partition;
 mod waiting;
 
+use legacy::{buffers, io_manager, memory_segment, pools, records};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 

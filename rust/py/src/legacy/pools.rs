@@ -7,7 +7,7 @@ use penstock_memory::{self as memory, LocalPoolOptions, UniqueBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::buffers::{Buffer, BufferBuilder};
+use super::buffers::{Buffer, BufferBuilder};
 use crate::errors::{exception, pool_error};
 use crate::waiting::{interruptibly, unless_interrupted};
 

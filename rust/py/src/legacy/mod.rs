@@ -1,0 +1,8 @@
+//! What only users of the older interface need: memory, pools, buffers, temporary files and records,
+//! each by itself.  Tasks and their operators come through the environment and the C functions.
+
+pub(crate) mod buffers;
+pub(crate) mod io_manager;
+pub(crate) mod memory_segment;
+pub(crate) mod pools;
+pub(crate) mod records;
