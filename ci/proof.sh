@@ -12,9 +12,11 @@ models() {
     # More preemptions find more, and take longer; three are explored within seconds.
     export LOOM_MAX_PREEMPTIONS="${LOOM_MAX_PREEMPTIONS:-3}" RUSTFLAGS='--cfg loom'
     export CARGO_TARGET_DIR="$proof/loom"
-    cargo test --quiet --locked --profile develop -p penstock-memory --test 'loom_*'
-    cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network \
-        --lib loom_models
+    # The same crates for both, so that nothing is built twice.
+    # shellcheck disable=SC2086 # a list of options
+    cargo test --quiet --locked --profile develop $crates --test 'loom_*'
+    # shellcheck disable=SC2086
+    cargo test --quiet --locked --profile develop $crates --lib loom_models
 }
 
 miri() {
