@@ -15,9 +15,11 @@
 //! (`Connection::fill`).  So while the socket is not in the set, no reader is in want of credit, of
 //! a word to go on after an event that blocks, or of a buffer that it has lent and that its pool
 //! misses; or a writer has come for such things, and comes again within a tick
-//! (`Connection::left_to_writers`).
+//! (`Lookout::leave_to_writers`).
 //!
-//! The transitions of `Lookout`, and the rules W-5, W-6 and W-7, are in `docs/waiting.md`.
+//! What of this is when is said by the machine of each connection (`lookout`); here is what the
+//! I/O thread does as it says: its set, its clock, its turns.  The rules W-5, W-6 and W-7 are in
+//! `docs/waiting.md`.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -28,31 +30,13 @@ use mio::{Interest, Registry, Token};
 
 use super::connection::{Connection, Phase, Side};
 use super::io_thread::schedule;
+use super::lookout::{Event, Step};
 use super::socket_set::{MAX_READY, SocketSet};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex};
 
 /// How long an arrival may wait for another thread than the I/O thread.
 const TICK: Duration = Duration::from_millis(1);
-
-/// How the I/O thread learns that a connection has something to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lookout {
-    /// By its poll: the consumers are at the other end, or the connection is not open yet.
-    Poll,
-    /// By its set, where the socket is.
-    Set {
-        /// The connection's count of reads when it came there, or at the last turn.
-        seen: u64,
-    },
-    /// It looks at every tick.
-    Ticks {
-        /// The connection's count of reads at the last.
-        seen: u64,
-    },
-    /// It is about to read what nobody has come for.
-    Turn,
-}
 
 /// The set and the clock.
 pub(super) struct Backstop {
@@ -76,6 +60,11 @@ impl Backstop {
         })
     }
 
+    #[cfg(all(test, loom))]
+    pub(super) fn set(&self) -> &Arc<SocketSet> {
+        &self.set
+    }
+
     /// Something has come.
     pub(super) fn on_arrivals(
         &mut self,
@@ -94,12 +83,15 @@ impl Backstop {
                     continue;
                 };
                 let mut connection = connection.lock();
-                match &connection.side {
-                    Side::Client(channels) if !channels.is_empty() => {
-                        self.watch(&mut connection);
+                let for_readers =
+                    matches!(&connection.side, Side::Client(channels) if !channels.is_empty());
+                match connection.lookout.on(Event::Arrived { for_readers }) {
+                    Step::StartTicking => {
+                        self.start_ticking(&connection);
                         new = true;
                     }
-                    _ => new |= give_turn(&mut connection, scheduled),
+                    Step::ReadNow => new |= schedule(scheduled, &mut connection),
+                    _ => {}
                 }
             }
             self.ready = ready;
@@ -111,13 +103,13 @@ impl Backstop {
 
     /// Leaves what comes to others, and has an eye on them.
     pub(super) fn watch(&mut self, connection: &mut Connection) {
-        if !matches!(connection.lookout, Lookout::Set { .. }) {
-            return;
+        if connection.lookout.on(Event::LeftToOthers) == Step::StartTicking {
+            self.start_ticking(connection);
         }
-        self.forget(connection);
-        connection.lookout = Lookout::Ticks {
-            seen: connection.received,
-        };
+    }
+
+    fn start_ticking(&mut self, connection: &Connection) {
+        connection.leave_set();
         if !self.ticking.contains(&connection.token) {
             self.ticking.push(connection.token);
         }
@@ -126,16 +118,11 @@ impl Backstop {
 
     /// Has what comes for a channel that is gone taken at once: its reader will not come.
     pub(super) fn on_left(connection: &mut Connection, scheduled: &mut VecDeque<usize>) {
-        match connection.lookout {
-            Lookout::Poll => {
-                schedule(scheduled, connection);
-            }
-            lookout => {
-                if matches!(lookout, Lookout::Ticks { .. }) {
-                    connection.lookout = Lookout::Turn;
-                }
-                give_turn(connection, scheduled);
-            }
+        if matches!(
+            connection.lookout.on(Event::ChannelLeft),
+            Step::ReadNow | Step::Turn
+        ) {
+            schedule(scheduled, connection);
         }
     }
 
@@ -144,16 +131,16 @@ impl Backstop {
         self.next_tick
     }
 
-    /// Gives a turn to the connections that nobody has received from.
+    /// Gives a turn to the connections that nobody has received from, if it is time to look.
     pub(super) fn tick(
         &mut self,
+        now: Instant,
         connections: &HashMap<usize, Arc<Mutex<Connection>>>,
         scheduled: &mut VecDeque<usize>,
     ) {
         let Some(tick) = self.next_tick else {
             return;
         };
-        let now = Instant::now();
         if now < tick {
             return;
         }
@@ -165,19 +152,11 @@ impl Backstop {
             let Some(mut connection) = connection.try_lock() else {
                 return true;
             };
-            let Lookout::Ticks { seen } = connection.lookout else {
-                return false;
-            };
-            if seen != connection.received {
-                connection.lookout = Lookout::Ticks {
-                    seen: connection.received,
-                };
-                return true;
+            let step = connection.lookout.on(Event::Tick);
+            if step == Step::ReadNow {
+                schedule(scheduled, &mut connection);
             }
-            connection.lookout = Lookout::Turn;
-            connection.left_to_writers = false;
-            give_turn(&mut connection, scheduled);
-            false
+            step == Step::GoOnTicking
         });
         self.next_tick = (!self.ticking.is_empty()).then(|| now + TICK);
     }
@@ -189,24 +168,24 @@ impl Backstop {
         connection: &mut Connection,
         registry: &Registry,
     ) -> Result<()> {
-        let received = connection.received;
-        match (connection.lookout, &mut connection.side) {
-            _ if connection.readable || !matches!(connection.phase, Phase::Open) => {}
-            (Lookout::Poll, _) => {
+        let readable = connection.lookout.is_readable();
+        if !readable && matches!(connection.phase, Phase::Open) {
+            if connection.lookout.polls() {
                 self.take_over(shared, connection, registry)
                     .map_err(|error| Error::io("leaving a connection to its readers", &error))?;
-                connection.look_out()?;
             }
-            (Lookout::Turn, _) => connection.look_out()?,
-            (Lookout::Set { seen }, Side::Server(readers)) if seen != received => {
-                let moved = readers.take_moved();
-                if moved || readers.wait() || connection.outbound.misses_buffers() {
-                    connection.lookout = Lookout::Set { seen: received };
-                } else {
-                    self.watch(connection);
+            let wanted = match &mut connection.side {
+                Side::Server(readers) if connection.lookout.depends_on_wants() => {
+                    let moved = readers.take_moved();
+                    moved || readers.wait() || connection.outbound.misses_buffers()
                 }
+                _ => true,
+            };
+            match connection.lookout.on(Event::ReadToEnd { wanted }) {
+                Step::EnterSet => connection.enter_set()?,
+                Step::StartTicking => self.start_ticking(connection),
+                _ => {}
             }
-            _ => {}
         }
         connection.attend_writers(shared)
     }
@@ -220,7 +199,7 @@ impl Backstop {
     ) -> io::Result<()> {
         let token = Token(connection.token);
         connection.socket.leave_reading(registry, token)?;
-        connection.set = Some(Arc::clone(&self.set));
+        connection.lookout.report_by(&self.set);
         if let Side::Client(channels) = &connection.side {
             for waiting in channels.iter().filter_map(|channel| channel.waiting()) {
                 if !waiting.attends(connection.token) {
@@ -230,21 +209,4 @@ impl Backstop {
         }
         Ok(())
     }
-
-    /// Takes a socket out of the set.
-    pub(super) fn forget(&self, connection: &Connection) {
-        if matches!(connection.lookout, Lookout::Set { .. })
-            && let Err(error) = self.set.remove(&connection.socket)
-        {
-            log::error!("taking a socket out of its set: {error}");
-        }
-    }
-}
-
-/// Has the I/O thread read all there is, and see whether that was the end; false when it was about
-/// to anyway.
-fn give_turn(connection: &mut Connection, scheduled: &mut VecDeque<usize>) -> bool {
-    connection.readable = true;
-    connection.ending = true;
-    schedule(scheduled, connection)
 }

@@ -6,15 +6,14 @@ use std::io::{ErrorKind, Write};
 use std::time::{Duration, Instant};
 
 use super::auth::NONCE_BYTES;
-use super::backstop::Lookout;
 use super::client::ClientChannels;
 use super::inbound::{Inbound, STAGING_BYTES};
 use super::io_thread::Context;
+use super::lookout::{Event, Lookout, Step};
 use super::news::News;
 use super::outbound::Outbound;
 use super::server::ServerReaders;
 use super::socket::{Peer, Socket};
-use super::socket_set::SocketSet;
 use super::waiting::Waiting;
 use crate::error::{Error, Result};
 use crate::gate::RemoteInputChannel;
@@ -70,22 +69,10 @@ pub(super) struct Connection {
     pub(super) outbound: Outbound,
     /// Frames queued before the connection is open.
     early: Outbound,
-    /// The socket may have bytes that were not read.
-    pub(super) readable: bool,
-    /// The peer has closed its side; what it sent before is still to be read.
-    pub(super) ending: bool,
     /// The socket may take bytes.
     pub(super) writable: bool,
-    /// How the I/O thread learns that there is something to read.
+    /// Who reads what arrives.
     pub(super) lookout: Lookout,
-    /// The I/O thread's set, once the socket was in it.
-    pub(super) set: Option<Arc<SocketSet>>,
-    /// Whether writers come for what arrives, or else the next tick does.
-    pub(super) left_to_writers: bool,
-    /// How often something was read.
-    pub(super) received: u64,
-    /// Whether another thread has read what it has not handled.
-    unhandled: bool,
     /// Whether the connection is in the I/O thread's list of work.
     pub(super) scheduled: bool,
     /// When connecting or the handshake has taken too long.
@@ -150,14 +137,8 @@ impl Connection {
             inbound: Inbound::new(),
             outbound: Outbound::default(),
             early: Outbound::default(),
-            readable: false,
-            ending: false,
             writable: false,
-            lookout: Lookout::Poll,
-            set: None,
-            left_to_writers: false,
-            received: 0,
-            unhandled: false,
+            lookout: Lookout::new(),
             scheduled: false,
             deadline: Some(deadline),
             handshake_deadline: None,
@@ -220,14 +201,16 @@ impl Connection {
         self.dropped_unopened = false;
         self.inbound = Inbound::new();
         self.outbound = Outbound::default();
-        (self.readable, self.writable, self.ending) = (false, false, false);
+        self.writable = false;
+        self.lookout.on_new_socket();
     }
 
     /// Goes on with another socket, which is on its way.
     pub(super) fn dialled(&mut self, socket: Socket) {
         self.socket = socket;
         self.pause = None;
-        (self.readable, self.writable, self.ending) = (false, false, false);
+        self.writable = false;
+        self.lookout.on_new_socket();
     }
 
     pub(super) fn open(&mut self) {
@@ -286,7 +269,7 @@ impl Connection {
             readers.take_news(&mut self.outbound);
         }
         match self.write_up_to(1).and_then(|()| self.take_credits_ahead()) {
-            Ok(()) => !self.has_unsent() && !self.unhandled,
+            Ok(()) => !self.has_unsent() && !self.lookout.has_unhandled(),
             Err(error) => {
                 self.failure = Some(error);
                 false
@@ -328,13 +311,12 @@ impl Connection {
         while let Side::Server(readers) = &mut self.side {
             readers.fill(&mut self.outbound)?;
             let waiting = readers.take_waiting() || self.outbound.misses_buffers();
-            if !waiting || !matches!(self.lookout, Lookout::Ticks { .. }) {
+            if !waiting || !self.lookout.ticks() {
                 break;
             }
-            if self.unhandled || !self.take_credits()? {
-                // From now on it is told of the next ones, and of those that have come meanwhile.
-                if !self.left_to_writers {
-                    self.look_out()?;
+            if self.lookout.has_unhandled() || !self.take_credits()? {
+                if self.lookout.on(Event::OutOfCredit) == Step::EnterSet {
+                    self.enter_set()?;
                 }
                 break;
             }
@@ -342,32 +324,39 @@ impl Connection {
         Ok(())
     }
 
-    /// Has the I/O thread look out for arrivals by its set, also for those that have come.
-    pub(super) fn look_out(&mut self) -> Result<()> {
-        if let Some(set) = &self.set {
-            set.add(&self.socket, self.token)
-                .map_err(|error| Error::io("looking out for arrivals", &error))?;
-            self.lookout = Lookout::Set {
-                seen: self.received,
-            };
+    /// Has the I/O thread hear of arrivals by its set, also of those that have come.
+    pub(super) fn enter_set(&self) -> Result<()> {
+        match self.lookout.set() {
+            Some(set) => set
+                .add(&self.socket, self.token)
+                .map_err(|error| Error::io("looking out for arrivals", &error)),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Has it hear of them no more.
+    pub(super) fn leave_set(&self) {
+        if let Some(set) = self.lookout.set()
+            && let Err(error) = set.remove(&self.socket)
+        {
+            log::error!("taking a socket out of its set: {error}");
+        }
     }
 
     /// Puts a thread that waits in line for what arrives, before the I/O thread.
     pub(super) fn attend(&self, shared: &Arc<Mutex<Self>>, waiting: &Waiting) -> Result<()> {
         // Until the poll has left the arrivals to sets, that would come too early.
-        if self.lookout == Lookout::Poll || waiting.attends(self.token) {
+        if self.lookout.polls() || waiting.attends(self.token) {
             return Ok(());
         }
         let attended = || {
             waiting.attend(shared, self)?;
-            match (&self.set, self.lookout) {
-                (Some(set), Lookout::Set { .. }) => {
+            match self.lookout.set_with_socket() {
+                Some(set) => {
                     set.remove(&self.socket)?;
                     set.add(&self.socket, self.token)
                 }
-                _ => Ok(()),
+                None => Ok(()),
             }
         };
         attended().map_err(|error| Error::io("adding a thread to a connection", &error))
@@ -375,7 +364,7 @@ impl Connection {
 
     /// Puts the writers of partitions that are read in line.
     pub(super) fn attend_writers(&mut self, shared: &Arc<Mutex<Self>>) -> Result<()> {
-        if self.lookout == Lookout::Poll {
+        if self.lookout.polls() {
             return Ok(());
         }
         let Side::Server(readers) = &mut self.side else {
@@ -401,7 +390,7 @@ impl Connection {
         if matches!(self.phase, Phase::Connecting) {
             return false;
         }
-        self.readable || self.has_unsent()
+        self.lookout.is_readable() || self.has_unsent()
     }
 
     /// Whether the socket would take something that there is to send.

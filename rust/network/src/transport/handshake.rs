@@ -96,7 +96,7 @@ impl Connection {
             return Ok(());
         }
         // Reading has stopped behind the descriptors.
-        self.readable = true;
+        self.lookout.on_polled(true, false);
         match Borrower::map(&descriptors) {
             Ok(borrower) => {
                 channels.borrow_by(borrower);

@@ -147,7 +147,8 @@ impl IoThread {
             }
             Some(Duration::ZERO)
         } else {
-            self.backstop.tick(&self.connections, &mut self.scheduled);
+            self.backstop
+                .tick(Instant::now(), &self.connections, &mut self.scheduled);
             let expiry = self.expire(Instant::now());
             let next = expiry.into_iter().chain(self.backstop.next_tick()).min();
             if self.scheduled.is_empty() && self.context.transport.park() {
@@ -172,8 +173,8 @@ impl IoThread {
                 Token(token) => {
                     if let Some(connection) = self.connections.get(&token) {
                         let mut connection = connection.lock();
-                        connection.ending |= event.is_read_closed();
-                        connection.readable |= event.is_readable() || event.is_read_closed();
+                        let closed = event.is_read_closed();
+                        connection.lookout.on_polled(event.is_readable(), closed);
                         connection.writable |= event.is_writable() || event.is_write_closed();
                         schedule(&mut self.scheduled, &mut connection);
                     }
@@ -192,7 +193,7 @@ impl IoThread {
         connection.scheduled = false;
         let mut turn = || {
             if matches!(connection.phase, Phase::Connecting) {
-                if !connection.writable && !connection.readable {
+                if !connection.writable && !connection.lookout.is_readable() {
                     return Ok(());
                 }
                 connection.finish_connecting(self.context.config.handshake_timeout)?;
@@ -276,7 +277,9 @@ impl IoThread {
             return;
         };
         let mut connection = connection.lock();
-        self.backstop.forget(&connection);
+        if connection.lookout.set_with_socket().is_some() {
+            connection.leave_set();
+        }
         if let Err(error) = self.poll.registry().deregister(&mut connection.socket) {
             log::debug!("deregistering a connection: {error}");
         }

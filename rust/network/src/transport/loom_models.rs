@@ -15,6 +15,7 @@ use penstock_memory::DataType;
 
 use super::connection::{Connection, Phase};
 use super::io_thread::Context;
+use super::lookout::{Event, Step};
 use super::news::News;
 use super::same_host_stream::SameHostStream;
 use super::socket::{Peer, Socket};
@@ -28,7 +29,9 @@ use crate::loom_models::{
 };
 use crate::partition::{PartitionShared, Released, Subpartition};
 use crate::sync::{Arc, Mutex, Weak};
-use crate::wire::{BUFFER_RESPONSE_BYTES, BufferResponse, Message, PartitionRequest, encode};
+use crate::wire::{
+    BUFFER_RESPONSE_BYTES, BufferResponse, Message, PartitionRequest, ReceiverId, encode,
+};
 
 const TOKEN: usize = 7;
 /// Of the one channel, as `remote_channel_of` makes it.
@@ -114,8 +117,7 @@ fn encoded(message: &Message) -> Vec<u8> {
 /// What the I/O thread does for a connection.
 fn turn(shared: &Mutex<Connection>, context: &Context) {
     let mut connection = shared.lock();
-    connection.readable = true;
-    connection.ending = true;
+    connection.lookout.on_polled(true, true);
     connection.receive(context).unwrap();
     connection.transmit().unwrap();
 }
@@ -140,10 +142,27 @@ fn flushed(partition: &PartitionShared, bytes: &[u8]) {
     }
 }
 
+/// Has the I/O thread hear of arrivals by `set`.
+fn look_out_by(set: &Arc<SocketSet>, connection: &mut Connection) {
+    connection.lookout.report_by(set);
+    let step = connection.lookout.on(Event::ReadToEnd { wanted: true });
+    assert_eq!(step, Step::EnterSet);
+    connection.enter_set().unwrap();
+}
+
 /// A frame of a producer that has nothing more to send.
 fn frame(sequence_number: i32, data_type: DataType, payload: &[u8]) -> Vec<u8> {
+    frame_for(RECEIVER, sequence_number, data_type, payload)
+}
+
+fn frame_for(
+    receiver: ReceiverId,
+    sequence_number: i32,
+    data_type: DataType,
+    payload: &[u8],
+) -> Vec<u8> {
     let response = BufferResponse {
-        receiver: RECEIVER,
+        receiver,
         subpartition: 0,
         sequence_number,
         backlog: 0,
@@ -387,8 +406,12 @@ fn credit_that_was_not_looked_for_is_found() {
         let set = Arc::new(SocketSet::new().unwrap());
         {
             let mut connection = shared.lock();
-            connection.set = Some(Arc::clone(&set));
-            connection.lookout = super::backstop::Lookout::Ticks { seen: 0 };
+            look_out_by(&set, &mut connection);
+            assert_eq!(
+                connection.lookout.on(Event::LeftToOthers),
+                Step::StartTicking
+            );
+            connection.leave_set();
         }
         let done = Arc::new(Mutex::new(false));
         let io = {
@@ -445,8 +468,7 @@ fn writer_out_of_buffers(
     let set = Arc::new(SocketSet::new().unwrap());
     {
         let mut connection = shared.lock();
-        connection.set = Some(Arc::clone(&set));
-        connection.look_out().unwrap();
+        look_out_by(&set, &mut connection);
         connection.attend_writers(&shared).unwrap();
     }
     flushed(partition, &[1]);

@@ -4,7 +4,8 @@
 //! Sockets live in this module only.  A thread that makes something visible to a reader sends it
 //! by itself when the reader's connection is idle (`news`), a thread that has credit announces it
 //! (`link`), and the reader of a gate and the writer of a partition receive by themselves while they
-//! wait (`waiting`); the I/O thread does everything else, and all of this when nobody else does (`backstop`).
+//! wait (`waiting`); the I/O thread does everything else, and all of this when nobody else does
+//! (`backstop`).  One machine for each connection says whose turn it is (`lookout`).
 //! Other threads talk to it by commands; every command is coalesced by its sender (one
 //! announcement per channel with new credit, one note per connection with news), so the command
 //! queue is bounded by the number of channels and connections; task events come on top, at most a
@@ -22,6 +23,7 @@ mod io_thread;
 mod lending;
 mod link;
 mod listeners;
+mod lookout;
 #[cfg(all(test, loom))]
 mod loom_models;
 mod news;

@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use penstock_memory::AvailabilityFuture;
 
-use super::backstop::Lookout;
 use super::connection::{Connection, Received};
 use super::socket_set::SocketSet;
 use super::{Command, Transport};
@@ -267,9 +266,10 @@ impl Sockets {
                     if received == Received::Some {
                         unread.push(token);
                     }
-                    let watched = matches!(connection.lookout, Lookout::Set { .. });
-                    let left = received == Received::Some || connection.left_to_writers;
-                    (watched && left).then_some(Command::Watch(token))
+                    let left = connection
+                        .lookout
+                        .is_left_to_others(received == Received::Some);
+                    left.then_some(Command::Watch(token))
                 }
                 Received::Failed => {
                     self.connections.lock().remove(&token);

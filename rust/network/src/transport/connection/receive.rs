@@ -4,13 +4,13 @@ use std::io::ErrorKind;
 
 use super::{Connection, Phase, Received, Side, TURN_BYTES};
 use crate::error::Result;
-use crate::transport::backstop::Lookout;
 use crate::transport::io_thread::Context;
 
 /// Bytes that a thread which waits for something receives before it looks at what it has.
 const WAITER_TURN_BYTES: usize = 256 << 10;
 /// Frames that it handles before it does: the first of a thousand may be what it waits for.
-const WAITER_TURN_FRAMES: usize = 32;
+/// In models that is one.
+const WAITER_TURN_FRAMES: usize = if cfg!(loom) { 1 } else { 32 };
 
 impl Connection {
     /// Reads and handles what has come, up to a turn's worth.
@@ -30,17 +30,16 @@ impl Connection {
 
     fn read_turn(&mut self, context: &Context) -> Result<()> {
         let mut all = usize::MAX;
-        if std::mem::take(&mut self.unhandled) {
+        if self.lookout.take_unhandled() {
             self.handle_frames(&mut all)?;
         }
         let mut turn = 0;
-        while self.readable && turn < TURN_BYTES {
+        while self.lookout.is_readable() && turn < TURN_BYTES {
             match self.read_once()? {
-                None => self.readable = false,
+                None => self.lookout.on_emptied(),
                 Some((count, filled)) => {
                     turn += count;
-                    // A short read has emptied the socket; only its end is not announced again.
-                    self.readable = filled || self.ending;
+                    self.lookout.on_turn_read(filled);
                     if !matches!(self.phase, Phase::Open) {
                         self.shake_hands(context)?;
                     }
@@ -60,7 +59,9 @@ impl Connection {
             match self.inbound.read(&mut self.socket) {
                 Ok(Some((0, _))) => return Err(self.closed_by_peer()),
                 Ok(read) => {
-                    self.received += u64::from(read.is_some());
+                    if read.is_some() {
+                        self.lookout.on_read();
+                    }
                     return Ok(read);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -80,15 +81,14 @@ impl Connection {
             Side::Client(channels) => {
                 channels.announce_gates();
                 // The I/O thread does it at a tick, unless credits are sent before.
-                let ticks = matches!(self.lookout, Lookout::Ticks { .. });
-                if !ticks || !self.outbound.is_empty() || channels.owes_many() {
+                if !self.lookout.ticks() || !self.outbound.is_empty() || channels.owes_many() {
                     channels.return_references(&mut self.outbound);
                 }
             }
             // It is sent below, and the I/O thread need not look out for more of it.
             Side::Server(readers) => {
                 readers.take_moved();
-                self.left_to_writers = true;
+                self.lookout.leave_to_writers();
             }
         }
         match received.and_then(|received| self.write_up_to(TURN_BYTES).map(|()| received)) {
@@ -118,8 +118,8 @@ impl Connection {
         let mut emptied = false;
         loop {
             turn += self.handle_frames(&mut left)?;
-            self.unhandled = left == 0;
-            if self.unhandled || turn >= WAITER_TURN_BYTES {
+            self.lookout.leave_unhandled(left == 0);
+            if left == 0 || turn >= WAITER_TURN_BYTES {
                 return Ok(Received::Some);
             }
             if emptied {
@@ -153,8 +153,8 @@ impl Connection {
     pub(super) fn take_credits_ahead(&mut self) -> Result<()> {
         if let Side::Server(readers) = &mut self.side
             && readers.take_spent()
-            && matches!(self.lookout, Lookout::Ticks { .. })
-            && !self.unhandled
+            && self.lookout.ticks()
+            && !self.lookout.has_unhandled()
         {
             self.take_credits()?;
         }
@@ -167,7 +167,8 @@ impl Connection {
             return Ok(false);
         };
         if let Side::Server(readers) = &mut self.side {
-            self.unhandled = readers.take_credits(&mut self.inbound, &mut self.outbound)?;
+            let others = readers.take_credits(&mut self.inbound, &mut self.outbound)?;
+            self.lookout.leave_unhandled(others);
             // Perhaps they were another's.
             readers.ask_who_waits();
         }

@@ -1,0 +1,328 @@
+//! Who reads what arrives on a connection, and how the I/O thread learns that there is something.
+//!
+//! One machine for each connection, changed under the connection's lock only.  It does nothing by
+//! itself: whoever reports an event carries out the [`Step`] that comes back.  The I/O thread's
+//! part is in `backstop`, that of threads that wait in `waiting`, that of senders in
+//! `Connection::fill`.
+//!
+//! [`State::on`] is the table of transitions; `docs/waiting.md` has it in words, beside the rules.
+//! A socket is in the set of the I/O thread while the state is [`State::Set`], and only then.
+
+use super::socket_set::SocketSet;
+use crate::sync::Arc;
+
+/// How the I/O thread learns that a connection has something to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// By its poll: the connection is not open yet, or has not been read to its end since.
+    Poll,
+    /// By its set, where the socket is.
+    Set,
+    /// It looks at every tick.
+    Ticks,
+    /// It is about to read what nobody has come for.
+    Turn,
+}
+
+/// What happens to a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A turn of the I/O thread has read an open connection to its end.
+    ReadToEnd {
+        /// Whether the I/O thread is to hear of the next arrival at once: at the consuming end
+        /// always; at the producing end when what has come let something be sent, or when somebody
+        /// waits for more.
+        wanted: bool,
+    },
+    /// The set of the I/O thread has reported an arrival.
+    Arrived {
+        /// Whether it is the business of readers: at the consuming end, while there are channels.
+        for_readers: bool,
+    },
+    /// A thread that waits has received a part, or comes for credit as a writer.
+    LeftToOthers,
+    /// A tick has passed.
+    Tick,
+    /// The channel for which something has come is gone.
+    ChannelLeft,
+    /// A sender is out of credit, or in want of a buffer that it has lent, and found nothing.
+    OutOfCredit,
+}
+
+/// What whoever reports an event has to do.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing.
+    Nothing,
+    /// Put the socket into the set of the I/O thread, last in line.
+    EnterSet,
+    /// Take the socket out of that set, and look at the connection at the next tick.
+    StartTicking,
+    /// Look at it at the next tick again.
+    GoOnTicking,
+    /// Give the connection a turn of the I/O thread, which reads to the end.
+    ReadNow,
+    /// Give it a turn, which reads what the poll has reported.
+    Turn,
+}
+
+/// What a state needs to know to answer an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    /// Whether somebody has read since the state was entered, or since the last look at it.
+    read: bool,
+    /// Whether writers come for what arrives.
+    for_writers: bool,
+}
+
+impl State {
+    /// The table of transitions.
+    fn on(self, event: Event, known: Known) -> (Self, Step) {
+        use Event::{Arrived, ChannelLeft, LeftToOthers, OutOfCredit, ReadToEnd, Tick};
+        match (self, event) {
+            (Self::Poll | Self::Turn, ReadToEnd { .. }) => (Self::Set, Step::EnterSet),
+            (Self::Set, ReadToEnd { wanted: false }) if known.read => {
+                (Self::Ticks, Step::StartTicking)
+            }
+            (Self::Set, Arrived { for_readers: true } | LeftToOthers) => {
+                (Self::Ticks, Step::StartTicking)
+            }
+            (Self::Ticks, Tick) if known.read => (Self::Ticks, Step::GoOnTicking),
+            (Self::Ticks, Tick) => (Self::Turn, Step::ReadNow),
+            (Self::Ticks, OutOfCredit) if !known.for_writers => (Self::Set, Step::EnterSet),
+            (Self::Ticks, ChannelLeft) => (Self::Turn, Step::ReadNow),
+            (Self::Poll, ChannelLeft) => (self, Step::Turn),
+            (_, ChannelLeft | Arrived { for_readers: false }) => (self, Step::ReadNow),
+            _ => (self, Step::Nothing),
+        }
+    }
+}
+
+/// The machine of one connection.
+#[derive(Debug)]
+pub(super) struct Lookout {
+    state: State,
+    known: Known,
+    /// The I/O thread's set, once the poll leaves reading to the sets.
+    set: Option<Arc<SocketSet>>,
+    /// Whether a thread that waits has read more frames than it handles at once.
+    unhandled: bool,
+    /// Whether a turn of the I/O thread has something to read.
+    readable: bool,
+    /// Whether that turn reads until there is nothing more: the peer may have closed its side,
+    /// which is not announced again.
+    to_the_end: bool,
+}
+
+impl Lookout {
+    /// Of a connection that is made or accepted.
+    pub(super) fn new() -> Self {
+        Self {
+            state: State::Poll,
+            known: Known {
+                read: false,
+                for_writers: false,
+            },
+            set: None,
+            unhandled: false,
+            readable: false,
+            to_the_end: false,
+        }
+    }
+
+    /// Tells of an event; the caller carries out the step.
+    pub(super) fn on(&mut self, event: Event) -> Step {
+        let (state, step) = self.state.on(event, self.known);
+        if (self.state, state) == (State::Ticks, State::Turn) {
+            // They have had their tick.
+            self.known.for_writers = false;
+        }
+        if state != self.state
+            || step == Step::GoOnTicking
+            || matches!(event, Event::ReadToEnd { .. })
+        {
+            self.known.read = false;
+        }
+        self.state = state;
+        if step == Step::ReadNow {
+            (self.readable, self.to_the_end) = (true, true);
+        }
+        step
+    }
+
+    /// The connection is open, and its arrivals are reported by this set from now on.
+    pub(super) fn report_by(&mut self, set: &Arc<SocketSet>) {
+        self.set = Some(Arc::clone(set));
+    }
+
+    /// The I/O thread's set, if a socket is or would be put there.
+    pub(super) fn set(&self) -> Option<&Arc<SocketSet>> {
+        self.set.as_ref()
+    }
+
+    /// The I/O thread's set, while the socket is in it.
+    pub(super) fn set_with_socket(&self) -> Option<&Arc<SocketSet>> {
+        self.set.as_ref().filter(|_| self.state == State::Set)
+    }
+
+    /// Whether arrivals are the poll's to report, and nobody else's.
+    pub(super) fn polls(&self) -> bool {
+        self.state == State::Poll
+    }
+
+    /// Whether the I/O thread leaves what arrives to others, until the next tick.
+    pub(super) fn ticks(&self) -> bool {
+        self.state == State::Ticks
+    }
+
+    /// Whether it depends on who is in want of more how the I/O thread hears of the next arrival.
+    pub(super) fn depends_on_wants(&self) -> bool {
+        self.state == State::Set && self.known.read
+    }
+
+    /// Whether the I/O thread is to be told that others come for what arrives
+    /// (`Command::Watch`), now that a thread that waits has received, perhaps only a part.
+    pub(super) fn is_left_to_others(&self, part: bool) -> bool {
+        self.state == State::Set && (part || self.known.for_writers)
+    }
+
+    /// A writer has come for what arrives, and comes again.
+    pub(super) fn leave_to_writers(&mut self) {
+        self.known.for_writers = true;
+    }
+
+    /// Whether a turn has something to read.
+    pub(super) fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// The poll says that there is something to read, or that the peer has closed its side.
+    pub(super) fn on_polled(&mut self, readable: bool, closed: bool) {
+        self.to_the_end |= closed;
+        self.readable |= readable || closed;
+    }
+
+    /// The socket is another one, or none for now: nothing was reported of it.
+    pub(super) fn on_new_socket(&mut self) {
+        (self.readable, self.to_the_end) = (false, false);
+    }
+
+    /// Something was read, by whomever.
+    pub(super) fn on_read(&mut self) {
+        self.known.read = true;
+    }
+
+    /// A turn has read once: less than there was room for has emptied the socket.
+    pub(super) fn on_turn_read(&mut self, filled: bool) {
+        self.readable = filled || self.to_the_end;
+    }
+
+    /// A turn has found nothing more.
+    pub(super) fn on_emptied(&mut self) {
+        self.readable = false;
+    }
+
+    /// Whether something was read and not handled.
+    pub(super) fn has_unhandled(&self) -> bool {
+        self.unhandled
+    }
+
+    /// Whether something was read and is to be handled now.
+    pub(super) fn take_unhandled(&mut self) -> bool {
+        std::mem::take(&mut self.unhandled)
+    }
+
+    /// Whoever has read has handled all of it, or not.
+    pub(super) fn leave_unhandled(&mut self, some: bool) {
+        self.unhandled = some;
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const STATES: [State; 4] = [State::Poll, State::Set, State::Ticks, State::Turn];
+    const EVENTS: [Event; 8] = [
+        Event::ReadToEnd { wanted: true },
+        Event::ReadToEnd { wanted: false },
+        Event::Arrived { for_readers: true },
+        Event::Arrived { for_readers: false },
+        Event::LeftToOthers,
+        Event::Tick,
+        Event::ChannelLeft,
+        Event::OutOfCredit,
+    ];
+
+    fn all() -> impl Iterator<Item = (State, Event, Known)> {
+        let flags = [false, true];
+        let known = flags
+            .into_iter()
+            .flat_map(move |read| flags.map(|for_writers| Known { read, for_writers }));
+        known.flat_map(|known| {
+            STATES
+                .into_iter()
+                .flat_map(move |state| EVENTS.map(|event| (state, event, known)))
+        })
+    }
+
+    #[test]
+    fn the_socket_is_in_the_set_in_one_state() {
+        for (state, event, known) in all() {
+            let (next, step) = state.on(event, known);
+            let (enters, leaves) = (step == Step::EnterSet, step == Step::StartTicking);
+            assert_eq!(
+                enters,
+                state != State::Set && next == State::Set,
+                "{state:?} {event:?} {known:?}"
+            );
+            assert_eq!(
+                leaves,
+                state == State::Set && next != State::Set,
+                "{state:?} {event:?} {known:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn whoever_is_looked_at_every_tick_came_from_the_set() {
+        for (state, event, known) in all() {
+            let (next, step) = state.on(event, known);
+            let ticks_on = step == Step::StartTicking || step == Step::GoOnTicking;
+            if next == State::Ticks && event == Event::Tick {
+                assert_eq!(step, Step::GoOnTicking);
+            }
+            assert!(!ticks_on || next == State::Ticks);
+            assert!(state != State::Poll || next != State::Ticks);
+        }
+    }
+
+    /// W-5, W-6: what nobody has come for within a tick is read by a turn.
+    #[test]
+    fn a_tick_without_reading_is_a_turn() {
+        let mut lookout = Lookout::new();
+        assert_eq!(
+            lookout.on(Event::ReadToEnd { wanted: true }),
+            Step::EnterSet
+        );
+        lookout.leave_to_writers();
+        assert_eq!(lookout.on(Event::LeftToOthers), Step::StartTicking);
+        assert_eq!(lookout.on(Event::OutOfCredit), Step::Nothing);
+        lookout.on_read();
+        assert_eq!(lookout.on(Event::Tick), Step::GoOnTicking);
+        assert_eq!(lookout.on(Event::Tick), Step::ReadNow);
+        assert!(lookout.is_readable());
+        lookout.on_turn_read(false);
+        assert!(lookout.is_readable(), "until there is nothing more");
+        lookout.on_emptied();
+        assert!(!lookout.is_readable());
+        assert_eq!(
+            lookout.on(Event::ReadToEnd { wanted: true }),
+            Step::EnterSet
+        );
+        // The writers have had their tick: the next sender looks for credit by itself.
+        assert_eq!(lookout.on(Event::LeftToOthers), Step::StartTicking);
+        assert_eq!(lookout.on(Event::OutOfCredit), Step::EnterSet);
+    }
+}
