@@ -22,7 +22,7 @@ use crate::partition::{
 };
 use crate::sync::{Arc, Condvar, Mutex, Ordering, Weak};
 use crate::transport::{Command, Waiting};
-use crate::wire::PartitionId;
+use crate::wire::{PartitionId, ReceiverId};
 
 const SIZE: usize = 8;
 /// A producer that says nothing of what waits: no floating buffer is asked for.
@@ -360,13 +360,25 @@ pub(crate) fn remote_channel_of(
     Arc<NetworkBufferPool>,
     Arc<LocalBufferPool>,
 ) {
+    remote_channel_with(environment, gate, [1; 16])
+}
+
+pub(crate) fn remote_channel_with(
+    environment: &EnvironmentCore,
+    gate: Weak<SingleInputGate>,
+    id: ReceiverId,
+) -> (
+    Arc<RemoteInputChannel>,
+    Arc<NetworkBufferPool>,
+    Arc<LocalBufferPool>,
+) {
     let global = NetworkBufferPool::new(3, SIZE, Duration::from_secs(1)).unwrap();
     let floating = global
         .create_buffer_pool(LocalPoolOptions::new(1, 1))
         .unwrap();
     let config = RemoteChannelConfig {
         index: 0,
-        id: [1; 16],
+        id,
         address: SocketAddr::from(([127, 0, 0, 1], 1)),
         partition_id: [1; 60],
         subpartition: 0,

@@ -101,6 +101,18 @@ impl Condvar {
 pub(crate) struct Waker {
     woken: Mutex<bool>,
     changed: Condvar,
+    /// Rings where the model of a poll sleeps otherwise.
+    bell: std::sync::OnceLock<Bell>,
+}
+
+#[cfg(loom)]
+struct Bell(Box<dyn Fn() + Send + Sync>);
+
+#[cfg(loom)]
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Bell")
+    }
 }
 
 #[cfg(loom)]
@@ -110,7 +122,16 @@ impl Waker {
         Ok(Self::default())
     }
 
+    /// Has wake-ups ring a bell, too, at which the model sleeps.
+    pub(crate) fn ring_by(&self, bell: impl Fn() + Send + Sync + 'static) {
+        self.bell.get_or_init(|| Bell(Box::new(bell)));
+    }
+
     pub(crate) fn wake(&self) -> std::io::Result<()> {
+        if let Some(Bell(ring)) = self.bell.get() {
+            ring();
+            return Ok(());
+        }
         *self.woken.lock() = true;
         self.changed.notify_one();
         Ok(())

@@ -3,8 +3,9 @@
 //! `docs/waiting.md`.
 //!
 //! Connections are real, over pairs of Unix sockets; threads sleep in loom instead of the kernel,
-//! and `arrive` tells of arrivals as the kernel does.  Time does not pass: a tick is whatever the
-//! scheduler of the model makes of it.
+//! and `arrive` tells of arrivals as the kernel does.  Time passes in `ticks` only.
+
+mod ticks;
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -178,6 +178,24 @@ impl Transport {
         }
     }
 
+    /// Has every wake-up of the I/O thread ring a bell, at which a model of it sleeps.
+    #[cfg(all(test, loom))]
+    pub(crate) fn wake_by(&self, bell: impl Fn() + Send + Sync + 'static) {
+        self.waker.ring_by(bell);
+    }
+
+    /// What it does to get commands after `sleep`, which the bell ends; skipped when some are there.
+    #[cfg(all(test, loom))]
+    pub(crate) fn take_commands_or(&self, sleep: impl FnOnce()) -> Vec<Command> {
+        if self.park() {
+            sleep();
+        }
+        self.unpark();
+        let mut commands = Vec::new();
+        self.take_commands(&mut commands);
+        commands
+    }
+
     /// The data port.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address

@@ -1,0 +1,229 @@
+//! Models of the time that threads leave each other.
+//!
+//! The I/O thread has its own set and clock here, and the commands of the others.  Whenever it
+//! could do nothing but sleep until a tick, the tick comes; what else happens before it is up to
+//! the scheduler of the model.
+
+use std::collections::{HashMap, VecDeque};
+
+use loom::thread;
+use mio::{Poll, Token};
+use penstock_memory::DataType;
+
+use super::{
+    CREDIT_BYTES, RECEIVER, TOKEN, arrive, context, count, encoded, flushed, frame_for, opened,
+    server, sockets,
+};
+use crate::environment::EnvironmentCore;
+use crate::gate::{InputChannel, Next, SingleInputGate, Wait};
+use crate::loom_models::{partition, pool, remote_channel_with};
+use crate::sync::{Arc, Mutex, Weak};
+use crate::transport::backstop::Backstop;
+use crate::transport::connection::{Connection, Side};
+use crate::transport::io_thread::Context;
+use crate::transport::link::Link;
+use crate::transport::socket::Peer;
+use crate::transport::socket_set::SocketSet;
+use crate::transport::{Command, Transport, Waiting};
+use crate::wire::{BUFFER_RESPONSE_BYTES, Message, ReceiverId};
+
+/// What the I/O thread has of one connection.
+struct Io {
+    poll: Poll,
+    backstop: Backstop,
+    connections: HashMap<usize, Arc<Mutex<Connection>>>,
+    context: Arc<Context>,
+    scheduled: VecDeque<usize>,
+    done: Arc<Mutex<bool>>,
+}
+
+impl Io {
+    /// Takes over a connection that is open.
+    fn new(shared: &Arc<Mutex<Connection>>, context: Arc<Context>) -> Self {
+        let poll = Poll::new().unwrap();
+        let backstop = Backstop::new(poll.registry(), Token(3)).unwrap();
+        let set = Arc::clone(backstop.set());
+        context.transport.wake_by(move || set.ring());
+        let mut io = Self {
+            poll,
+            backstop,
+            connections: HashMap::from([(TOKEN, Arc::clone(shared))]),
+            context,
+            scheduled: VecDeque::from([TOKEN]),
+            done: Arc::default(),
+        };
+        io.turns();
+        io
+    }
+
+    /// Runs until `end` is called.
+    fn start(mut self) -> Running {
+        let (set, done) = (Arc::clone(self.backstop.set()), Arc::clone(&self.done));
+        let thread = thread::spawn(move || {
+            while !*self.done.lock() {
+                self.round();
+            }
+        });
+        Running { set, done, thread }
+    }
+
+    /// Lets connections read and write.
+    fn turns(&mut self) {
+        while let Some(token) = self.scheduled.pop_front() {
+            let shared = &self.connections[&token];
+            let mut connection = shared.lock();
+            connection.scheduled = false;
+            connection.receive(&self.context).unwrap();
+            connection.transmit().unwrap();
+            self.backstop
+                .after_turn(shared, &mut connection, self.poll.registry())
+                .unwrap();
+            if connection.has_work() {
+                self.scheduled.push_back(token);
+            }
+        }
+    }
+
+    /// As `IoThread::serve` goes about it.
+    fn round(&mut self) {
+        let sleeps = self.backstop.next_tick().is_none();
+        let commands = self.context.transport.take_commands_or(|| {
+            if sleeps {
+                self.backstop.set().wait(&mut Vec::new(), None);
+            }
+        });
+        for command in commands {
+            let mut connection = self.connections[&TOKEN].lock();
+            match command {
+                Command::Watch(_) => self.backstop.watch(&mut connection),
+                Command::Transmit(_) => self.scheduled.push_back(TOKEN),
+                Command::AnnounceCredit(channel) => connection.send_credits(&channel),
+                command => panic!("{command:?} is not expected"),
+            }
+        }
+        let (connections, scheduled) = (&self.connections, &mut self.scheduled);
+        self.backstop.on_arrivals(connections, scheduled);
+        if let Some(tick) = self.backstop.next_tick() {
+            thread::yield_now();
+            self.backstop.tick(tick, connections, scheduled);
+        }
+        self.turns();
+    }
+}
+
+struct Running {
+    set: Arc<SocketSet>,
+    done: Arc<Mutex<bool>>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl Running {
+    fn end(self) {
+        *self.done.lock() = true;
+        self.set.ring();
+        self.thread.join().unwrap();
+    }
+}
+
+/// A gate with one channel that goes by `id`, whose connection is to come.
+fn gate(
+    environment: &Arc<EnvironmentCore>,
+    id: ReceiverId,
+    insert: impl FnOnce(&Arc<crate::gate::RemoteInputChannel>),
+) -> Arc<SingleInputGate> {
+    Arc::new_cyclic(|gate: &Weak<SingleInputGate>| {
+        let (remote, _, _) = remote_channel_with(environment, Weak::clone(gate), id);
+        insert(&remote);
+        let waiting = Waiting::remote(environment.transport_handle()).unwrap();
+        let channels = vec![InputChannel::Remote(remote)];
+        SingleInputGate::new(channels, pool(), Arc::clone(environment), waiting)
+    })
+}
+
+fn one_byte(gate: &SingleInputGate) -> u8 {
+    match gate.poll(Wait::Forever).unwrap() {
+        Next::Buffer(next) => next.buffer[0],
+        _ => panic!("a buffer was sent"),
+    }
+}
+
+/// W-5: a reader that has read for another gate, too, and does not come back, is waited for a tick
+/// long: the other gate's reader gets what was left.
+#[test]
+fn what_a_reader_leaves_is_taken_at_a_tick() {
+    loom::model(|| {
+        const OTHER: ReceiverId = [2; 16];
+        let environment = Arc::new(EnvironmentCore::detached());
+        let (near, mut far) = sockets();
+        let now = std::time::Instant::now();
+        let connection = Connection::connecting(TOKEN, near, Peer::SameHost, now);
+        let shared = Arc::new(Mutex::new(opened(connection)));
+        let gates = [RECEIVER, OTHER].map(|id| {
+            gate(&environment, id, |channel| {
+                if let Side::Client(channels) = &mut shared.lock().side {
+                    channels.insert(Arc::clone(channel));
+                }
+                channel.link(Link::new(&shared));
+            })
+        });
+        for gate in &gates {
+            let waiting = gate.waiting();
+            waiting.attend(&shared, &shared.lock()).unwrap();
+        }
+        let io = Io::new(&shared, context(environment.transport_handle())).start();
+        let other = {
+            let gate = Arc::clone(&gates[1]);
+            thread::spawn(move || one_byte(&gate))
+        };
+        let mut both = frame_for(RECEIVER, 0, DataType::DataBuffer, &[1]);
+        both.extend(frame_for(OTHER, 0, DataType::DataBuffer, &[2]));
+        let waiting = [gates[0].waiting(), gates[1].waiting()];
+        arrive(
+            &mut far,
+            &both,
+            &[waiting[0].set(), waiting[1].set(), &io.set],
+        );
+        // This reader takes the first, and has nothing more to do with the second.
+        assert_eq!(one_byte(&gates[0]), 1);
+        assert_eq!(other.join().unwrap(), 2);
+        io.end();
+        for gate in &gates {
+            gate.close();
+        }
+    });
+}
+
+/// W-6: a writer that has come for credit and is busy is waited for a tick long; then the I/O thread
+/// takes the credit that has come, and hears of what comes next by its set.
+#[test]
+fn what_a_writer_leaves_is_taken_at_a_tick() {
+    loom::model(|| {
+        let transport = Transport::detached();
+        let partition = partition(1, 1);
+        let (shared, mut far, context) = server(&transport, &partition, 1);
+        let io = Io::new(&shared, context);
+        let writer = partition.writer_at(&transport).unwrap();
+        for byte in 0..4 {
+            flushed(&partition, &[byte]);
+        }
+        let mut sent = count(&mut far);
+        let io = io.start();
+        let credit = encoded(&Message::AddCredit {
+            credit: 1,
+            receiver: RECEIVER,
+        });
+        assert_eq!(credit.len(), CREDIT_BYTES);
+        // The writer comes for the first, perhaps, and not for the others.
+        let sets = [writer.set(), &*io.set];
+        arrive(&mut far, &credit, &sets);
+        writer.look();
+        for _ in 0..2 {
+            arrive(&mut far, &credit, &sets);
+        }
+        while sent < 4 * (BUFFER_RESPONSE_BYTES + 1) {
+            thread::yield_now();
+            sent += count(&mut far);
+        }
+        io.end();
+    });
+}
