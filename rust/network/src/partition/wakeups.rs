@@ -4,6 +4,8 @@ use crate::sync::Arc;
 
 /// Somebody who has been left news and looks at all of them when rung.
 pub(crate) trait Doorbell: Send + Sync {
+    /// Leaves news of these readers, and takes them from `readers`; whether a ring is owed for it.
+    fn leave(&self, readers: &mut Vec<u32>) -> bool;
     /// Makes the news known.
     fn ring(&self);
 }
@@ -11,36 +13,57 @@ pub(crate) trait Doorbell: Send + Sync {
 /// The doorbells that wait for the end of a batch.
 ///
 /// A thousand subpartitions read over one connection then cost one wake-up of the thread that
-/// serves it.
+/// serves it, and its lock is taken once for those that follow each other.
 #[derive(Default)]
 pub(crate) struct Wakeups {
-    /// Each once, with whether it is owed a ring.
-    bells: Vec<(Arc<dyn Doorbell>, bool)>,
+    /// Each once.
+    bells: Vec<Owed>,
+}
+
+struct Owed {
+    bell: Arc<dyn Doorbell>,
+    /// Whether it is owed a ring.
+    ring: bool,
+    /// Readers whose news are not left yet.
+    readers: Vec<u32>,
 }
 
 impl Wakeups {
-    /// Notes that `bell` is owed a ring; the first one in a batch that is `urgent` is rung at
-    /// once, so that the first priority event is on its way while the others are made.
-    pub(crate) fn owe(&mut self, bell: Arc<dyn Doorbell>, urgent: bool) {
-        let known = self.bells.iter_mut();
-        if let Some((_, owed)) = known
-            .into_iter()
-            .find(|(known, _)| Arc::ptr_eq(known, &bell))
+    /// Notes that `bell` is to be told of a reader; the first one in a batch that is `urgent` is
+    /// rung at once, so that the first priority event is on its way while the others are made.
+    pub(crate) fn owe<B: Doorbell + 'static>(&mut self, bell: &Arc<B>, reader: u32, urgent: bool) {
+        let is_same = |owed: &Owed| std::ptr::addr_eq(Arc::as_ptr(&owed.bell), Arc::as_ptr(bell));
+        if let Some(last) = self.bells.last_mut()
+            && is_same(last)
         {
-            *owed = true;
+            last.readers.push(reader);
+            return;
+        }
+        let mut readers = vec![reader];
+        if !bell.leave(&mut readers) {
+            return;
+        }
+        if let Some(known) = self.bells.iter_mut().find(|owed| is_same(owed)) {
+            known.ring = true;
             return;
         }
         if urgent {
             bell.ring();
         }
-        self.bells.push((bell, !urgent));
+        let bell: Arc<dyn Doorbell> = Arc::<B>::clone(bell);
+        self.bells.push(Owed {
+            bell,
+            ring: !urgent,
+            readers,
+        });
     }
 
     /// The batch is complete: rings whoever is owed it.
     pub(crate) fn ring(self) {
-        for (bell, owed) in self.bells {
-            if owed {
-                bell.ring();
+        for mut owed in self.bells {
+            let left = !owed.readers.is_empty() && owed.bell.leave(&mut owed.readers);
+            if owed.ring || left {
+                owed.bell.ring();
             }
         }
     }

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use loom::thread;
-use penstock_memory::DataType;
+use penstock_memory::{Buffer, BufferConsumer, DataType};
 
 use super::connection::{Connection, Phase};
 use super::io_thread::Context;
@@ -28,7 +28,7 @@ use crate::gate::{InputChannel, Next, RemoteInputChannel, SingleInputGate, Wait}
 use crate::loom_models::{
     end_of, expect_woken_and_cancelled, finished, partition, pool, receive_two, remote_channel_of,
 };
-use crate::partition::{PartitionShared, Released, Subpartition};
+use crate::partition::{PartitionShared, Released, Subpartition, Wakeups};
 use crate::sync::{Arc, Mutex, Weak};
 use crate::wire::{
     BUFFER_RESPONSE_BYTES, BufferResponse, Message, PartitionRequest, ReceiverId, encode,
@@ -80,7 +80,7 @@ fn context(transport: &Arc<Transport>) -> Arc<Context> {
     })
 }
 
-/// The producing end of a connection with one reader of `partition`, which has some credit.
+/// The producing end of a connection with a reader of each of `partition`'s, which have some credit.
 fn server(
     transport: &Arc<Transport>,
     partition: &Arc<PartitionShared>,
@@ -97,14 +97,16 @@ fn server(
         let accepted = Connection::accepted(TOKEN, near, peer, now, nonce, &context, news);
         Mutex::new(opened(accepted))
     });
-    let request = Message::PartitionRequest(PartitionRequest {
-        partition: Box::new(partition.id),
-        index_start: 0,
-        index_end: 0,
-        receiver: RECEIVER,
-        initial_credit,
-    });
-    far.write_all(&encoded(&request)).unwrap();
+    for (index, _) in (0..).zip(&partition.subpartitions) {
+        let request = Message::PartitionRequest(PartitionRequest {
+            partition: Box::new(partition.id),
+            index_start: index,
+            index_end: index,
+            receiver: [RECEIVER[0] + index as u8; 16],
+            initial_credit,
+        });
+        far.write_all(&encoded(&request)).unwrap();
+    }
     turn(&shared, &context);
     (shared, far, context)
 }
@@ -207,6 +209,34 @@ fn news_are_sent() {
         io.join().unwrap();
         let frames = 2 * BUFFER_RESPONSE_BYTES + 1 + END_OF_PARTITION_BYTES.len();
         assert_eq!(count(&mut far), frames);
+    });
+}
+
+/// W-1, C-3: news that are left at the end of a batch reach the kernel, also when the I/O thread has
+/// looked after the first of them meanwhile.
+#[test]
+fn news_of_a_batch_are_sent() {
+    loom::model(|| {
+        let transport = Transport::detached();
+        let partition = partition(1, 2);
+        let (shared, mut far, context) = server(&transport, &partition, 1);
+        let io = {
+            let (transport, shared) = (Arc::clone(&transport), Arc::clone(&shared));
+            thread::spawn(move || {
+                turn(&shared, &context);
+                serve(&transport, |_| turn(&shared, &context));
+            })
+        };
+        let event =
+            BufferConsumer::finished(Buffer::from_bytes([1], DataType::PrioritizedEventBuffer));
+        let mut wakeups = Wakeups::default();
+        for subpartition in &partition.subpartitions {
+            subpartition.add_later(event.copy(), &mut wakeups);
+        }
+        wakeups.ring();
+        transport.post(Command::Close);
+        io.join().unwrap();
+        assert_eq!(count(&mut far), 2 * (BUFFER_RESPONSE_BYTES + 1));
     });
 }
 

@@ -67,6 +67,13 @@ impl News {
 }
 
 impl Doorbell for News {
+    fn leave(&self, news: &mut Vec<u32>) -> bool {
+        let mut readers = self.readers.lock();
+        let first = readers.is_empty();
+        readers.append(news);
+        first
+    }
+
     fn ring(&self) {
         if !self.send() {
             self.transport.post(Command::Transmit(self.token));
@@ -97,15 +104,15 @@ impl ReaderListener {
         self.posted.swap(false, Ordering::AcqRel);
     }
 
-    /// Posts news that were not posted; true when a ring is owed.
+    /// Whether there were no news that nobody has looked after yet; there are now.
     fn post(&self) -> bool {
-        !self.posted.swap(true, Ordering::AcqRel) && self.news.add(self.reader)
+        !self.posted.swap(true, Ordering::AcqRel)
     }
 }
 
 impl AvailabilityListener for ReaderListener {
     fn notify_data_available(&self) {
-        if self.post() {
+        if self.post() && self.news.add(self.reader) {
             self.news.ring();
         }
     }
@@ -116,8 +123,7 @@ impl AvailabilityListener for ReaderListener {
 
     fn notify_later(&self, priority: bool, wakeups: &mut Wakeups) {
         if self.post() {
-            let bell: Arc<dyn Doorbell> = Arc::<News>::clone(&self.news);
-            wakeups.owe(bell, priority);
+            wakeups.owe(&self.news, self.reader, priority);
         }
     }
 }
