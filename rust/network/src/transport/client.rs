@@ -42,6 +42,8 @@ pub(super) struct ClientChannels {
     owing: Vec<ReceiverId>,
     /// Reads what the producer sends references to.
     borrower: Option<Borrower>,
+    /// The last event: one that is broadcast comes on every channel, and is kept once.
+    last_event: Option<Buffer>,
 }
 
 impl ClientChannels {
@@ -253,7 +255,12 @@ impl ClientChannels {
             return Ok(());
         };
         let data_type = data_type(response)?;
-        let buffer = (!event.is_empty()).then(|| Buffer::from_bytes(event, data_type));
+        let buffer = (!event.is_empty()).then(|| {
+            let last = self.last_event.take();
+            let same = last.filter(|last| last.data_type() == data_type && last[..] == *event);
+            let buffer = same.unwrap_or_else(|| Buffer::from_bytes(event, data_type));
+            self.last_event.insert(buffer).clone()
+        });
         let arrived = channel.on_buffer(buffer, response.sequence_number, response.backlog);
         self.on_arrived(response, arrived, outbound);
         Ok(())
