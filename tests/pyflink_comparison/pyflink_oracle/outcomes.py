@@ -56,7 +56,7 @@ def text_of(value: Any, depth: int = 0) -> str:
         return f"type {value}"
     if isinstance(value, type):
         return f"class {value.__name__}"
-    if kind.__module__.startswith(("pyflink", "penstock")):
+    if kind.__module__.split(".")[0] in ("pyflink", "penstock"):
         return f"<{kind.__name__}{said_by(value) if depth < 2 else ''}>"
     return f"<{kind.__name__}>"
 
