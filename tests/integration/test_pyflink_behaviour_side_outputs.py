@@ -20,7 +20,7 @@ from penstock.datastream import (
     WindowFunction,
 )
 from penstock.datastream.functions import AllWindowFunction, ProcessAllWindowFunction
-from penstock.datastream.window import TumblingEventTimeWindows
+from penstock.datastream.window import CountEvictor, TumblingEventTimeWindows
 
 SIDE = OutputTag("side", Types.STRING())
 ANY = Types.PICKLED_BYTE_ARRAY()
@@ -131,6 +131,22 @@ def test_functions_of_every_kind_emit_to_side_outputs(stream: DataStream[int]) -
     for number, (main, expected) in enumerate(cases):
         outputs = [sorted(found.get((number, name), [])) for name in ("main", "side")]
         assert outputs == list(expected), main.get_name()
+
+
+def test_windows_discard_what_nobody_asks_for(stream: DataStream[int]) -> None:
+    """As process functions do: the pair is no element of the main output."""
+    keyed = stream.key_by(lambda _: 0, Types.INT())
+    window = keyed.window(TEN_MS)
+    kinds = [
+        window.apply(Apply(), Types.LONG()),
+        window.reduce(add, Process(), Types.LONG()),
+        window.allowed_lateness(5).process(Process(), Types.LONG()),
+        keyed.window(TEN_MS).evictor(CountEvictor.of(5)).process(Process(), Types.LONG()),
+        keyed.count_window(2).process(Process(), Types.LONG()),
+        stream.window_all(TEN_MS).process(ProcessAll(), Types.LONG()),
+    ]
+    with kinds[0].union(*kinds[1:]).execute_and_collect() as results:
+        assert list(results) == [3] * len(kinds)
 
 
 def test_a_window_function_gives_an_iterable(stream: DataStream[int]) -> None:

@@ -94,7 +94,7 @@ def collect_stream(stream: DataStream[T], job_name: str | None) -> CloseableIter
     collect_id = uuid.uuid4().hex
     sink = LegacySinkTransformation(
         stream.transformation,
-        "Collect Stream Sink",
+        "Data stream collect sink",
         operators.CollectSink(collect_id, output_type),
         None,
         # One subtask, as in Flink: a stream of one subtask keeps its order, with a limit too.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import (
     EventTimeTrigger,
     PurgingTrigger,
@@ -21,6 +22,7 @@ from penstock.taskexecutor.compiled import (
     MIN_TIMESTAMP,
     StreamOperator,
     TumblingWindowLoop,
+    emit_results,
 )
 from penstock.taskexecutor.windowing.window_functions import (
     WindowContext,
@@ -157,8 +159,7 @@ class TumblingWindowOperator(TumblingWindowLoop):
             self.keyed_state.select_key(key)
             single = kept if get_result is None else get_result(kept)
             elements = kept if is_list else [single]
-            for result in evaluate(key_of(key), window, elements):
-                output.collect(result, timestamp)
+            emit_results(output, evaluate(key_of(key), window, elements), timestamp, OutputTag)
             if clear is not None:
                 self.window_context.current_window = window
                 clear(self.window_context)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from penstock.datastream.output_tag import OutputTag
 from penstock.datastream.window import MergingWindowAssigner
 from penstock.errors import InvalidProgramError
 from penstock.expressions.functions import bound_function
 from penstock.network import key_of
-from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator
+from penstock.taskexecutor.compiled import MAX_TIMESTAMP, StreamOperator, emit_results
 from penstock.taskexecutor.windowing.merging_windows import MergingWindowSet
 from penstock.taskexecutor.windowing.trigger_context import (
     AssignerContext,
@@ -169,9 +170,8 @@ class WindowOperator(StreamOperator):
         elements = self._elements()
         if elements is None:
             return
-        output = self.output
-        for result in self.evaluate(key_of(key), window, elements):
-            output.collect(result, timestamp)
+        results = self.evaluate(key_of(key), window, elements)
+        emit_results(self.output, results, timestamp, OutputTag)
 
     def _elements(self) -> list[Any] | None:
         """The contents of the current window for its function; None when there are none."""
@@ -319,12 +319,11 @@ class EvictingWindowOperator(WindowOperator):
             return
         watermark = self.timers.current_watermark
         kept = self.evictor.evict_before(contents, window, watermark)
-        output = self.output
         values = [value for value, _ in kept]
         if self.copier is not None:
             values = self.copier.copied_all(values)
-        for result in self.evaluate(key_of(key), window, self._folded(values)):
-            output.collect(result, timestamp)
+        results = self.evaluate(key_of(key), window, self._folded(values))
+        emit_results(self.output, results, timestamp, OutputTag)
         self.contents.update(self.evictor.evict_after(kept, window, watermark))
 
     def _folded(self, elements: list[Any]) -> list[Any]:
