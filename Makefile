@@ -75,7 +75,7 @@ develop: $(BIN)/python  ## the incremental loop: Rust by cargo, Cython in place,
 cython: $(BIN)/python  ## compile the Cython modules in place
 	$(BIN)/python ci/build_backend.py
 
-record-pyflink: | prerequisites  ## record anew what the real PyFlink answers (Python 3.11, Java, half an hour)
+record-pyflink: | prerequisites  ## record anew what the real PyFlink answers (Python 3.11, Java, an hour)
 	test -x build/pyflink/bin/python || python3.11 -m venv build/pyflink
 	build/pyflink/bin/python -m pip install --quiet apache-flink==2.3.0
 	cd tests/pyflink_comparison && PATH=$(CURDIR)/build/pyflink/bin:$$PATH python -m pyflink_oracle.run record

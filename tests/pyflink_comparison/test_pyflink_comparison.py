@@ -11,13 +11,19 @@ import pytest
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.mark.parametrize("cases", ["calls", "values"])
-def test_penstock_answers_as_pyflink(cases):
+CASES = ["calls", "values", "programs"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "runtime"), [*((cases, "native") for cases in CASES), ("programs", "pure")]
+)
+def test_penstock_answers_as_pyflink(cases, runtime):
     """In a process of its own: the calls set what belongs to the whole process."""
     everything = ["--all"] if os.environ.get("PENSTOCK_COMPARE") == "all" else []
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "pyflink_oracle.run", "compare", cases, *everything],
         cwd=Path(__file__).parent,
+        env={**os.environ, "PENSTOCK_RUNTIME": runtime},
         capture_output=True,
         text=True,
         check=False,
@@ -25,7 +31,7 @@ def test_penstock_answers_as_pyflink(cases):
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("cases", ["calls", "values"])
+@pytest.mark.parametrize("cases", CASES)
 def test_every_kind_of_difference_has_its_reason(cases):
     """The documentation names each kind, with how many cases are of it."""
     here = Path(__file__).parent

@@ -103,7 +103,39 @@ VALUES: dict[str, Judgement] = {
 }
 
 
+def _programs(*names: str) -> Judgement:
+    return lambda case, _pyflink, _penstock: case in names
+
+
+#: Each program was judged by itself.
+PROGRAMS: dict[str, Judgement] = {
+    "the program is refused": _programs(
+        "arguments.lambdas_for_objects",
+        "arguments.objects_of_the_wrong_kind",
+        "arguments.two_operators_of_one_uid",
+        "process.process_of_a_keyed_function_without_keys",
+    ),
+    "a tag that nobody asks for": _programs(
+        "process.side_output_tag_made_in_the_function",
+        "process.side_output_tag_nobody_asks_for",
+    ),
+    "a local class is pickled": _programs(
+        "states.value_state_of_a_local_class",
+        "states.list_and_map_state_of_a_local_class",
+        "states.elements_of_a_local_class",
+    ),
+    "keys that Python takes for equal": _programs("states.keys_of_many_kinds"),
+    "nothing is no error": _programs("process.timers_without_on_timer"),
+    "partition_custom needs no parallelism": _programs(
+        "partitions.custom_partitioner_function",
+        "partitions.custom_partitioner_object",
+    ),
+    "sessions in BATCH mode": _programs("windows.sessions_in_batch_mode"),
+    "from_collection takes more": _programs("arguments.a_wrong_element_of_a_collection"),
+}
+
+
 def kind_of(name: str, case: str, pyflink: str, penstock: str) -> str | None:
     """The kind of a difference; None if nobody has judged it."""
-    judgements = {"calls": CALLS, "values": VALUES}[name]
+    judgements = {"calls": CALLS, "values": VALUES, "programs": PROGRAMS}[name]
     return next((k for k, fits in judgements.items() if fits(case, pyflink, penstock)), None)

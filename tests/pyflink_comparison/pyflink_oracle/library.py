@@ -125,6 +125,7 @@ class Library:
     def __init__(self, root: str) -> None:
         """Imports the package."""
         self.root = root
+        self.modules = _MODULES
         self.settings = {"parallelism.default": "1"}
         self.shared: dict[str, Any] = {
             "datetime": datetime,

@@ -106,8 +106,14 @@ def error_text(error: BaseException) -> str:
     return "!" + ",".join(names[: names.index("Exception") + 1] if "Exception" in names else names)
 
 
-def agree(recorded: str, found: str) -> bool:
-    """Whether an outcome is the recorded one: errors agree by class."""
+def agree(recorded: Any, found: Any) -> bool:
+    """Whether an outcome is the recorded one: errors agree by class, lists by what they hold."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        return recorded.keys() == found.keys() and all(agree(recorded[k], found[k]) for k in found)
+    if isinstance(recorded, list) and isinstance(found, list):
+        return len(recorded) == len(found) and all(map(agree, recorded, found))
+    if not isinstance(recorded, str) or not isinstance(found, str):
+        return bool(recorded == found)
     if recorded.startswith("!LostElements"):
         # The job failed, and PyFlink's iterator ended as if it had not.
         return found.startswith("!")

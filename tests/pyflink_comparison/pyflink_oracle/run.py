@@ -1,7 +1,7 @@
 """Runs cases under PyFlink, which records, or under penstock, which compares.
 
-python -m pyflink_oracle.run record [calls|values]
-python -m pyflink_oracle.run compare [calls|values] [--all] [--accept]
+python -m pyflink_oracle.run record [calls|values|programs]
+python -m pyflink_oracle.run compare [calls|values|programs] [--all] [--accept]
 """
 
 from __future__ import annotations
@@ -9,16 +9,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import signal
 import sys
 import zlib
+from typing import Any
 
 from pyflink_oracle import coders, kinds, outcomes, recording, values
 from pyflink_oracle.calls import call_cases
 from pyflink_oracle.library import Library
+from pyflink_oracle.programs import programs
+from pyflink_oracle.programs.flink import Flink
 
 #: Of the cases that cost a job each, so many are left out but one.
 SAMPLE = 16
+
+#: Of a text that is Java's, and no other process gives: an object's address, a pickled class.
+_OF_ONE_PROCESS = re.compile(r"@[0-9a-f]{5,}|__class__=")
 
 #: Where nothing is written between two functions, or PyFlink's coders have no say.
 _WITHOUT_CODER = ("source", "source_in_function", "map_chained")
@@ -55,7 +62,11 @@ def record_values(library: Library) -> None:
     found: dict[str, str] = {}
     for (position, kind), given in groups.items():
         outcome = _recorded(library, position, kind, given)
-        found.update({f"{position} | {kind} | {value}": text for value, text in outcome.items()})
+        found.update(
+            (f"{position} | {kind} | {value}", text)
+            for value, text in outcome.items()
+            if _OF_ONE_PROCESS.search(text) is None
+        )
         recording.save("values.json", recording.by_outcome(found))
 
 
@@ -69,6 +80,39 @@ def _recorded(library: Library, position: str, kind: str, given: list[str]) -> d
     good = [value for value in given if value not in bad]
     answered = values.run_values(library, position, kind, good, set())
     return {value: answered.get(value, "!Py4JJavaError") for value in given}
+
+
+def record_programs(library: Library, only: str) -> None:
+    """Records the programs whose names contain `only`, and keeps the others."""
+    recorded = recording.load("programs.json") if only else {}
+    for wanted in (name for name in programs() if only in name):
+        recorded.update(run_programs(library, [wanted]))
+        ordered = {name: recorded[name] for name in programs() if name in recorded}
+        recording.save("programs.json", ordered)
+
+
+def run_programs(library: Library, names: list[str]) -> dict[str, Any]:
+    """The outcome of each program as JSON has it; those that do not end have none."""
+    found: dict[str, Any] = {}
+    known = programs()
+    for name in names:
+        signal.alarm(300)  # the first job of a JVM takes long
+        try:
+            found[name] = json.loads(json.dumps(known[name](Flink(library))))
+        except Exception as error:
+            found[name] = outcomes.error_text(error)
+        except values.TooLongError:
+            print("too long:", name, file=sys.stderr)
+        finally:
+            signal.alarm(0)
+    return found
+
+
+def compare_programs(only: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The recorded outcomes and penstock's."""
+    recorded = recording.load("programs.json")
+    names = [name for name in recorded if only in name]
+    return recorded, run_programs(Library("penstock"), names)
 
 
 def compare_calls() -> tuple[dict[str, str], dict[str, str]]:
@@ -104,32 +148,40 @@ def compare_values(everything: bool) -> tuple[dict[str, str], dict[str, str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("action", choices=["record", "compare"])
-    parser.add_argument("cases", nargs="?", choices=["calls", "values"])
+    parser.add_argument("cases", nargs="?", choices=["calls", "values", "programs"])
     parser.add_argument("--all", action="store_true", help="values without sampling")
+    parser.add_argument("--only", default="", help="programs whose names contain this")
     parser.add_argument("--accept", action="store_true", help="write the differences down as known")
     args = parser.parse_args()
     signal.signal(signal.SIGALRM, values.give_up)
-    wanted = ("calls", "values") if args.cases is None else (args.cases,)
+    wanted = ("calls", "values", "programs") if args.cases is None else (args.cases,)
     if args.action == "record":
         library = Library("pyflink")
         library.share_python_workers()
         for name in wanted:
-            {"calls": record_calls, "values": record_values}[name](library)
+            if name == "programs":
+                record_programs(library, args.only)
+            else:
+                {"calls": record_calls, "values": record_values}[name](library)
         return 0
     os.environ["PENSTOCK_CONFIGURATION"] = json.dumps({"execution.target": "in-process"})
     failed = False
     for name in wanted:
-        recorded, found = compare_calls() if name == "calls" else compare_values(args.all)
+        recorded, found = {
+            "calls": compare_calls,
+            "values": lambda: compare_values(args.all),
+            "programs": lambda: compare_programs(args.only),
+        }[name]()
         failed |= report(name, recorded, found, accept=args.accept)
     return int(failed)
 
 
 def report(
-    name: str, recorded: dict[str, str], found: dict[str, str], *, accept: bool = False
+    name: str, recorded: dict[str, Any], found: dict[str, Any], *, accept: bool = False
 ) -> bool:
     """Prints what is not known yet, or no longer true; whether there is any."""
     differing = {
-        case: kinds.kind_of(name, case, outcome, found[case])
+        case: kinds.kind_of(name, case, str(outcome), str(found[case]))
         for case, outcome in recorded.items()
         if case in found and not outcomes.agree(outcome, found[case])
     }
@@ -145,7 +197,9 @@ def report(
     other = [case for case, kind in differing.items() if case not in new and known[case] != kind]
     gone = [case for case in known if case in found and case not in differing]
     for case in new:
-        print(f"{case}\n    pyflink:  {recorded[case][:300]}\n    penstock: {found[case][:300]}")
+        print(
+            f"{case}\n    pyflink:  {_short(recorded[case])}\n    penstock: {_short(found[case])}"
+        )
         print(f"    of the kind {differing[case] or 'that nobody has judged, see kinds.py'}")
     for case in other:
         print(f"{case}\n    is {differing[case]!r} now, listed as {known[case]!r}")
@@ -153,6 +207,10 @@ def report(
         print(f"{case}\n    agrees now: take it out of {known_file}")
     print(f"{len(found)} {name}, {len(differing)} differ, {len(new)} of them unknown")
     return bool(new or other or gone)
+
+
+def _short(outcome: Any) -> str:
+    return str(outcome)[:300]
 
 
 if __name__ == "__main__":

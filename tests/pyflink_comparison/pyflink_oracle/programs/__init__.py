@@ -1,0 +1,50 @@
+"""Whole programs: each public function of these modules is one, and gives what is compared.
+
+A program takes a `Flink` and makes what it needs inside itself, so that its functions reach
+workers by value.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from pyflink_oracle import outcomes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyflink_oracle.programs.flink import Flink
+
+_SUBJECTS = (
+    "flink",
+    "aggregations",
+    "arguments",
+    "connected",
+    "functions",
+    "partitions",
+    "positions",
+    "process",
+    "states",
+    "types",
+    "windows",
+)
+
+
+def programs() -> dict[str, Callable[[Flink], Any]]:
+    """All programs by `subject.name`, in the order in which they are written."""
+    cloudpickle.register_pickle_by_value(outcomes)
+    found: dict[str, Callable[[Flink], Any]] = {}
+    for subject in _SUBJECTS:
+        module = importlib.import_module(f"{__name__}.{subject}")
+        cloudpickle.register_pickle_by_value(module)
+        for name, program in vars(module).items():
+            written_here = getattr(program, "__module__", None) == module.__name__
+            if written_here and inspect.isfunction(program) and not name.startswith("_"):
+                found[f"{subject}.{name}"] = program
+        for name, program in getattr(module, "GENERATED", {}).items():
+            found[f"{subject}.{name}"] = program
+    return found

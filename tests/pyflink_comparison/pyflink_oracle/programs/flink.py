@@ -1,0 +1,106 @@
+"""What a program has at hand: the names of the API and a few short ways."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from pyflink_oracle.outcomes import error_text, outcome_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyflink_oracle.library import Library
+
+
+class Flink:
+    """PyFlink's or penstock's API: classes by name, and how jobs are run here.
+
+    User functions may use it in workers, which import the classes that they name.
+    """
+
+    def __init__(self, library: Library) -> None:
+        """Takes the modules and the settings of a library."""
+        self._modules = [f"{library.root}.{name}" for name in library.modules]
+        self._settings = dict(library.settings)
+
+    def __getattr__(self, name: str) -> Any:
+        """A class of the API."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        for path in reversed(self._modules):
+            module = importlib.import_module(path)
+            if name in getattr(module, "__all__", dir(module)):
+                return getattr(module, name)
+        raise AttributeError(name)
+
+    def env(self, parallelism: int = 1) -> Any:
+        """An environment."""
+        configuration = self.Configuration()
+        for key, value in self._settings.items():
+            configuration.set_string(key, value)
+        env = self.StreamExecutionEnvironment.get_execution_environment(configuration)
+        env.set_parallelism(parallelism)
+        return env
+
+    def batch_env(self, parallelism: int = 1) -> Any:
+        """An environment for bounded input."""
+        env = self.env(parallelism)
+        env.set_runtime_mode(self.RuntimeExecutionMode.BATCH)
+        return env
+
+    def ints(self, *values: int, env: Any = None) -> Any:
+        """A stream of numbers with their type."""
+        env = env or self.env()
+        return env.from_collection(list(values), self.Types.INT())
+
+    def pairs(self, *values: tuple[str, int], env: Any = None) -> Any:
+        """A stream of texts with a number each."""
+        env = env or self.env()
+        kind = self.Types.TUPLE([self.Types.STRING(), self.Types.INT()])
+        return env.from_collection(list(values), kind)
+
+    def timed(self, stream: Any, moment: Callable[[Any], int], late_ms: int = 100_000) -> Any:
+        """The stream with timestamps; watermarks stay behind until the end."""
+
+        class Moment(self.TimestampAssigner):  # type: ignore[misc, name-defined]
+            def extract_timestamp(self, value, record_timestamp):
+                return moment(value)
+
+        strategy = self.WatermarkStrategy.for_bounded_out_of_orderness(
+            self.Duration.of_millis(late_ms)
+        )
+        return stream.assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(Moment()))
+
+    def collect(self, stream: Any) -> list[str]:
+        """The stream's elements as texts, in their order."""
+        with stream.execute_and_collect() as results:
+            return [text_of(value) for value in results]
+
+    def sorted(self, stream: Any) -> list[str]:
+        """The stream's elements as texts, where their order is not defined."""
+        return sorted(self.collect(stream))
+
+    def collect_each(self, streams: dict[str, Any]) -> dict[str, list[str]]:
+        """The elements of several streams of one job, each sorted."""
+
+        def named(name: str) -> Callable[[Any], tuple[str, str]]:
+            return lambda value: (name, text_of(value))
+
+        branches = [stream.map(named(name)) for name, stream in streams.items()]
+        found: dict[str, list[str]] = {name: [] for name in streams}
+        with branches[0].union(*branches[1:]).execute_and_collect() as results:
+            for name, text in results:
+                found[name].append(text)
+        return {name: sorted(texts) for name, texts in found.items()}
+
+    def outcome(self, action: Callable[[], Any]) -> str:
+        """What a call returns, or the error that it raises."""
+        return outcome_of(action)
+
+    def collected(self, stream: Callable[[], Any]) -> Any:
+        """The elements of a stream that may fail, or the error."""
+        try:
+            return self.collect(stream())
+        except Exception as error:
+            return error_text(error)
