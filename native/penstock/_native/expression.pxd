@@ -22,6 +22,8 @@ cdef class Expression:
     cdef object program
     cdef PsProgram machine
 
+    cpdef long long number_of(self, object value, long long number) except? -1
+
 
 @cython.final
 cdef class ExpressionIterator:
@@ -29,9 +31,6 @@ cdef class ExpressionIterator:
     cdef object values
 
     # The object is a new reference.
-    cdef inline Step evaluate(
-        self, object value, PsMade *made, PyObject **result, bint leaves_fields
-    ) except FAILED
     cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED
     cdef object made_tuple(self, PsMade *made)
     cdef object called(self, object value)

@@ -19,6 +19,7 @@ from penstock._native.registers cimport (
 
 from penstock.common.types import Row
 from penstock.expressions import program as programs
+from penstock.taskexecutor.time.whole_numbers import whole_number_of
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -156,6 +157,29 @@ cdef class Expression:
         """A builtin function of positional arguments that returns what the function returns."""
         return PyCFunction_New(&CALL, self)
 
+    cpdef long long number_of(self, object value, long long number) except? -1:
+        """The whole number that the function returns for a value and a number.
+
+        Raises:
+            TypeError: It returns no number.
+            OverflowError: It returns one of more than 64 bits.
+        """
+        cdef PsProgram *program = &self.machine
+        cdef PsValue found
+        cdef object result
+        if program.parameters == 2 and ps_is_ready(program):
+            program.registers[0].object = <PyObject *>value
+            program.registers[1].object = NULL
+            program.registers[1].number = number
+            if ps_evaluate(program, &found) == PS_DONE:
+                if found.object == NULL:
+                    return found.number
+                result = <object>found.object
+                Py_DECREF(result)
+                return result if type(result) is int else whole_number_of(result)
+        result = self.function(value, number)
+        return result if type(result) is int else whole_number_of(result)
+
     def over(self, values):
         """What the function returns for each of many, made when it is asked for, undropped.
 
@@ -184,7 +208,6 @@ cdef object _call(object self, PyObject **arguments, Py_ssize_t count):
     cdef Expression expression = <Expression>self
     cdef PsProgram *program = &expression.machine
     cdef PsValue result
-    cdef object made
     cdef Py_ssize_t i
     cdef int outcome
     if count == program.parameters and ps_is_ready(program):
@@ -192,9 +215,7 @@ cdef object _call(object self, PyObject **arguments, Py_ssize_t count):
             program.registers[i].object = arguments[i]
         outcome = ps_evaluate(program, &result)
         if outcome == PS_DONE:
-            made = <object>owned(result)
-            Py_DECREF(made)
-            return made
+            return boxed(result)
         if outcome == PS_DROPPED:
             return expression.dropped
     return PyObject_Vectorcall(expression.function, arguments, count, NULL)
@@ -219,45 +240,50 @@ cdef class ExpressionIterator:
         return self
 
     def __next__(self):
-        cdef PsMade made
-        cdef PyObject *result
+        cdef PsProgram *program = &self.expression.machine
+        cdef PsValue found
+        cdef object made
+        cdef int outcome
         for value in self.values:
-            if self.evaluate(value, &made, &result, False) == MADE:
-                value = <object>result
-                Py_DECREF(value)
-                return value
+            if ps_is_ready(program):
+                program.registers[0].object = <PyObject *>value
+                outcome = ps_evaluate(program, &found)
+                if outcome == PS_DONE:
+                    return boxed(found)
+                if outcome == PS_DROPPED:
+                    continue
+            made = self.called(value)
+            if made is not self.expression.dropped:
+                return made
         raise StopIteration
 
     cdef Step step(self, object value, PsMade *made, PyObject **result) except FAILED:
         """What comes of an element; a tuple at the end of the program is left in its fields."""
-        return self.evaluate(value, made, result, True)
-
-    cdef object made_tuple(self, PsMade *made):
-        """The tuple that was left in its fields."""
-        return ps_make_tuple(made)
-
-    cdef inline Step evaluate(
-        self, object value, PsMade *made, PyObject **result, bint leaves_fields
-    ) except FAILED:
         cdef PsProgram *program = &self.expression.machine
         cdef PsValue found
         cdef int outcome
         if ps_is_ready(program):
             program.registers[0].object = <PyObject *>value
-            outcome = ps_begin(program, made, &found, leaves_fields)
-            if outcome == PS_DONE:
-                result[0] = owned(found)
-                return MADE
+            outcome = ps_begin(program, made, &found, True)
             if outcome == PS_FIELDS:
                 return FIELDS
             if outcome == PS_DROPPED:
                 return DROPPED
+            if outcome == PS_DONE:
+                result[0] = found.object
+                if found.object == NULL:
+                    result[0] = PyLong_FromLongLong(found.number)
+                return MADE
         value = self.called(value)
         if value is self.expression.dropped:
             return DROPPED
         Py_INCREF(value)
         result[0] = <PyObject *>value
         return MADE
+
+    cdef object made_tuple(self, PsMade *made):
+        """The tuple that was left in its fields."""
+        return ps_make_tuple(made)
 
     cdef object called(self, object value):
         """What the function itself returns, maybe what stands for an element that is dropped."""
@@ -268,6 +294,10 @@ cdef class ExpressionIterator:
             raise RuntimeError("a function raised StopIteration") from error
 
 
-cdef inline PyObject *owned(PsValue value) except NULL:
-    """The value as an object; takes the value over, and gives a reference."""
-    return PyLong_FromLongLong(value.number) if value.object == NULL else value.object
+cdef inline object boxed(PsValue value):
+    """The value as an object; takes the value over."""
+    if value.object == NULL:
+        value.object = PyLong_FromLongLong(value.number)
+    made = <object>value.object
+    Py_DECREF(made)
+    return made

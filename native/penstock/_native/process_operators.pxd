@@ -42,6 +42,8 @@ cdef class FunctionTimers(TimerTarget):
     cdef object processing_time
     cdef object element_context
     cdef KeyedElementContext keyed_context
+    cdef long long last_time
+    cdef object time_object
 
     @cython.locals(done=bint)
     cdef fire(self, long long timestamp, object domain)

@@ -2,6 +2,7 @@
 
 cimport cython
 
+from penstock._native.expression cimport Expression
 from penstock._native.keys cimport KeyReader as Keys
 from penstock._native.operator_loop cimport StreamOperator
 from penstock._native.state_table cimport StateMap as Map
@@ -9,6 +10,7 @@ from penstock._native.state_table cimport StateMap as Map
 
 cdef class TimestampsOperator(StreamOperator):
     cdef public object extract
+    cdef public Expression expression
     cdef public object on_event
     cdef public object emitter
     cdef public bint tracks_maximum

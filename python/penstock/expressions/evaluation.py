@@ -17,6 +17,8 @@ from penstock.serialization.key_selection import field_of, part_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from penstock._native.expression import Expression
+
 
 @dataclass(frozen=True)
 class Called:
@@ -93,12 +95,17 @@ class Evaluation:
             arguments: With how many positional arguments it is called; others are possible, but
                 slow.
         """
+        expression = self.expression(function, arguments)
+        return function if expression is None else expression.callable()
+
+    def expression(self, function: Callable[..., Any], arguments: int) -> Expression | None:
+        """What computes a function of so many positional arguments; None if it is called."""
         program = self.program(function, arguments)
         if program is None:
-            return function
+            return None
         from penstock._native.expression import Expression
 
-        return Expression(function, program).callable()
+        return Expression(function, program)
 
     def key_selection(self, selector: Callable[[Any], Any]) -> tuple[Callable[[Any], Any], int]:
         """What to call for the key of an element.

@@ -163,6 +163,9 @@ class FunctionTimers(TimerTarget):
         self.processing_time = processing_time
         self.element_context: Any = None
         self.keyed_context: KeyedElementContext | None = None
+        self.last_time = MIN_TIMESTAMP
+        # Of many timers of one time; compiled, an object would be made for each.
+        self.time_object: Any = MIN_TIMESTAMP
 
     def call_with(self, element_context: Any) -> None:
         """Says what the function is called with."""
@@ -185,7 +188,10 @@ class FunctionTimers(TimerTarget):
         done = False
         try:
             self.enter(timestamp, domain)
-            result = self.on_timer(timestamp, self.element_context)
+            if timestamp != self.last_time:
+                self.last_time = timestamp
+                self.time_object = timestamp
+            result = self.on_timer(self.time_object, self.element_context)
             if result is not None:
                 emit_results(self.operator.output, result, timestamp, self.tag_class)
             done = True

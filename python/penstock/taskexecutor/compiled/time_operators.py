@@ -24,6 +24,7 @@ class TimestampsOperator(StreamOperator):
 
     Attributes:
         extract: ``extract(element, timestamp)`` gives the new timestamp; None keeps it.
+        expression: What computes the new timestamp, instead of ``extract``; None if it is called.
         on_event: Told of each element, unless ``tracks_maximum``: then only ``max_timestamp`` is
             kept, which is all that the built-in generators need.
         had_events: Set by every element.
@@ -32,6 +33,7 @@ class TimestampsOperator(StreamOperator):
     def __init__(self) -> None:
         StreamOperator.__init__(self)
         self.extract: Any = None
+        self.expression: Any = None
         self.on_event: Any = None
         self.emitter: Any = None
         self.tracks_maximum = False
@@ -47,7 +49,9 @@ class TimestampsOperator(StreamOperator):
         """Takes one element."""
         done = False
         try:
-            if self.extract is not None:
+            if self.expression is not None:
+                timestamp = self.expression.number_of(value, timestamp)
+            elif self.extract is not None:
                 given: Any = self.extract(value, timestamp)
                 timestamp = given if type(given) is int else whole_number_of(given)
             # The generator comes after the element: a watermark it emits at once covers it.

@@ -110,8 +110,8 @@ class WatermarksOperator(TimestampsOperator):
         self.emitter = (FinalWatermarkEmitter if is_batch else WatermarkEmitter)(self.output)
         open_function(self.assigner, self.context)
         if self.assigner is not None:
-            evaluation = self.context.evaluation
-            self.extract = evaluation.without_call(self.assigner.extract_timestamp, 2)
+            self.extract = self.assigner.extract_timestamp
+            self.expression = self.context.evaluation.expression(self.extract, 2)
         self.on_event = self.generator.on_event
         self.quiet_time = QuietTime(self.context.input_clock)
         if self.periodic and self.interval_ms > 0 and not is_batch:
