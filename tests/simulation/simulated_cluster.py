@@ -39,7 +39,7 @@ class SimulatedCluster:
         self.resources = ResourceManager(
             self,
             rng.choice([None, None, 1, 2]),
-            lambda executor_id, number, slots, jobs: {"jobs": jobs},
+            lambda executor_id, number, slots, job: {"jobs": [job]},
             (1_000, 5_000),
             lambda delay_s, action: world.later(math.floor(delay_s * 1000) + 1, action),
             lambda: world.now / 1000,

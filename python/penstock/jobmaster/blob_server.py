@@ -1,8 +1,8 @@
 """BlobServer: the driver's snapshots of files that workers fetch, named by their content.
 
 A snapshot, not the file itself: a worker that is started an hour later gets what the job was
-submitted with.  All of them are in one file that has no name, so that the kernel takes it back
-however the driver ends.
+submitted with.  Those of one owner, which is a job, are in one file that has no name, so that the
+kernel takes it back however the driver ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.message import encode_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -41,30 +41,58 @@ class BlobServer:
         """
         self._parent = temp_dirs[0] if temp_dirs else None
         self._lock = threading.Lock()
-        self._file: IO[bytes] | None = None
-        self._end = 0
-        self._blobs: dict[str, tuple[int, int]] = {}
+        self._files: dict[Hashable, _BlobFile] = {}
         self._connections: set[socket.socket] = set()
         self._closed = False
 
-    def put(self, write: Callable[[IO[bytes]], object]) -> BlobKey:
-        """Keeps the bytes that ``write`` writes.
+    def put(self, write: Callable[[IO[bytes]], object], owner: Hashable = None) -> BlobKey:
+        """Keeps the bytes that ``write`` writes, until `release` of the owner.
 
         Raises:
             OSError: They cannot be read or written.
         """
+        writer = self.begin(owner)
+        write(cast("IO[bytes]", writer))
+        return writer.finish()
+
+    def begin(self, owner: Hashable) -> BlobWriter:
+        """Takes a blob whose bytes come one part after the other; one at a time of an owner.
+
+        Raises:
+            OSError: There is no room for it, or the cluster ends.
+        """
         with self._lock:
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(  # noqa: SIM115 (closed by `close`)
-                    prefix="penstock-blobs-", dir=self._parent, buffering=0
-                )
-            sink = _HashingSink(self._file.fileno(), self._end)
-            write(cast("IO[bytes]", sink))
-            key = BlobKey(sink.digest.hexdigest(), sink.size)
-            if key.digest not in self._blobs:
-                self._blobs[key.digest] = (self._end, key.size)
-                self._end += key.size
-            return key
+            if self._closed:
+                raise OSError("the cluster is shutting down")
+            file = self._files.get(owner)
+            if file is None:
+                file = self._files[owner] = _BlobFile(self._parent)
+        return file.begin()
+
+    def read(self, key: BlobKey, owner: Hashable) -> bytes:
+        """All bytes of a blob.
+
+        Raises:
+            OSError: The owner has no such blob.
+        """
+        with self._lock:
+            file = self._files.get(owner)
+        position, size = (0, -1) if file is None else file.find(key.digest)
+        if file is None or size < 0:
+            raise OSError(f"{key.digest!r} names no blob of this owner")
+        parts = []
+        while size > 0:
+            chunk = file.read(min(CHUNK_BYTES, size), position)
+            parts.append(chunk)
+            position, size = position + len(chunk), size - len(chunk)
+        return b"".join(parts)
+
+    def release(self, owner: Hashable) -> None:
+        """Forgets the blobs of an owner."""
+        with self._lock:
+            file = self._files.pop(owner, None)
+        if file is not None:
+            file.close()
 
     def serve(self, sock: socket.socket, peer: str) -> None:
         """Answers one authenticated connection to its end, in the connection's own thread."""
@@ -95,25 +123,70 @@ class BlobServer:
             with contextlib.suppress(OSError):  # the worker was faster
                 sock.shutdown(socket.SHUT_RDWR)
         with self._lock:
-            file, self._file = self._file, None
-            self._blobs.clear()
-        if file is not None:
+            files = list(self._files.values())
+            self._files.clear()
+        for file in files:
             file.close()
 
     def _send(self, sock: socket.socket, digest: str) -> None:
-        position, size = self._blobs.get(digest, (0, -1))
-        if size < 0:
+        with self._lock:
+            files = list(self._files.values())
+        file = next((one for one in files if one.find(digest)[1] >= 0), None)
+        if file is None:
             write_frame(sock, encode_message(BlobRefused(f"{digest!r} names no blob of this job")))
             return
+        position, size = file.find(digest)
         end = position + size
         while True:
-            chunk = self._read(min(CHUNK_BYTES, end - position), position)
+            chunk = file.read(min(CHUNK_BYTES, end - position), position)
             position += len(chunk)
             write_frame(sock, encode_message(BlobChunk(chunk, position == end)))
             if position == end:
                 return
 
-    def _read(self, size: int, position: int) -> bytes:
+
+class _BlobFile:
+    """The blobs of one owner."""
+
+    def __init__(self, parent: str | None) -> None:
+        self._lock = threading.Lock()
+        self._file: IO[bytes] | None = tempfile.TemporaryFile(  # noqa: SIM115 (closed by `close`)
+            prefix="penstock-blobs-", dir=parent, buffering=0
+        )
+        self._end = 0
+        self._blobs: dict[str, tuple[int, int]] = {}
+
+    def begin(self) -> BlobWriter:
+        return BlobWriter(self, self._end)
+
+    def write(self, data: bytes, position: int) -> None:
+        with self._lock:
+            if self._file is None:
+                raise OSError("the job has ended")
+            view = memoryview(data)
+            while view:
+                written = os.pwrite(self._file.fileno(), view, position)
+                position += written
+                view = view[written:]
+
+    def keep(self, key: BlobKey, position: int) -> None:
+        with self._lock:
+            if key.digest not in self._blobs:
+                self._blobs[key.digest] = (position, key.size)
+                self._end = position + key.size
+
+    def find(self, digest: str) -> tuple[int, int]:
+        """Position and size; the size is -1 when it is not here."""
+        return self._blobs.get(digest, (0, -1))
+
+    def close(self) -> None:
+        with self._lock:
+            file, self._file = self._file, None
+            self._blobs.clear()
+        if file is not None:
+            file.close()
+
+    def read(self, size: int, position: int) -> bytes:
         with self._lock:  # closing the file meanwhile would give its number to another
             if self._file is None:
                 raise OSError("the job has ended")
@@ -123,21 +196,29 @@ class BlobServer:
         return chunk
 
 
-class _HashingSink:
-    """What is written goes to a file from a position on, and is hashed."""
+class BlobWriter:
+    """A blob that is being written."""
 
-    def __init__(self, descriptor: int, position: int) -> None:
-        self._descriptor = descriptor
+    def __init__(self, file: _BlobFile, position: int) -> None:
+        """Writes to a file from a position on."""
+        self._file = file
         self._position = position
-        self.digest = hashlib.sha256()
-        self.size = 0
+        self._digest = hashlib.sha256()
+        self._size = 0
 
     def write(self, data: bytes) -> int:
-        self.digest.update(data)
-        self.size += len(data)
-        view = memoryview(data)
-        while view:
-            written = os.pwrite(self._descriptor, view, self._position)
-            self._position += written
-            view = view[written:]
+        """Adds bytes.
+
+        Raises:
+            OSError: There is no room for them, or the job has ended.
+        """
+        self._digest.update(data)
+        self._file.write(data, self._position + self._size)
+        self._size += len(data)
         return len(data)
+
+    def finish(self) -> BlobKey:
+        """The name of what was written."""
+        key = BlobKey(self._digest.hexdigest(), self._size)
+        self._file.keep(key, self._position)
+        return key

@@ -11,11 +11,12 @@ import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.common.options import cluster
 from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
 from penstock.jobmaster.snapshots import ClusterSnapshot, JobSnapshot, WorkerSnapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from penstock.common.job_client import SavepointWish
     from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
@@ -45,6 +46,7 @@ class ClusterGateway:
         inspections: Asks workers what they are at.
         configuration: The options of the cluster.
         settings: The same, read.
+        end_session: Has the cluster end that does not end with its job; None where it does.
     """
 
     def __init__(
@@ -79,9 +81,11 @@ class ClusterGateway:
         self._resources = resources
         self._heartbeats = heartbeats
         self._masters: dict[bytes, JobMaster] = {}
+        self.end_session: Callable[[], None] | None = None
         self._handles: dict[bytes, JobHandle] = {}
         self._ended: dict[bytes, JobSnapshot] = {}
         self._ended_masters: dict[bytes, JobMaster] = {}
+        self._max_ended = cluster.MAX_ENDED_JOBS.read(configuration)
         self._savepoints: dict[bytes, list[SavepointRequest]] = {}
         self._lock = threading.Lock()
         self._latest: Future[ClusterSnapshot] | None = None
@@ -100,6 +104,10 @@ class ClusterGateway:
         self._outdate()
         for request in self._savepoints.pop(master.job_id, ()):
             request.job_ended(master.handle.status().value)
+        while len(self._ended) > self._max_ended:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest], self._ended_masters[oldest], self._handles[oldest]
+            self.metrics.job_forgotten(oldest)
 
     # ---- for watchers ------------------------------------------------------------------------
 

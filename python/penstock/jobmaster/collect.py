@@ -213,6 +213,13 @@ class CollectService:
         for results in self._of(job_id):
             results.job_ended()
 
+    def forget(self, job_id: bytes) -> None:
+        """Nobody will take what is left of a job's results."""
+        with self._lock:
+            forgotten = [self._results.pop(key) for key in list(self._results) if key[0] == job_id]
+        for results in forgotten:
+            results.close()
+
     def close(self) -> None:
         """Drops all connections."""
         with self._lock:

@@ -37,6 +37,7 @@ from penstock.jobmaster.resource_manager import (
     TaskExecutorGateway,
     WorkerExit,
 )
+from penstock.jobmaster.user_failure import exception_of
 from penstock.jobmaster.worker_logs import WorkerLogs, levels
 from penstock.jobmaster.worker_losses import WorkerLosses
 from penstock.metrics.store import MetricStore
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
     from penstock.high_availability.job_records import JobRecords
     from penstock.jobmaster.checkpointing.savepoints import SavepointRequest
+    from penstock.jobmaster.failure import Failure
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +77,9 @@ class Dispatcher:
         configuration: options of the cluster and of its workers.
         driver_factory: makes what starts workers; called with where to report their end.
         launch_extras: further entries of the workers' launch specification.
+        token: what the port asks for; a new one when None.
+        port: where the port is; the kernel's choice when 0.
+        serves_many: whether jobs come and go: a worker has one slot and ends with its job.
     """
 
     def __init__(
@@ -82,6 +87,10 @@ class Dispatcher:
         configuration: Mapping[str, str],
         driver_factory: DriverFactory,
         launch_extras: Mapping[str, object] | None = None,
+        *,
+        token: bytes | None = None,
+        port: int = 0,
+        serves_many: bool = False,
     ) -> None:
         self.settings = settings = ClusterSettings.from_configuration(configuration)
         self.blobs = BlobServer(settings.temp_dirs)
@@ -91,7 +100,9 @@ class Dispatcher:
         self._metrics = MetricStore()
         self._configuration = dict(configuration)
         self._launch_extras = dict(launch_extras or {})
-        self._token = new_token()
+        self._token = token or new_token()
+        self._serves_many = serves_many
+        self._extras_of: dict[bytes, Mapping[str, object]] = {}
         self._data_plane = DataPlaneSecret(tls_enabled=settings.tls_enabled)
         self._stop_lock = threading.Lock()
         self._stopped = threading.Event()
@@ -104,7 +115,7 @@ class Dispatcher:
         self._calls = main_thread.user("calls of the program", 1024)
         self._messages = main_thread.user("messages of TaskExecutors", 4096, waits=True)
         self._ends = main_thread.user("ends of TaskExecutors", MAX_EVENTS)
-        self._server = RpcServer(self._token, settings.bind_host)
+        self._server = RpcServer(self._token, settings.bind_host, port)
         self._server.register(messages.ROLE_CONTROL, self._serve_control)
         self._server.register(messages.ROLE_HEARTBEAT, self._serve_heartbeat)
         self._server.register(messages.ROLE_COLLECT, self.collect.serve)
@@ -117,7 +128,7 @@ class Dispatcher:
         self._driver = driver_factory(lambda end: self._ends.post(lambda: self._worker_exited(end)))
         self._resources = ResourceManager(
             self._driver,
-            settings.slots_per_executor,
+            1 if serves_many else settings.slots_per_executor,
             self._launch_specification,
             (settings.heartbeat_interval_ms, settings.heartbeat_timeout_ms),
             main_thread.user("starts of TaskExecutors", MAX_EVENTS).schedule,
@@ -141,6 +152,10 @@ class Dispatcher:
         """Adds entries to the launch specification of workers that are started from now on."""
         self._launch_extras.update(extras)
 
+    def register(self, role: str, handler: Callable[[socket.socket, str], None]) -> None:
+        """Has a role served by others; before `start`."""
+        self._server.register(role, handler)
+
     @property
     def address(self) -> tuple[str, int]:
         """Host and port that workers dial."""
@@ -160,6 +175,9 @@ class Dispatcher:
         on_ended: Callable[[JobHandle], None] | None = None,
         on_interrupt: Callable[[JobHandle], None] | None = None,
         records: JobRecords | None = None,
+        *,
+        launch_extras: Mapping[str, object] | None = None,
+        rebuilt: Callable[[Failure], BaseException] = exception_of,
     ) -> JobHandle:
         """Starts a job and returns its handle.
 
@@ -169,6 +187,8 @@ class Dispatcher:
             on_ended: completes the handle, from the main thread; at once when not given.
             on_interrupt: see `JobHandle`.
             records: what former drivers have left of it, and what the next one is left.
+            launch_extras: further entries of the launch specification of its workers.
+            rebuilt: makes the exception of a failure that ends it.
 
         Raises:
             DuplicateJobSubmissionError: this job id is running here or has ended here.
@@ -201,6 +221,7 @@ class Dispatcher:
                 ),
                 progress=ProgressReader(self.gateway, job_id).read,
             )
+            self._extras_of[job_id] = launch_extras or {}
             for collect_id in collect_ids:
                 self.collect.register(job_id, collect_id)
             master = JobMaster(
@@ -210,9 +231,10 @@ class Dispatcher:
                 self._resources,
                 handle,
                 on_ended=lambda master: self._job_ended(master, on_ended or JobHandle.complete),
-                on_stuck=self._kill_workers,
+                on_stuck=lambda: self._kill_workers(job_id),
                 recovery=recovery,
                 records=records,
+                rebuilt=rebuilt,
             )
             self._jobs[job_id] = master
             self.gateway.job_started(master)
@@ -375,7 +397,12 @@ class Dispatcher:
 
     def _peer_lost(self, peer: _Peer, reason: str) -> None:
         executor = peer.executor
-        if executor is None or self._resources.executors.get(executor.executor_id) is not executor:
+        if executor is None:
+            return
+        known = self._resources.executors.get(executor.executor_id)
+        if known is not executor:
+            if known is None:  # it was dismissed, and kept its heartbeats until now
+                self._heartbeats.forget(executor.executor_id)
             return
         if self._losses.disconnected(executor.executor_id, reason, now_ms()) or self._stopping:
             self._declare_lost(executor, reason)
@@ -429,7 +456,23 @@ class Dispatcher:
         self.gateway.job_ended(master)
         self._data_plane.forget(master.job_id)
         self.collect.job_ended(master.job_id)
+        if self._serves_many:
+            self._release_workers(master.job_id)
         complete(master.handle)
+
+    def _release_workers(self, job_id: bytes) -> None:
+        """A job of several has ended: what it had is for others."""
+        for executor_id in self._resources.dismiss(job_id, "its job has ended"):
+            self._losses.explained(executor_id)
+            self._metrics.worker_lost(executor_id)
+            self._inspections.worker_lost(executor_id)
+        self._extras_of.pop(job_id, None)
+        forget = getattr(self._driver, "forget_job", None)
+        if forget is not None:
+            forget(job_id)
+        # Those that do not end by themselves; of the others there are none left to kill.
+        grace_s = self.settings.shutdown_grace_ms / 1000
+        self._ends.schedule(grace_s, lambda: self._kill_workers(job_id))
 
     def _close_connections(self) -> None:
         with self._connections_lock:
@@ -464,36 +507,37 @@ class Dispatcher:
             if master is not None:
                 master.abandon(error)
 
-    def _kill_workers(self) -> None:
+    def _kill_workers(self, job_id: bytes) -> None:
         """User code does not let a cancelled job end: its workers are killed."""
         kill = getattr(self._driver, "kill", None)
         if kill is not None:
-            kill()
+            kill(job_id)
 
     def _main_thread_failed(self, error: BaseException) -> None:
         """A defect of the JobMaster fails its jobs instead of leaving them hanging."""
         self._abandon_jobs(error)
 
     def _launch_specification(
-        self, executor_id: str, epoch: int, slots: int, jobs: Iterable[bytes]
+        self, executor_id: str, epoch: int, slots: int, job_id: bytes
     ) -> Mapping[str, object]:
-        return {
-            "driver": list(self.address),
-            "token": self._token.hex(),
-            "jobs": {
-                job_id.hex(): msgspec.to_builtins(self._data_plane.credentials(job_id))
-                for job_id in jobs
-            },
-            "executor_id": executor_id,
-            "slots": slots,
-            "bind_host": self.settings.bind_host,
-            "runtime": self.settings.runtime,
-            "epoch": epoch,
-            "config": without_secrets(self._configuration),
-            "temp_dirs": self.settings.temp_dirs,
-            "log_levels": levels(is_chosen=LOG_LEVEL.read(self._configuration) is not None),
-            "metrics_interval_ms": self._monitoring.metrics_interval_ms,
-        } | self._launch_extras
+        return (
+            {
+                "driver": list(self.address),
+                "token": self._token.hex(),
+                "jobs": {job_id.hex(): msgspec.to_builtins(self._data_plane.credentials(job_id))},
+                "executor_id": executor_id,
+                "slots": slots,
+                "bind_host": self.settings.bind_host,
+                "runtime": self.settings.runtime,
+                "epoch": epoch,
+                "config": without_secrets(self._configuration),
+                "temp_dirs": self.settings.temp_dirs,
+                "log_levels": levels(is_chosen=LOG_LEVEL.read(self._configuration) is not None),
+                "metrics_interval_ms": self._monitoring.metrics_interval_ms,
+            }
+            | self._launch_extras
+            | dict(self._extras_of.get(job_id, {}))
+        )
 
 
 class _Peer:

@@ -75,6 +75,7 @@ class JobMaster:
         on_stuck: called when a cancelled job has not ended within the shutdown grace.
         recovery: checkpoints that the job may restart from, oldest first; it starts from the last.
         records: what the next driver is left; None when the job ends with this one.
+        rebuilt: makes the exception of a failure that ends the job.
 
     Raises:
         InvalidProgramError: the job does not fit what it is to start from.
@@ -91,6 +92,7 @@ class JobMaster:
         on_stuck: Callable[[], None],
         recovery: Sequence[RecoverySource] = (),
         records: JobRecords | None = None,
+        rebuilt: Callable[[Failure], BaseException] = exception_of,
     ) -> None:
         self.job_id = job_graph.job_id
         self.handle = handle
@@ -100,6 +102,7 @@ class JobMaster:
         self._resources = resources
         self._on_ended = on_ended
         self._on_stuck = on_stuck
+        self._rebuilt = rebuilt
         self._pictures: SubtaskPictures = {}
         self._wall_offset_ms = time.time_ns() // 1_000_000 - now_ms()
         self._scheduler = Scheduler(
@@ -485,7 +488,7 @@ class JobMaster:
         error: BaseException | None = None
         if action.new is JobStatus.FAILED:
             assert action.failure is not None
-            error = exception_of(action.failure)
+            error = self._rebuilt(action.failure)
             if isinstance(error, NoResourceAvailableError):
                 error.args = (f"{error}; {self._resources.describe()}",)
         elif action.new is JobStatus.CANCELED:

@@ -96,8 +96,9 @@ class LocalDriver:
             self._servers.close()
         self._environment.close()
 
-    def kill(self) -> None:
-        """Kills all workers at once; their loss is reported as usual."""
+    def kill(self, job_id: bytes) -> None:
+        """Kills all workers at once, which are those of the one job; each loss is reported."""
+        del job_id
         with self._lock:
             workers = list(self._workers)
         for worker in workers:
@@ -246,8 +247,9 @@ class InProcessDriver:
             unname_records()
         self._environment.close()
 
-    def kill(self) -> None:
-        """Stops the workers; a thread cannot be killed."""
+    def kill(self, job_id: bytes) -> None:
+        """Stops the workers, which are those of the one job; a thread cannot be killed."""
+        del job_id
         with self._lock:
             executors = list(self._executors)
         for executor in executors:

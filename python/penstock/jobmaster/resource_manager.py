@@ -12,7 +12,7 @@ import math
 import signal
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -45,18 +45,21 @@ class WorkerSpec:
         executor_id: its name; where a host may run it more than once (Spark retries a lost
             task), each run appends ``-`` and something of its own.
         launch: the launch specification, as JSON-compatible values.
+        job_id: the job that it serves.
     """
 
     executor_id: str
     slots: int
     launch: Mapping[str, object]
+    job_id: bytes = b""
 
 
 @dataclass(frozen=True)
 class WorkerExit:
     """The end of a worker, as its host saw it.
 
-    ``hopeless`` says that another one would end in the same way.
+    ``hopeless`` says that another one would end in the same way, ``host_lost`` that its host is
+    gone, and the worker with it.
     """
 
     executor_id: str
@@ -64,8 +67,11 @@ class WorkerExit:
     exit_code: int | None
     log_tail: str = ""
     hopeless: bool = False
+    host_lost: bool = False
 
     def __str__(self) -> str:
+        if self.host_lost:
+            return f"its taskexecutor process is lost: {self.log_tail}"
         how = "could not be started" if self.pid is None else f"process {self.pid} ended"
         if self.exit_code is not None:
             how += _how_ended(self.exit_code)
@@ -153,7 +159,7 @@ class _Start(NamedTuple):
 
     number: int
     slots: int
-    jobs: frozenset[bytes]
+    job_id: bytes
 
 
 class SlotListener(Protocol):
@@ -186,15 +192,16 @@ def worker_sizes(slots: int, slots_per_executor: int | None, places: int | None)
 class ResourceManager:
     """Keeps the registered TaskExecutors and serves the jobs' declared needs.
 
-    A worker serves the jobs that were there when it was started: only what belongs to them went
-    with its launch specification, and no connection is trusted with that of others.
+    A worker serves the job that it was started for, and ends with it: one interpreter never sees
+    the modules of two programs, and only what belongs to its job went with its launch
+    specification.
     """
 
     def __init__(
         self,
         driver: TaskExecutorDriver,
         slots_per_executor: int | None,
-        launch: Callable[[str, int, int, Collection[bytes]], Mapping[str, object]],
+        launch: Callable[[str, int, int, bytes], Mapping[str, object]],
         heartbeat: tuple[int, int],
         schedule: Callable[[float, Callable[[], None]], object],
         clock: Callable[[], float] = time.monotonic,
@@ -205,7 +212,7 @@ class ResourceManager:
         Args:
             driver: starts the workers.
             slots_per_executor: slots of each; None leaves it to `worker_sizes`.
-            launch: (executor id, epoch, slots, ids of jobs) → launch specification.
+            launch: (executor id, epoch, slots, id of its job) → launch specification.
             heartbeat: interval and timeout in ms, as told to the workers.
             schedule: (delay in s, action) → runs it later, in the main thread.
             clock: the time in s.
@@ -245,6 +252,23 @@ class ResourceManager:
             for allocation_id, (owner, _) in list(executor.allocations.items()):
                 if owner == job_id:
                     executor.connection.send(FreeSlot(allocation_id, reason))
+
+    def dismiss(self, job_id: bytes, reason: str) -> list[str]:
+        """Ends the workers of a job that was forgotten; what comes of them is no loss.
+
+        Returns:
+            Those that were registered.
+        """
+        for spec_id, start in list(self._starting.items()):
+            if start.job_id == job_id:
+                del self._starting[spec_id]
+        dismissed = [e for e in self.executors.values() if e.jobs == {job_id}]
+        for executor in dismissed:
+            del self.executors[executor.executor_id]
+            for allocation_id in executor.allocations:
+                self._requested.pop(allocation_id, None)
+            executor.connection.send(Shutdown(reason))
+        return [executor.executor_id for executor in dismissed]
 
     def slot_offered(
         self, executor_id: str, allocation_id: bytes, address: tuple[str, int]
@@ -291,7 +315,7 @@ class ResourceManager:
             + (len(executor.free_slots) if job_id in executor.jobs else 0)
             for executor in self.executors.values()
         )
-        held += sum(start.slots for start in self._starting.values() if job_id in start.jobs)
+        held += sum(start.slots for start in self._starting.values() if job_id == start.job_id)
         return held + max(0, free_places) * (self._slots_per_executor or 0)
 
     def describe(self) -> str:
@@ -302,6 +326,8 @@ class ResourceManager:
             f"{len(self._starting)} are being started, "
             f"{self._driver.granted()} were given a place to run"
         )
+        if (describe := getattr(self._driver, "describe", None)) is not None:
+            text = describe()
         if failures := list(self._driver.failures())[-MAX_TOLD_FAILURES:]:
             # Their logs mostly say the same: the last one stands for all.
             others = [failure.partition("\n")[0] for failure in failures[:-1]]
@@ -315,7 +341,8 @@ class ResourceManager:
     ) -> TaskExecutorGateway | None:
         """Registers a worker, or refuses an old incarnation or another release and tells it so."""
         known = self.executors.get(message.executor_id)
-        if self._stopped or (known is not None and known.epoch >= message.epoch):
+        has_ended = bool(message.jobs) and not self._listeners.keys() & set(message.jobs)
+        if self._stopped or has_ended or (known is not None and known.epoch >= message.epoch):
             self._refuse(message, known, connection)
             return None
         if message.release != __version__:
@@ -351,7 +378,7 @@ class ResourceManager:
     ) -> None:
         reason = "the cluster is shutting down"
         if self._stopped or known is None:
-            connection.send(Shutdown(reason))
+            connection.send(Shutdown(reason if self._stopped else "its job has ended"))
         else:
             reason = (
                 f"{message.executor_id} is registered with epoch {known.epoch}, "
@@ -416,25 +443,20 @@ class ResourceManager:
         """Gives free slots to the jobs that lack some, and starts workers for the rest."""
         if self._stopped:
             return
-        unserved = 0
-        lacking_jobs = set()
         for job_id, missing in self._missing.items():
             lacking = missing - sum(owner == job_id for owner in self._requested.values())
             for executor in self.executors.values():
                 while lacking > 0 and executor.free_slots and job_id in executor.jobs:
                     self._request(job_id, executor, min(executor.free_slots))
                     lacking -= 1
-            if lacking > 0:
-                unserved += lacking
-                lacking_jobs.add(job_id)
-        unserved -= sum(
-            start.slots for start in self._starting.values() if start.jobs & lacking_jobs
-        )
-        if unserved > 0 and not self._has_to_wait():
-            places = self._driver.places()
-            if places is not None:
-                places -= len(self.executors) + len(self._starting)
-            self._start(worker_sizes(unserved, self._slots_per_executor, places))
+            lacking -= sum(
+                start.slots for start in self._starting.values() if start.job_id == job_id
+            )
+            if lacking > 0 and not self._has_to_wait():
+                places = self._driver.places()
+                if places is not None:
+                    places -= len(self.executors) + len(self._starting)
+                self._start(job_id, worker_sizes(lacking, self._slots_per_executor, places))
 
     def _has_to_wait(self) -> bool:
         """Whether no worker may be started yet; then this is looked at again when one may."""
@@ -456,13 +478,12 @@ class ResourceManager:
         self._requested[allocation_id] = job_id
         executor.connection.send(RequestSlot(job_id, slot, allocation_id))
 
-    def _start(self, sizes: Sequence[int]) -> None:
+    def _start(self, job_id: bytes, sizes: Sequence[int]) -> None:
         specs = []
-        jobs = frozenset(self._missing)
         for slots in sizes:
             self._last_started = number = self._last_started + 1
             executor_id = f"taskexecutor-{number}"
-            self._starting[executor_id] = _Start(number, slots, jobs)
-            launch = self._launch(executor_id, number, slots, jobs)
-            specs.append(WorkerSpec(executor_id, slots, launch))
+            self._starting[executor_id] = _Start(number, slots, job_id)
+            launch = self._launch(executor_id, number, slots, job_id)
+            specs.append(WorkerSpec(executor_id, slots, launch, job_id))
         self._driver.start(specs)

@@ -42,6 +42,22 @@ class RemoteFailure(JobExecutionError):
     """
 
 
+class UnopenedFailureError(JobExecutionError):
+    """An exception of user code as it came, in a process that is not the one of its program.
+
+    Attributes:
+        task_failure: What is known of it; its pickle is for the program alone.
+        task_name: The subtask.
+    """
+
+    def __init__(self, task_failure: TaskFailure, task_name: str) -> None:
+        """Opens nothing."""
+        name = f"{task_failure.module}.{task_failure.qualname}"
+        super().__init__(f"{name}: {task_failure.message}")
+        self.task_failure = task_failure
+        self.task_name = task_name
+
+
 def failure_of(task_failure: TaskFailure, task_name: str, executor_id: str) -> Failure:
     """The failure as the state machines pass it on."""
     name = f"{task_failure.module}.{task_failure.qualname}"
@@ -90,6 +106,19 @@ def exception_of(failure: Failure) -> BaseException:
     cause = RemoteFailure(f"{where}\n\n{payload.traceback}")
     error.__cause__ = cause
     return error
+
+
+def unopened(failure: Failure) -> BaseException:
+    """As `exception_of`, but what user code raised stays as it came."""
+    payload = failure.payload
+    if isinstance(payload, TaskFailure):
+        return UnopenedFailureError(payload, failure.task_name or "")
+    return exception_of(failure)
+
+
+def exception_of_task(task_failure: TaskFailure, task_name: str) -> BaseException:
+    """What `unopened` left to the program, as itself."""
+    return exception_of(failure_of(task_failure, task_name, ""))
 
 
 def attempt_name(task_name: str, attempt_id: ExecutionAttemptID, parallelism: int) -> str:

@@ -79,6 +79,11 @@ class MetricStore:
         with self._lock:
             self._workers.pop(executor_id, None)
 
+    def job_forgotten(self, job_id: bytes) -> None:
+        """Nobody can ask for a job any more."""
+        with self._lock:
+            self._subtasks.pop(job_id, None)
+
     def subtasks(self, job_id: bytes, vertex_id: bytes) -> dict[int, SubtaskMetrics]:
         """What is known of the subtasks of a vertex, by their index."""
         with self._lock:

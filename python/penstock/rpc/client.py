@@ -45,6 +45,14 @@ def dial(
         time.sleep(pause_s)
 
 
+def local_address_towards(host: str, port: int) -> str:
+    """The address of this machine that the given peer sees (no packet is sent)."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, port))
+        return str(probe.getsockname()[0])
+
+
 def _open(address: tuple[str, int], token: bytes, role: str, timeout_s: float) -> socket.socket:
     sock = socket.create_connection(address, timeout=timeout_s)
     try:

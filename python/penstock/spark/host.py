@@ -5,7 +5,6 @@ forked from a daemon and are reused between tasks.
 """
 
 import os
-import socket
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,17 +13,10 @@ from typing import Any
 from penstock.common.options.cluster import check_folders
 from penstock.dependencies.worker_environment import worker_environment
 from penstock.errors import ConfigurationError, DependencyError
+from penstock.rpc.client import local_address_towards
 from penstock.taskexecutor.worker.worker_process import WorkerProcess
 
 _STATUS_INTERVAL_S = 5.0
-
-
-def local_address_towards(host: str, port: int) -> str:
-    """The address of this machine that the given peer sees (no packet is sent)."""
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0][0]
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, port))
-        return str(probe.getsockname()[0])
 
 
 def _attempt_number() -> int:

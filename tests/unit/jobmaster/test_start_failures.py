@@ -22,7 +22,7 @@ class World:
         self.resources = ResourceManager(
             self,  # type: ignore[arg-type]
             None,
-            lambda executor_id, epoch, slots, jobs: {"jobs": jobs},
+            lambda executor_id, epoch, slots, job: {"jobs": [job]},
             (1, 2),
             lambda delay_s, action: self.timers.append((self.now_s + delay_s, action)),
             lambda: self.now_s,
@@ -207,4 +207,4 @@ def test_a_job_that_comes_later_gets_workers_of_its_own(world: World) -> None:
     world.offer()
     world.resources.declare(b"k" * 16, 1, world)
     assert len(world.started) == 2
-    assert set(world.jobs[world.started[-1]]) == {JOB, b"k" * 16}
+    assert world.jobs[world.started[-1]] == (b"k" * 16,)

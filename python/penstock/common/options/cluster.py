@@ -18,7 +18,7 @@ from penstock.errors import ConfigurationError
 
 TARGET: Final[Option[str | None]] = Option(
     "execution.target",
-    ChoiceType("spark", "local", "in-process"),
+    ChoiceType("spark", "local", "in-process", "session"),
     None,
     "where the TaskExecutors run; also `PENSTOCK_EXECUTION_TARGET`",
     default_text="spark under `penstock run` and where a SparkSession is active, else local",
@@ -132,6 +132,42 @@ TEMPORARY_FOLDERS: Final = Option(
     "folders for what exceeds memory, on the driver's machine and those of the workers",
     alternate_keys=("taskmanager.tmp.dirs",),
     default_text="the system's; in Spark its local folders",
+    scope="cluster",
+)
+ATTACHED: Final = Option(
+    "execution.attached",
+    BooleanType(),
+    True,
+    "whether `execute` waits for a job in a session, and a lost program has it cancelled; false "
+    "with `penstock run -d`, and refused elsewhere",
+)
+SESSION: Final[Option[str | None]] = Option(
+    "penstock.session",
+    TextType(),
+    None,
+    "the session that a job goes to with target session: its name on this machine, or host:port; "
+    "also `PENSTOCK_SESSION`; see [Sessions](sessions.md)",
+    default_text="the only one of this user on this machine",
+)
+MAX_ENDED_JOBS: Final = Option(
+    "jobstore.max-capacity",
+    IntegerType(1),
+    100,
+    "how many jobs that have ended a session still shows",
+    scope="cluster",
+)
+RPC_PORT: Final = Option(
+    "jobmanager.rpc.port",
+    IntegerType(0, 65535),
+    6123,
+    "where `penstock jobmanager` listens; 0 for any free port",
+    scope="cluster",
+)
+REGISTRATION_TIMEOUT: Final = Option(
+    "taskmanager.registration.timeout",
+    DurationType(1),
+    300_000,
+    "how long `penstock taskexecutor` looks for its jobmanager before it gives up",
     scope="cluster",
 )
 LOG_LEVEL: Final[Option[str | None]] = Option(
