@@ -21,7 +21,7 @@ import click
 from penstock import __version__
 from penstock.common.configuration import Configuration
 from penstock.common.options.check import check_options
-from penstock.common.options.cluster import TARGET
+from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
 from penstock.common.options.pipeline import PARALLELISM
 from penstock.common.options.state_recovery import CLAIM_MODE, IGNORE_UNCLAIMED, PATH
 from penstock.datastream.execution import CONFIGURATION_VARIABLE, TARGET_VARIABLE
@@ -34,11 +34,13 @@ from penstock.errors import ConfigurationError
 _COMMANDS: Final = {
     "cancel": "penstock.command_line.job_commands:cancel",
     "checkpoint": "penstock.command_line.job_commands:checkpoint",
+    "cluster": "penstock.command_line.session_commands:cluster",
     "demo": "penstock.command_line.demo:demo",
     "completion": "penstock.command_line.program_commands:completion",
     "config": "penstock.command_line.machine_commands:config",
     "doctor": "penstock.command_line.machine_commands:doctor",
     "history-server": "penstock.command_line.history_server:history_server",
+    "jobmanager": "penstock.command_line.session_commands:jobmanager",
     "info": "penstock.command_line.program_commands:info",
     "logs": "penstock.command_line.log_commands:logs",
     "rescale": "penstock.command_line.job_commands:rescale",
@@ -49,6 +51,7 @@ _COMMANDS: Final = {
     "state": "penstock.command_line.state_command:state",
     "status": "penstock.command_line.job_commands:status",
     "stop": "penstock.command_line.job_commands:stop",
+    "taskexecutor": "penstock.command_line.session_commands:taskexecutor",
 }
 """Where commands are; each is imported when it is asked for, as a job's start waits for imports."""
 
@@ -88,11 +91,16 @@ def parse_option(text: str) -> tuple[str, str]:
 )
 @click.option(
     "--target",
-    type=click.Choice(["spark", "local", "in-process"]),
+    type=click.Choice(["spark", "local", "in-process", "session"]),
     help=(
         f"Where the TaskExecutors run; else what {TARGET.key} or {TARGET_VARIABLE} says, else "
         "spark."
     ),
+)
+@click.option(
+    "--cluster",
+    metavar="NAME|HOST:PORT",
+    help="With --target session: which; else the only one of this user on this machine.",
 )
 @click.option("--master", metavar="URL", help="Spark master; else Spark's configuration, local[*].")
 @click.option("-p", "--parallelism", type=click.IntRange(min=1), help="Default parallelism.")
@@ -118,7 +126,10 @@ def parse_option(text: str) -> tuple[str, str]:
     "-d",
     "--detached",
     is_flag=True,
-    help="Run it in the background, with the REST interface on; returns when its job is there.",
+    help=(
+        "Run it in the background, with the REST interface on; returns when its job is there. In "
+        "a session, run it here, and do not wait for its jobs."
+    ),
 )
 @click.option("--json", "as_json", is_flag=True, help="With -d, print what was started as JSON.")
 @click.option("--as-pyflink", is_flag=True, help="Run an unmodified PyFlink program.")
@@ -129,6 +140,7 @@ def parse_option(text: str) -> tuple[str, str]:
 def run(
     context: click.Context,
     target: str | None,
+    cluster: str | None,
     master: str | None,
     parallelism: int | None,
     options: tuple[str, ...],
@@ -161,6 +173,15 @@ def run(
     chosen = chosen or os.environ.setdefault(TARGET_VARIABLE, "spark")
     if master is not None and chosen != "spark":
         raise click.UsageError(f"--master is for target spark; the target is {chosen}")
+    if cluster is not None:
+        if chosen != "session":
+            raise click.UsageError(f"--cluster is for target session; the target is {chosen}")
+        configuration[SESSION.key] = cluster
+    if chosen == "session" and detached:
+        if as_json:
+            raise click.UsageError("--json with -d is not for a session: PROGRAM runs here")
+        configuration[ATTACHED.key] = "false"
+        detached = False
     if parallelism is not None:
         configuration[PARALLELISM.key] = str(parallelism)
     if master is not None:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from penstock.common.completable_future import CompletableFuture
-from penstock.common.job_execution_result import JobExecutionResult
+from penstock.common.job_execution_result import (
+    DetachedJobExecutionResult,
+    JobExecutionResult,
+)
 from penstock.common.job_id import JobID
 from penstock.common.job_status import JobStatus
 from penstock.errors import WrongArgumentError
@@ -234,6 +237,10 @@ class JobClient:
         """
         accumulators = self._handle.result()
         return JobExecutionResult(self.get_job_id(), self._handle.runtime_ms(), accumulators)
+
+    def detached_result(self) -> JobExecutionResult:
+        """What `execute` gives of a job that it does not wait for."""
+        return DetachedJobExecutionResult(self.get_job_id())
 
     def _savepoint(self, wish: SavepointWish) -> CompletableFuture[str]:
         return CompletableFuture(self._handle.take_savepoint(wish))

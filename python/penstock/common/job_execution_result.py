@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import IllegalStateError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.common.job_id import JobID
 
 __all__ = [
+    "DetachedJobExecutionResult",
     "JobExecutionResult",
 ]
 
@@ -58,3 +61,49 @@ class JobExecutionResult:
             lines.append("Accumulator Results:")
             lines += [f"- {name}: {value}" for name, value in self._accumulators.items()]
         return "\n".join(lines)
+
+
+class DetachedJobExecutionResult(JobExecutionResult):
+    """What is known of a job that nobody waits for: its id."""
+
+    def __init__(self, job_id: JobID) -> None:
+        """Makes a result."""
+        super().__init__(job_id, -1)
+
+    def is_job_execution_result(self) -> bool:
+        """False: the job goes on."""
+        return False
+
+    def get_net_runtime(self) -> int:
+        """Refused.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise self._refusal()
+
+    def get_accumulator_result(self, accumulator_name: str) -> Any:
+        """Refused.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        del accumulator_name
+        raise self._refusal()
+
+    def get_all_accumulator_results(self) -> dict[str, Any]:
+        """Refused.
+
+        Raises:
+            IllegalStateError: Always.
+        """
+        raise self._refusal()
+
+    def _refusal(self) -> IllegalStateError:
+        return IllegalStateError(
+            f"job {self.get_job_id()} was submitted in detached mode, so that its result is not "
+            "waited for"
+        )
+
+    def __str__(self) -> str:
+        return f"Job has been submitted with JobID {self.get_job_id()}"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.common.job_client import JobClient, JobHandle
 from penstock.common.options.check import check_options
-from penstock.common.options.cluster import TARGET
+from penstock.common.options.cluster import ATTACHED, TARGET
+from penstock.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,7 +64,13 @@ def checked_target(configuration: Configuration) -> str:
         ConfigurationError: A key or a value cannot be; names it.
     """
     check_options(configuration.to_dict())
-    return execution_target(configuration)
+    target = execution_target(configuration)
+    if target != "session" and not ATTACHED.read(configuration):
+        raise ConfigurationError(
+            f"{ATTACHED.key} is false, and on target {target} a job ends with its program: leave "
+            "it out, or run the job in a session"
+        )
+    return target
 
 
 def execution_target(configuration: Configuration) -> str:
@@ -90,6 +97,11 @@ def _executor(target: str) -> Executor:
 
         executor: Executor = local.LocalExecutor()
         return executor
+    if target == "session":
+        from penstock.session.executor import SessionExecutor
+
+        session_executor: Executor = SessionExecutor()
+        return session_executor
     from penstock import spark
 
     spark_executor: Executor = spark.SparkExecutor()

@@ -26,7 +26,12 @@ FILE: Final = "config.yaml"
 OWN_FILE: Final = "penstock.yaml"
 PROJECT_FILE: Final = "pyproject.toml"
 
-_OF_FLINKS_OWN_PROCESSES: Final = (cluster.TARGET.key, cluster.BIND_HOST.key)
+_OF_FLINKS_OWN_PROCESSES: Final = (
+    cluster.TARGET.key,
+    cluster.BIND_HOST.key,
+    cluster.RPC_PORT.key,
+    cluster.ATTACHED.key,
+)
 """Options of a Flink installation that say where its cluster is; penstock's is another one."""
 
 

@@ -10,7 +10,7 @@ from penstock.common.argument_kinds import checks_arguments
 from penstock.common.configuration import Configuration
 from penstock.common.execution_config import ExecutionConfig
 from penstock.common.jvm import requires_jvm
-from penstock.common.options import checkpointing, pipeline, state
+from penstock.common.options import checkpointing, cluster, pipeline, state
 from penstock.common.options.check import warn_of_idle_options
 from penstock.common.watermark_strategy import WatermarkStrategy
 from penstock.datastream.checkpoint_config import CheckpointConfig
@@ -576,7 +576,10 @@ class StreamExecutionEnvironment(MissingMethods):
             InvalidProgramError: There is nothing to run, or it cannot become a job.
             Exception: What made the job fail; a user function's exception as itself.
         """
-        return self._start(job_name).wait_for_result()
+        client = self._start(job_name)
+        if not cluster.ATTACHED.read(self._configuration):
+            return client.detached_result()
+        return client.wait_for_result()
 
     def execute_async(self, job_name: str = "Flink Streaming Job") -> JobClient:
         """Starts what was built since the last execution, and returns at once."""

@@ -131,9 +131,14 @@ async def cancel(call: Call) -> Json:
 
 
 async def end_cluster(call: Call) -> Json:
-    """``DELETE /cluster``: cancels all jobs; a cluster ends with the last of its jobs."""
+    """``DELETE /cluster``: cancels all jobs; a cluster ends with the last of its jobs.
+
+    A session ends now.
+    """
     for job in call.cluster.jobs:
         await asyncio.wait_for(asyncio.wrap_future(call.gateway.cancel(job.id)), CALL_TIMEOUT_S)
+    if call.gateway.end_session is not None:
+        call.gateway.end_session()
     return {}
 
 

@@ -13,9 +13,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psutil
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 RUN_DIRECTORY_VARIABLE: Final = "PENSTOCK_RUN_DIR"
 _MAX_BYTES: Final = 64 * 1024
@@ -77,7 +80,7 @@ class RunFile:
         Raises:
             OSError: The folder is another user's, or open to others, or cannot be made.
         """
-        _private_folder(self._path.parent)
+        private_folder(self._path.parent)
         descriptor = os.open(
             self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600
         )
@@ -91,7 +94,12 @@ class RunFile:
             self._path.parent.rmdir()
 
 
-def _private_folder(folder: Path) -> None:
+def private_folder(folder: Path) -> None:
+    """Makes a folder that the user alone can look into, or makes one so that is there.
+
+    Raises:
+        OSError: It is another user's, or cannot be made.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -113,7 +121,7 @@ def running_clusters() -> list[RunningCluster]:
     running = []
     for path in paths:
         content = _read(path)
-        if content is not None and _is_alive(content):
+        if content is not None and is_alive(content):
             running.append(
                 RunningCluster(
                     content["url"], content["token"], content["pid"], content["certificates"]
@@ -143,7 +151,8 @@ def _read(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _is_alive(content: dict[str, Any]) -> bool:
+def is_alive(content: Mapping[str, Any]) -> bool:
+    """Whether the process that wrote a file runs: the one of its ``pid`` that started then."""
     try:
         started_s = psutil.Process(content["pid"]).create_time()
     except psutil.Error:

@@ -90,11 +90,13 @@ class Broker:
                 *self._java(),
                 "kafka.tools.StorageTool",
                 "format",
-                f"--cluster-id={cluster}",  # which may begin with a dash
+                "-t",
+                cluster,
                 "-c",
                 str(properties),
             ],
             check=True,
+            capture_output=True,
         )
 
 

@@ -86,13 +86,24 @@ class ForkServers:
         Raises:
             OSError: There is no server, or it could not fork.
         """
+        return self._server(surroundings).fork()
+
+    def prepare(self, surroundings: Surroundings) -> None:
+        """Starts the server, which begins to import.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        self._server(surroundings)
+
+    def _server(self, surroundings: Surroundings) -> _ForkServer:
         with self._lock:
             self._servers = [(s, server) for s, server in self._servers if server.is_alive]
             server = next((x for s, x in self._servers if s == surroundings), None)
             if server is None:
                 server = _ForkServer(surroundings)
                 self._servers.append((surroundings, server))
-        return server.fork()
+        return server
 
     def close(self) -> None:
         """Ends the servers, and what is left of their workers."""

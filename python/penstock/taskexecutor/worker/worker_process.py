@@ -62,22 +62,7 @@ class WorkerProcess:
         """
         given = environment or WorkerEnvironment()
         line = json.dumps(given.launch(launch)).encode() + b"\n"
-        folder = Path(penstock.__file__).parent
-        # Another interpreter has a penstock of its own.
-        own = [str(folder.parent)] if given.interpreter is None else []
-        alias = [str(folder / "pyflink_path")] if launch.get("as_pyflink") else []
-        paths = [*given.python_path, *alias, *own, *python_path]
-        scripts = [*given.scripts, os.environ.get("PATH", os.defpath)]
-        surroundings = Surroundings(
-            given.interpreter or sys.executable,
-            given.working_directory,
-            os.environ
-            | {
-                "PATH": os.pathsep.join(scripts),
-                "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
-                "PENSTOCK_RUNTIME": str(launch["runtime"]),
-            },
-        )
+        surroundings = surroundings_of(launch, given, python_path)
         self._process: subprocess.Popen[bytes] | ForkedProcess = (
             _start(surroundings) if servers is None else servers.fork(surroundings)
         )
@@ -137,6 +122,11 @@ class WorkerProcess:
         """Kills the process if it has not ended; any thread."""
         self._process.kill()
 
+    def end(self) -> None:
+        """Has the process end by itself: its standard input does."""
+        with contextlib.suppress(OSError):  # it has ended
+            self._stdin.close()
+
     def _copy_log(self, stream: IO[bytes]) -> None:
         for line in stream:
             self._tail.append(line)
@@ -144,6 +134,30 @@ class WorkerProcess:
                 sys.stderr.write(line.decode(errors="replace"))
             except ValueError:
                 continue  # this process's own stderr is closed; the tail is still wanted
+
+
+def surroundings_of(
+    launch: Mapping[str, Any],
+    environment: WorkerEnvironment,
+    python_path: Iterable[str] = (),
+) -> Surroundings:
+    """What a worker's process is started in; see `WorkerProcess`."""
+    folder = Path(penstock.__file__).parent
+    # Another interpreter has a penstock of its own.
+    own = [str(folder.parent)] if environment.interpreter is None else []
+    alias = [str(folder / "pyflink_path")] if launch.get("as_pyflink") else []
+    paths = [*environment.python_path, *alias, *own, *python_path]
+    scripts = [*environment.scripts, os.environ.get("PATH", os.defpath)]
+    return Surroundings(
+        environment.interpreter or sys.executable,
+        environment.working_directory,
+        os.environ
+        | {
+            "PATH": os.pathsep.join(scripts),
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+            "PENSTOCK_RUNTIME": str(launch["runtime"]),
+        },
+    )
 
 
 def _start(surroundings: Surroundings) -> subprocess.Popen[bytes]:

@@ -1,0 +1,333 @@
+"""Commands that run sessions: the two kinds of processes, and a whole session on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+import psutil
+
+from penstock.command_line.cluster_client import print_json
+from penstock.common.options.check import check_options
+from penstock.common.options.cluster import (
+    BIND_HOST,
+    REGISTRATION_TIMEOUT,
+    RPC_PORT,
+    SLOTS_PER_EXECUTOR,
+    TEMPORARY_FOLDERS,
+)
+from penstock.datastream.process_configuration import process_configuration
+from penstock.errors import ConfigurationError, PenstockError
+from penstock.rpc.authentication import new_token
+from penstock.session.files import (
+    TOKEN_VARIABLE,
+    SessionAddress,
+    check_name,
+    check_token,
+    find_session,
+    parse_address,
+    sessions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 60.0
+MAX_LOG_CHARACTERS: Final = 4000
+LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+DEFAULT_NAME: Final = "default"
+
+_OPTIONS = click.option(
+    "-D", "options", metavar="KEY=VALUE", multiple=True, help="A configuration option."
+)
+_TOKEN_FILE = click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    help=f"Holds the session's token; - is standard input; else {TOKEN_VARIABLE}.",
+)
+_NAME = click.option(
+    "--name", default=DEFAULT_NAME, show_default=True, help="The session's on this machine."
+)
+
+
+@click.command()
+@_NAME
+@click.option("--host", help=f"Where it listens; {BIND_HOST.key}.")
+@click.option("--port", type=int, help=f"The same; {RPC_PORT.key}, 0 for any free one.")
+@click.option(
+    "--slots",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Slots of this process itself, beside those of taskexecutors.",
+)
+@_TOKEN_FILE
+@_OPTIONS
+def jobmanager(
+    name: str,
+    host: str | None,
+    port: int | None,
+    slots: int,
+    token_file: str | None,
+    options: tuple[str, ...],
+) -> None:
+    """Run the jobmanager of a session, until SIGTERM or `penstock cluster stop`."""
+    extra = {} if host is None else {BIND_HOST.key: host}
+    if port is not None:
+        extra[RPC_PORT.key] = str(port)
+    try:
+        configuration = _configuration(options, extra)
+        token = _given_token(token_file) or new_token().hex()
+        from penstock.session.session_cluster import SessionCluster
+
+        _log_to_standard_error()
+        cluster = SessionCluster(name, configuration, token, slots)
+        _on_signals(cluster.end)
+        cluster.start()
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    try:
+        cluster.wait()
+    finally:
+        cluster.stop()
+
+
+@click.command()
+@click.option(
+    "--jobmanager",
+    "address",
+    metavar="HOST:PORT",
+    required=True,
+    help="The session's jobmanager.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help=f"Workers that run here at a time; {SLOTS_PER_EXECUTOR.key}, else one for each CPU.",
+)
+@click.option(
+    "--host",
+    help="Where workers listen for each other; else the address that the jobmanager sees.",
+)
+@_TOKEN_FILE
+@_OPTIONS
+def taskexecutor(
+    address: str,
+    slots: int | None,
+    host: str | None,
+    token_file: str | None,
+    options: tuple[str, ...],
+) -> None:
+    """Host workers of a session's jobs, until SIGTERM or the session's end.
+
+    Exit codes: 0 when it was told to end, 1 when the jobmanager refuses it, 3 when there was no
+    jobmanager for taskmanager.registration.timeout.
+    """
+    try:
+        configuration = _configuration(options, {})
+        where = parse_address(address)
+        # Named by its address, a session of this machine needs no token to be given.
+        token = _given_token(token_file) or find_session(address).token
+        from penstock.taskexecutor.worker.host import TaskExecutorHost
+
+        _log_to_standard_error()
+        served = TaskExecutorHost(
+            where,
+            token.encode(),
+            slots or SLOTS_PER_EXECUTOR.read(configuration) or os.cpu_count() or 1,
+            bind_host=host,
+            temp_dirs=TEMPORARY_FOLDERS.read(configuration),
+            registration_timeout_s=REGISTRATION_TIMEOUT.read(configuration) / 1000,
+        )
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    _on_signals(served.stop)
+    # In a thread: a signal's handler runs in this one, between two of its steps.
+    codes: list[int] = []
+    serving = threading.Thread(target=lambda: codes.append(served.run()), name="taskexecutor")
+    serving.start()
+    serving.join()
+    sys.exit(codes[0] if codes else 1)
+
+
+@click.group()
+def cluster() -> None:
+    """Start, stop and list the sessions of this user on this machine."""
+
+
+@cluster.command()
+@click.option(
+    "--target",
+    type=click.Choice(["local", "standalone"]),
+    default="local",
+    show_default=True,
+    help="Whether its jobs run in processes of this machine, or where taskexecutors are started.",
+)
+@_NAME
+@click.option("--host", help=f"Where it listens; {BIND_HOST.key}.")
+@click.option("--port", type=int, help=f"The same; {RPC_PORT.key}; with --target local any free.")
+@click.option("--slots", type=click.IntRange(min=1), help="With --target local; one for each CPU.")
+@_TOKEN_FILE
+@_OPTIONS
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def start(
+    target: str,
+    name: str,
+    host: str | None,
+    port: int | None,
+    slots: int | None,
+    token_file: str | None,
+    options: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Start a session in the background; returns when it takes jobs."""
+    if target == "standalone" and slots is not None:
+        raise click.UsageError("--slots goes with --target local; else taskexecutors have them")
+    arguments = ["--name", name, "--token-file", "-"]
+    if target == "local":
+        arguments += ["--slots", str(slots or os.cpu_count() or 1)]
+        port = 0 if port is None else port
+    for option, value in (("--host", host), ("--port", port)):
+        if value is not None:
+            arguments += [option, str(value)]
+    for text in options:
+        arguments += ["-D", text]
+    try:
+        check_name(name)
+        _configuration(options, {})
+        token = _given_token(token_file) or new_token().hex()
+    except ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+    session, log = _spawned(arguments, token, name)
+    if as_json:
+        where = f"{session.host}:{session.port}"
+        print_json({"name": name, "jobmanager": where, "pid": session.pid, "log": log})
+        return
+    click.echo(f"Session {name}: jobmanager at {session.host}:{session.port}, process", nl=False)
+    click.echo(f" {session.pid}, log {log}")
+    click.echo(f"penstock run --target session --cluster {name} PROGRAM.py")
+
+
+@cluster.command()
+@click.argument("named", metavar="[NAME|HOST:PORT]", required=False)
+def stop(named: str | None) -> None:
+    """Stop a session: its jobs, its taskexecutors and its jobmanager."""
+    from penstock.rpc.session_messages import Done, StopSession
+    from penstock.session.session_client import SessionClient
+
+    try:
+        session = find_session(named)
+        process = None if session.pid is None else psutil.Process(session.pid)
+        with SessionClient(session) as client:
+            client.ask(StopSession(), Done)
+            client.await_end()
+    except PenstockError as error:
+        raise click.ClickException(str(error)) from None
+    except psutil.Error:
+        raise click.ClickException(f"session {session.name} has just ended") from None
+    if process is not None and not _came(lambda: not _runs(process), STOP_TIMEOUT_S):
+        raise click.ClickException(f"process {process.pid} has not ended within 60 s")
+    click.echo(f"Session {session.name} is stopped.")
+
+
+@cluster.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_sessions(as_json: bool) -> None:
+    """List the sessions of this user on this machine."""
+    found = [
+        {"name": one.name, "jobmanager": f"{one.host}:{one.port}", "pid": one.pid}
+        for one in sessions()
+    ]
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        click.echo(f"{one['name']}  {one['jobmanager']}  process {one['pid']}")
+
+
+def _spawned(arguments: list[str], token: str, name: str) -> tuple[SessionAddress, str]:
+    descriptor, log = tempfile.mkstemp(prefix="penstock-session-", suffix=".log")
+    reader, writer = os.pipe()
+    # Not a Popen: nobody waits for it, it outlives this process.
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-m", "penstock.cli", "jobmanager", *arguments],
+        {key: value for key, value in os.environ.items() if key != TOKEN_VARIABLE},
+        file_actions=[
+            (os.POSIX_SPAWN_DUP2, reader, 0),
+            (os.POSIX_SPAWN_DUP2, descriptor, 1),
+            (os.POSIX_SPAWN_DUP2, descriptor, 2),
+        ],
+        setsid=True,
+    )
+    os.close(descriptor)
+    os.close(reader)
+    with os.fdopen(writer, "w") as pipe:
+        pipe.write(token)
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            text = Path(log).read_text("utf-8", "replace")[-MAX_LOG_CHARACTERS:]
+            code = os.waitstatus_to_exitcode(status)
+            raise click.ClickException(f"the jobmanager ended with code {code}:\n{text}")
+        own = next((one for one in sessions() if one.name == name and one.pid == pid), None)
+        if own is not None:
+            return own, log
+        time.sleep(0.05)
+    raise click.ClickException(f"no session after {START_TIMEOUT_S:.0f} s: {log}")
+
+
+def _configuration(options: Iterable[str], extra: dict[str, str]) -> dict[str, str]:
+    from penstock.cli import parse_option
+
+    given = dict(parse_option(option) for option in options)
+    for key, value in extra.items():
+        if given.setdefault(key, value) != value:
+            raise click.UsageError(f"-D {key}={given[key]}, and {value} by an option of its own")
+    configuration = {**process_configuration().to_dict(), **given}
+    check_options(configuration)
+    return configuration
+
+
+def _given_token(file: str | None) -> str | None:
+    """The token of a file or of the environment, where workers would inherit it from."""
+    from_environment = os.environ.pop(TOKEN_VARIABLE, None)
+    if file is not None:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        return check_token(text, "--token-file")
+    return None if from_environment is None else check_token(from_environment, TOKEN_VARIABLE)
+
+
+def _log_to_standard_error() -> None:
+    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+
+
+def _on_signals(end: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end())
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
+
+
+def _came(condition: Callable[[], bool], timeout_s: float) -> bool:
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() >= deadline_s:
+            return False
+        time.sleep(0.05)
+    return True

@@ -1,0 +1,204 @@
+"""Messages between a program and the session that its jobs go to.
+
+A connection begins with `ClientHello`.  What follows are questions, each with one answer, but for
+`Detach`, which has none, and `JobEnded`, which comes by itself to the connection of a `SubmitJob`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.common.job_progress import JobProgress  # noqa: TC001 (msgspec looks it up)
+from penstock.dependencies.manifest import BlobKey, DependencyManifest  # noqa: TC001
+from penstock.rpc.blob_messages import BlobChunk
+from penstock.rpc.host_messages import Versions  # noqa: TC001
+from penstock.rpc.message import Message, MessageDecoder
+from penstock.rpc.messages import TaskFailure  # noqa: TC001
+
+ROLE_CLIENT = "client"
+
+
+# ---- program → session -----------------------------------------------------------------------
+
+
+class ClientHello(Message, frozen=True):
+    """First message."""
+
+    versions: Versions
+
+
+class PutBlob(Message, frozen=True):
+    """Bytes of the job to come follow in `BlobChunk` messages; answered by `BlobKept`."""
+
+
+class SubmitJob(Message, frozen=True):
+    """Starts a job; answered by `JobAccepted`.
+
+    Attributes:
+        graph: The blob that is its JobGraph.
+        collect_ids: Its collect sinks.
+        manifest: Its code and files.
+        launch: Entries of its workers' launch specification.
+        attached: Whether the job is cancelled when this connection is lost without `Detach`.
+    """
+
+    graph: BlobKey
+    collect_ids: tuple[str, ...]
+    manifest: DependencyManifest
+    launch: dict[str, Any]
+    attached: bool
+
+
+class Detach(Message, frozen=True):
+    """The program ends and lets the job go on."""
+
+
+class AskJob(Message, frozen=True):
+    """Asks how a job is; answered by `JobState`."""
+
+    job_id: bytes
+
+
+class CancelJob(Message, frozen=True):
+    """Asks for a job's cancellation; answered by `Done`."""
+
+    job_id: bytes
+
+
+class AskAccumulators(Message, frozen=True):
+    """Asks for a job's accumulators; answered by `Values`."""
+
+    job_id: bytes
+
+
+class AskSavepoint(Message, frozen=True):
+    """Asks for a savepoint; answered by `Path` once it is there."""
+
+    job_id: bytes
+    directory: str | None
+    savepoint_format: str
+    end: str
+    drains: bool
+
+
+class TakeResults(Message, frozen=True):
+    """Asks for the next batch of a collect sink; answered by `BlobChunk` messages or `Done`.
+
+    `NotYet` answers when there is none within a moment.
+    """
+
+    job_id: bytes
+    collect_id: str
+
+
+class StopSession(Message, frozen=True):
+    """Ends the session and its hosts; answered by `Done`."""
+
+
+# ---- session → program -----------------------------------------------------------------------
+
+
+class Refused(Message, frozen=True):
+    """A question cannot be answered: the name of an exception of penstock, and its text."""
+
+    kind: str
+    reason: str
+
+
+class ClientAccepted(Message, frozen=True):
+    """The answer to `ClientHello`: the name of the session."""
+
+    name: str
+
+
+class BlobKept(Message, frozen=True):
+    """The answer to `PutBlob`."""
+
+    key: BlobKey
+
+
+class JobAccepted(Message, frozen=True):
+    """The job is there."""
+
+
+class JobState(Message, frozen=True):
+    """How a job is."""
+
+    status: str
+    progress: JobProgress
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """What ended a job: an exception of its user code where there is a task, else of penstock."""
+
+    failure: TaskFailure
+    task_name: str | None
+
+
+class JobEnded(Message, frozen=True):
+    """A submitted job has ended; ``accumulators`` are in the self-describing codec."""
+
+    status: str
+    runtime_ms: int
+    accumulators: bytes
+    error: Failed | None
+
+
+class Values(Message, frozen=True):
+    """Accumulators, in the self-describing codec."""
+
+    encoded: bytes
+
+
+class Path(Message, frozen=True):
+    """Where a savepoint is."""
+
+    path: str
+
+
+class NotYet(Message, frozen=True):
+    """There is nothing to take for the moment."""
+
+
+class Done(Message, frozen=True):
+    """It is done, or there is nothing more."""
+
+
+FromClient = (
+    ClientHello
+    | PutBlob
+    | BlobChunk
+    | SubmitJob
+    | Detach
+    | AskJob
+    | CancelJob
+    | AskAccumulators
+    | AskSavepoint
+    | TakeResults
+    | StopSession
+)
+ToClient = (
+    Refused
+    | ClientAccepted
+    | BlobKept
+    | JobAccepted
+    | JobState
+    | JobEnded
+    | Values
+    | Path
+    | NotYet
+    | Done
+    | BlobChunk
+)
+
+
+def from_client_decoder() -> MessageDecoder[FromClient]:
+    """Decoder of what the session receives."""
+    return MessageDecoder(FromClient)
+
+
+def to_client_decoder() -> MessageDecoder[ToClient]:
+    """Decoder of what the program receives."""
+    return MessageDecoder(ToClient)

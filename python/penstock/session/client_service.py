@@ -1,0 +1,310 @@
+"""The session's end of the connections of programs: takes jobs, and says how they are.
+
+Everything that a program sends was sent by somebody who has proved the session's token before a
+byte of it was looked at; only then is what its job's sources need here unpickled.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from penstock.common.job_client import SavepointWish
+from penstock.common.options.cluster import ATTACHED, SESSION, TARGET
+from penstock.dependencies.worker_environment import MANIFEST
+from penstock.errors import JobExecutionError, PenstockError
+from penstock.graph.job_graph_serializer import deserialize_job_graph
+from penstock.jobmaster.user_failure import UnopenedFailureError, unopened
+from penstock.rpc import session_messages as messages
+from penstock.rpc.blob_messages import BlobChunk
+from penstock.rpc.connection import Connection
+from penstock.rpc.frames import MAX_FRAME_BYTES
+from penstock.rpc.host_messages import difference, own_versions
+from penstock.rpc.message import encode_message
+from penstock.rpc.messages import CODE_CHUNK_BYTES, TaskFailure
+from penstock.serialization.codec import codec_for
+from penstock.session.keeping_alive import keep_alive
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+    from penstock.jobmaster.blob_server import BlobWriter
+    from penstock.jobmaster.dispatcher import Dispatcher
+    from penstock.jobmaster.job_handle import JobHandle
+
+logger = logging.getLogger(__name__)
+
+POLL_S: Final = 1.0
+"""How long a program that asks for results is kept waiting before it is told to ask again."""
+
+_OF_THE_PROGRAM: Final = (TARGET.key, SESSION.key, ATTACHED.key)
+"""Options that have had their effect when a job comes here."""
+
+
+class ClientService:
+    """Serves the role "client" of a session."""
+
+    def __init__(self, name: str, dispatcher: Dispatcher, stop: Callable[[], None]) -> None:
+        """Prepares.
+
+        Args:
+            name: Of the session.
+            dispatcher: Runs the jobs.
+            stop: Has the session end; returns at once.
+        """
+        self.name = name
+        self.dispatcher = dispatcher
+        self.stop = stop
+        self._lock = threading.Lock()
+        self._handles: dict[bytes, JobHandle] = {}
+        self._connections: set[Connection] = set()
+
+    def serve(self, sock: socket.socket, peer: str) -> None:
+        """Serves one connection."""
+        keep_alive(sock)
+        client = _Client(self, sock, peer)
+        with self._lock:
+            self._connections.add(client.connection)
+        client.connection.start()
+
+    def close(self) -> None:
+        """Sends what is queued, which is how jobs have ended, and drops all connections."""
+        with self._lock:
+            connections = list(self._connections)
+        for connection in connections:
+            connection.close_after_flush("the session ends")
+
+    def left(self, connection: Connection) -> None:
+        """A connection is closed."""
+        with self._lock:
+            self._connections.discard(connection)
+
+    def handle(self, job_id: bytes) -> JobHandle:
+        """The handle of a job that somebody holds on to.
+
+        Raises:
+            JobExecutionError: There is none.
+        """
+        with self._lock:
+            handle = self._handles.get(job_id)
+        if handle is None:
+            raise JobExecutionError(f"the session {self.name} has no job {job_id.hex()}")
+        return handle
+
+    def submit(self, message: messages.SubmitJob, owner: object) -> JobHandle:
+        """Starts a job whose blobs have come.
+
+        Raises:
+            PenstockError: It cannot be started; says why.
+        """
+        dispatcher = self.dispatcher
+        try:
+            graph = deserialize_job_graph(dispatcher.blobs.read(message.graph, owner))
+        except OSError as error:
+            raise JobExecutionError(f"the job did not come whole: {error}") from error
+        configuration = dict(graph.configuration)
+        for key in _OF_THE_PROGRAM:
+            configuration.pop(key, None)
+        graph.configuration = configuration
+        launch = dict(message.launch)
+        if not message.manifest.is_empty:
+            launch[MANIFEST] = msgspec.to_builtins(message.manifest)
+        try:
+            handle = dispatcher.submit(
+                graph, message.collect_ids, launch_extras=launch, rebuilt=unopened
+            )
+        except (ImportError, AttributeError) as error:
+            raise JobExecutionError(
+                f"the session cannot run the sources of job {graph.name!r}: their splits are made "
+                f"in the jobmanager's process, which has not all of their code ({error}); define "
+                "such a source in the program's main module, or install its module there"
+            ) from error
+        with self._lock:
+            self._handles[graph.job_id] = handle
+        return handle
+
+    def forget(self, job_id: bytes) -> None:
+        """The program of a job that has ended is gone."""
+        with self._lock:
+            self._handles.pop(job_id, None)
+        self.dispatcher.collect.forget(job_id)
+
+
+class _Client:
+    """One connection; its questions are answered one after the other, in its own thread."""
+
+    def __init__(self, service: ClientService, sock: socket.socket, peer: str) -> None:
+        self._service = service
+        self._peer = peer
+        self._is_accepted = False
+        self._owner = object()
+        self._blobs = service.dispatcher.blobs
+        self._job: JobHandle | None = None
+        self._attached = False
+        self._incoming: BlobWriter | None = None
+        self.connection = Connection(
+            sock, messages.from_client_decoder(), self._handle, self._left, f"client {peer}"
+        )
+        self._handlers: dict[type[Any], Callable[[Any], None]] = {
+            messages.PutBlob: self._put_blob,
+            BlobChunk: self._blob_chunk,
+            messages.SubmitJob: self._submit,
+            messages.Detach: self._detach,
+            messages.AskJob: self._ask_job,
+            messages.CancelJob: self._cancel,
+            messages.AskAccumulators: self._accumulators,
+            messages.AskSavepoint: self._savepoint,
+            messages.TakeResults: self._take_results,
+            messages.StopSession: self._stop,
+        }
+
+    def _handle(self, message: messages.FromClient) -> None:
+        if isinstance(message, messages.ClientHello):
+            refusal = difference(own_versions(), message.versions, "program")
+            if refusal is not None:
+                self._refuse("ConfigurationError", refusal)
+                return
+            self._is_accepted = True
+            self.connection.send(messages.ClientAccepted(self._service.name))
+        elif not self._is_accepted:
+            self._refuse("JobExecutionError", "a connection begins with what the program is")
+        else:
+            try:
+                self._handlers[type(message)](message)
+            except PenstockError as error:
+                self._refuse(type(error).__name__, str(error))
+            except Exception as error:
+                logger.exception("a question of %s cannot be answered", self._peer)
+                self._refuse("JobExecutionError", f"{type(error).__name__}: {error}")
+
+    def _refuse(self, kind: str, reason: str) -> None:
+        self.connection.send(messages.Refused(kind, reason))
+
+    def _left(self, reason: str) -> None:
+        self._service.left(self.connection)
+        handle = self._job
+        if handle is None:
+            self._blobs.release(self._owner)
+            return
+        if self._attached and not handle.done():
+            logger.warning("job %s is cancelled: its program is lost (%s)", handle.job_name, reason)
+            handle.cancel()
+        handle.add_done_callback(lambda ended: self._service.forget(ended.job_id))
+
+    # ---- questions ---------------------------------------------------------------------------
+
+    def _put_blob(self, message: messages.PutBlob) -> None:
+        del message
+        if self._job is not None or self._incoming is not None:
+            raise JobExecutionError("nothing of a job comes after it, or inside of something else")
+        self._incoming = self._blobs.begin(self._owner)
+
+    def _blob_chunk(self, message: BlobChunk) -> None:
+        if self._incoming is None:
+            raise JobExecutionError("a part of nothing")
+        self._incoming.write(message.data)
+        if message.last:
+            self.connection.send(messages.BlobKept(self._incoming.finish()))
+            self._incoming = None
+
+    def _submit(self, message: messages.SubmitJob) -> None:
+        if self._job is not None:
+            raise JobExecutionError("this connection has a job already")
+        handle = self._service.submit(message, self._owner)
+        self._job = handle
+        self._attached = message.attached
+        handle.add_done_callback(lambda _: self._blobs.release(self._owner))
+        self.connection.send(messages.JobAccepted())
+        logger.info("job %s (%s) came from %s", handle.job_name, handle.job_id.hex(), self._peer)
+        handle.add_done_callback(self._ended)
+
+    def _detach(self, message: messages.Detach) -> None:
+        del message
+        self._attached = False
+
+    def _ended(self, handle: JobHandle) -> None:
+        self.connection.send(_ended(handle))
+
+    def _ask_job(self, message: messages.AskJob) -> None:
+        handle = self._service.handle(message.job_id)
+        self.connection.send(messages.JobState(handle.status().value, handle.progress()))
+
+    def _cancel(self, message: messages.CancelJob) -> None:
+        self._service.handle(message.job_id).cancel()
+        self.connection.send(messages.Done())
+
+    def _accumulators(self, message: messages.AskAccumulators) -> None:
+        values = self._service.handle(message.job_id).accumulators()
+        self.connection.send(messages.Values(codec_for(None).encode(values)))
+
+    def _savepoint(self, message: messages.AskSavepoint) -> None:
+        written: Any = message.savepoint_format
+        end: Any = message.end
+        wish = SavepointWish(message.directory, written, end, message.drains)
+
+        def answer(future: Future[str]) -> None:
+            error = future.exception()
+            if error is None:
+                self.connection.send(messages.Path(future.result()))
+            else:
+                self._refuse(type(error).__name__, str(error))
+
+        self._service.handle(message.job_id).take_savepoint(wish).add_done_callback(answer)
+
+    def _take_results(self, message: messages.TakeResults) -> None:
+        handle = self._service.handle(message.job_id)
+        try:
+            batch = handle.collect(message.collect_id).take(POLL_S)
+        except KeyError:
+            raise JobExecutionError(f"the job collects no {message.collect_id!r}") from None
+        except TimeoutError:
+            self.connection.send(messages.NotYet())
+            return
+        if batch is None:
+            self.connection.send(messages.Done())
+            return
+        for start in range(0, max(1, len(batch)), CODE_CHUNK_BYTES):
+            part = batch[start : start + CODE_CHUNK_BYTES]
+            self.connection.send(BlobChunk(part, start + CODE_CHUNK_BYTES >= len(batch)))
+
+    def _stop(self, message: messages.StopSession) -> None:
+        del message
+        self.connection.send(messages.Done())
+        self._service.stop()
+
+
+def _ended(handle: JobHandle) -> messages.JobEnded:
+    error = handle.exception()
+    try:
+        values = codec_for(None).encode(handle.accumulators())
+        if len(values) > MAX_FRAME_BYTES // 2:
+            raise JobExecutionError(
+                f"the accumulators have {len(values)} bytes, of which a session sends up to "
+                f"{MAX_FRAME_BYTES // 2}"
+            )
+    except PenstockError as failure:
+        values = codec_for(None).encode({})
+        error = error or failure
+    status, runtime_ms = handle.status().value, handle.runtime_ms()
+    failed = None if error is None else _failed(error)
+    message = messages.JobEnded(status, runtime_ms, values, failed)
+    if failed is not None and len(encode_message(message)) > MAX_FRAME_BYTES:
+        # The exception itself is too large; its class, text and traceback are not.
+        bare = msgspec.structs.replace(failed.failure, pickled=None)
+        message = messages.JobEnded(
+            status, runtime_ms, values, messages.Failed(bare, failed.task_name)
+        )
+    return message
+
+
+def _failed(error: BaseException) -> messages.Failed:
+    if isinstance(error, UnopenedFailureError):
+        return messages.Failed(error.task_failure, error.task_name)
+    kind = type(error)
+    failure = TaskFailure(kind.__module__, kind.__qualname__, str(error), "", "", -1)
+    return messages.Failed(failure, None)

@@ -1,0 +1,256 @@
+"""A job in a session, as the program that submitted it holds on to it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.job_progress import JobProgress
+from penstock.errors import JobExecutionError, PenstockError
+from penstock.jobmaster.states import JobStatus
+from penstock.jobmaster.user_failure import exception_of_task
+from penstock.rpc import session_messages as messages
+from penstock.rpc.blob_messages import BlobChunk
+from penstock.serialization.codec import codec_for
+from penstock.session.session_client import SessionClient, named_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.common.job_client import SavepointWish
+    from penstock.session.files import SessionAddress
+
+logger = logging.getLogger(__name__)
+
+INTERRUPT_GRACE_S: Final = 10.0
+"""How long an interrupted program waits for the end of the job that it has cancelled."""
+
+
+class RemoteJobHandle:
+    """Follows one job; all methods may be called by any thread."""
+
+    def __init__(self, client: SessionClient, job_id: bytes, job_name: str) -> None:
+        """Follows a job.
+
+        Args:
+            client: The connection over which it was submitted.
+            job_id: Its id.
+            job_name: Its name.
+        """
+        self.job_id = job_id
+        self.job_name = job_name
+        self._client = client
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._callbacks: list[Callable[[Any], None]] = []
+        self._status = JobStatus.CREATED
+        self._progress = JobProgress(job_name, JobStatus.CREATED.value, 0)
+        self._started_s = time.monotonic()
+        self._runtime_ms: int | None = None
+        self._error: BaseException | None = None
+        self._values: dict[str, Any] = {}
+        atexit.register(self.detach)
+        self._thread = threading.Thread(target=self._follow, name=f"job {job_name}", daemon=True)
+        self._thread.start()
+
+    # ---- what a target's handle does ---------------------------------------------------------
+
+    def status(self) -> JobStatus:
+        """The job's status, asked for now."""
+        self._look()
+        return self._status
+
+    def cancel(self) -> None:
+        """Asks for cancellation and returns."""
+        if not self._ended.is_set():
+            self._ask(messages.CancelJob(self.job_id), messages.Done)
+
+    def take_savepoint(self, wish: SavepointWish) -> Future[str]:
+        """Asks for a savepoint; the future gives its path."""
+        future: Future[str] = Future()
+        question = messages.AskSavepoint(
+            self.job_id, wish.directory, wish.savepoint_format, wish.end, wish.drains
+        )
+
+        def ask() -> None:
+            try:
+                future.set_result(self._ask(question, messages.Path).path)
+            except Exception as error:
+                future.set_exception(error)
+
+        threading.Thread(target=ask, name="savepoint", daemon=True).start()
+        return future
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the end; an interruption (Ctrl-C) cancels the job before it is passed on."""
+        try:
+            return self._ended.wait(timeout_s)
+        except BaseException:
+            with contextlib.suppress(PenstockError):  # the session is gone, and the job with it
+                self.cancel()
+                self._ended.wait(INTERRUPT_GRACE_S)
+            raise
+
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self._ended.is_set()
+
+    def result(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Waits for the end and returns the accumulators.
+
+        Raises:
+            TimeoutError: It did not end in time; it goes on.
+            Exception: What made the job fail.
+        """
+        if not self.wait(timeout_s):
+            raise TimeoutError(f"job {self.job_name!r} did not end within {timeout_s} s")
+        if self._error is not None:
+            raise self._error
+        return self._values
+
+    def exception(self) -> BaseException | None:
+        """What `result` raises, of a job that has ended."""
+        return self._error
+
+    def accumulators(self) -> dict[str, Any]:
+        """The accumulators as they are now."""
+        if self._ended.is_set():
+            return self._values
+        answer = self._ask(messages.AskAccumulators(self.job_id), messages.Values)
+        return _values(answer.encoded)
+
+    def runtime_ms(self) -> int:
+        """The running time in ms."""
+        if self._runtime_ms is not None:
+            return self._runtime_ms
+        return int((time.monotonic() - self._started_s) * 1000)
+
+    def progress(self) -> JobProgress:
+        """How far the job is."""
+        self._look()
+        return replace(self._progress, status=self._status.value, runtime_ms=self.runtime_ms())
+
+    def add_done_callback(self, callback: Callable[[Any], None]) -> None:
+        """Calls back once the job has ended: from the ending thread, or at once."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def collect(self, collect_id: str) -> RemoteResults:
+        """The results of one of the job's collect sinks."""
+        return RemoteResults(self._client.session, self.job_id, collect_id)
+
+    # ---- life --------------------------------------------------------------------------------
+
+    def detach(self) -> None:
+        """The program ends, or does not wait: the job goes on without it."""
+        atexit.unregister(self.detach)
+        if not self._ended.is_set():
+            with contextlib.suppress(OSError):  # the session is gone, and the job with it
+                self._client.send(messages.Detach())
+
+    def _follow(self) -> None:
+        try:
+            message = self._client.receive()
+            if not isinstance(message, messages.JobEnded):
+                raise JobExecutionError(f"the session said {type(message).__name__} out of turn")
+            status = JobStatus(message.status)
+            error = None if message.error is None else _exception(message.error)
+            self._end(status, error, _values(message.accumulators), message.runtime_ms)
+        except PenstockError as error:
+            lost = JobExecutionError(f"job {self.job_name!r} ({self.job_id.hex()}): {error}")
+            lost.__cause__ = error
+            self._end(JobStatus.SUSPENDED, lost, {}, None)
+
+    def _end(
+        self,
+        status: JobStatus,
+        error: BaseException | None,
+        values: dict[str, Any],
+        runtime_ms: int | None,
+    ) -> None:
+        self._status, self._error, self._values = status, error, values
+        self._runtime_ms = self.runtime_ms() if runtime_ms is None else runtime_ms
+        atexit.unregister(self.detach)
+        with self._lock:
+            self._ended.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+        # What it collected may still be asked for; the session keeps it as long as this is open.
+        atexit.register(self._client.close)
+
+    def _look(self) -> None:
+        if self._ended.is_set():
+            return
+        with contextlib.suppress(PenstockError):  # `_follow` is told of the end, too
+            answer = self._ask(messages.AskJob(self.job_id), messages.JobState)
+            if not self._ended.is_set():
+                self._status, self._progress = JobStatus(answer.status), answer.progress
+
+    def _ask(self, question: Any, kind: type[Any]) -> Any:
+        with SessionClient(self._client.session) as client:
+            return client.ask(question, kind)
+
+
+class RemoteResults:
+    """The results of a collect sink; taken by one thread."""
+
+    def __init__(self, session: SessionAddress, job_id: bytes, collect_id: str) -> None:
+        """Connects when something is taken."""
+        self._session = session
+        self._question = messages.TakeResults(job_id, collect_id)
+        self._client: SessionClient | None = None
+        self._is_over = False
+
+    def take(self, timeout_s: float | None = None) -> bytes | None:
+        """Takes the next batch; None at the end.
+
+        Raises:
+            TimeoutError: None came within ``timeout_s``.
+            PenstockError: The session has gone.
+        """
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._is_over:
+            if self._client is None:
+                self._client = SessionClient(self._session)
+            self._client.send(self._question)
+            parts: list[bytes] = []
+            while True:
+                answer: Any = self._client.answer(BlobChunk, messages.NotYet, messages.Done)
+                if not isinstance(answer, BlobChunk):
+                    break
+                parts.append(answer.data)
+                if answer.last:
+                    return b"".join(parts)
+            if isinstance(answer, messages.Done):
+                self.close()
+            elif deadline_s is not None and time.monotonic() >= deadline_s:
+                raise TimeoutError(f"no result within {timeout_s} s")
+        return None
+
+    def close(self) -> None:
+        """Takes no more results."""
+        self._is_over = True
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+def _values(encoded: bytes) -> dict[str, Any]:
+    values: dict[str, Any] = codec_for(None).decode(encoded)
+    return values
+
+
+def _exception(failed: messages.Failed) -> BaseException:
+    if failed.task_name is not None:
+        return exception_of_task(failed.failure, failed.task_name)
+    return named_error(failed.failure.qualname, failed.failure.message)

@@ -1,0 +1,170 @@
+"""The program's end of a connection to a session."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar, cast
+
+from penstock import errors
+from penstock.errors import AuthenticationError, ConfigurationError, JobExecutionError
+from penstock.rpc import session_messages as messages
+from penstock.rpc.blob_messages import BlobChunk
+from penstock.rpc.client import dial
+from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.host_messages import own_versions
+from penstock.rpc.message import encode_message
+from penstock.rpc.messages import CODE_CHUNK_BYTES
+from penstock.session.keeping_alive import keep_alive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.dependencies.manifest import BlobKey
+    from penstock.rpc.message import Message
+    from penstock.session.files import SessionAddress
+
+DIAL_TIMEOUT_S: Final = 3.0
+
+A = TypeVar("A")
+
+
+class SessionClient:
+    """One connection; used by one thread at a time."""
+
+    def __init__(self, session: SessionAddress) -> None:
+        """Connects.
+
+        Raises:
+            ConfigurationError: Nobody answers, the token is not the session's, or it runs
+                another penstock or Python.
+        """
+        self.session = session
+        address = (session.host, session.port)
+        where = f"{session.host}:{session.port}"
+        try:
+            self._socket = dial(address, session.token_bytes, messages.ROLE_CLIENT, DIAL_TIMEOUT_S)
+        except AuthenticationError as error:
+            raise ConfigurationError(
+                f"the session {session.name} at {where} does not know this token: {error}"
+            ) from error
+        except OSError as error:
+            raise ConfigurationError(
+                f"the session {session.name} does not answer at {where}: {error}"
+            ) from error
+        self._decoder = messages.to_client_decoder()
+        keep_alive(self._socket)
+        try:
+            self.ask(messages.ClientHello(own_versions()), messages.ClientAccepted)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Breaks off; any thread."""
+        with contextlib.suppress(OSError):  # the session was faster
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def send(self, message: Message) -> None:
+        """Says something.
+
+        Raises:
+            OSError: The connection is lost.
+        """
+        write_frame(self._socket, encode_message(message))
+
+    def receive(self) -> messages.ToClient:
+        """What the session says next.
+
+        Raises:
+            JobExecutionError: It has gone.
+        """
+        try:
+            body = read_frame(self._socket)
+        except (OSError, errors.CorruptStreamError) as error:
+            raise JobExecutionError(self._lost(str(error))) from error
+        if body is None:
+            raise JobExecutionError(self._lost("it closed the connection"))
+        return self._decoder.decode(body)
+
+    def ask(self, message: Message, kind: type[A]) -> A:
+        """Asks, and returns the answer.
+
+        Raises:
+            PenstockError: The session says no, or has gone.
+        """
+        try:
+            self.send(message)
+        except OSError as error:
+            raise JobExecutionError(self._lost(str(error))) from error
+        return self.answer(kind)
+
+    def answer(self, *kinds: type[A]) -> A:
+        """What the session answers.
+
+        Raises:
+            PenstockError: It says no, or has gone.
+        """
+        answer: Any = self.receive()
+        if isinstance(answer, messages.Refused):
+            raise named_error(answer.kind, answer.reason)
+        if not isinstance(answer, kinds):
+            raise JobExecutionError(
+                f"the session {self.session.name} answered {type(answer).__name__} out of turn"
+            )
+        return answer
+
+    def await_end(self) -> None:
+        """Returns when the session has closed the connection, and with it all that it had."""
+        with contextlib.suppress(JobExecutionError):
+            while True:
+                self.receive()
+
+    def put(self, write: Callable[[IO[bytes]], object]) -> BlobKey:
+        """Sends the bytes that ``write`` writes.
+
+        Raises:
+            PenstockError: The session cannot keep them, or has gone.
+        """
+        try:
+            self.send(messages.PutBlob())
+            sink = _Sink(self)
+            write(cast("IO[bytes]", sink))
+            sink.finish()
+        except OSError as error:
+            raise JobExecutionError(self._lost(str(error))) from error
+        return self.answer(messages.BlobKept).key
+
+    def _lost(self, reason: str) -> str:
+        return f"the connection to the session {self.session.name} is lost: {reason}"
+
+
+class _Sink:
+    def __init__(self, client: SessionClient) -> None:
+        self._client = client
+        self._buffer = bytearray()
+
+    def write(self, data: bytes) -> int:
+        self._buffer += data
+        while len(self._buffer) > CODE_CHUNK_BYTES:
+            self._client.send(BlobChunk(bytes(self._buffer[:CODE_CHUNK_BYTES]), False))
+            del self._buffer[:CODE_CHUNK_BYTES]
+        return len(data)
+
+    def finish(self) -> None:
+        self._client.send(BlobChunk(bytes(self._buffer), True))
+
+
+def named_error(kind: str, text: str) -> Exception:
+    """The exception of penstock with that name; a JobExecutionError where there is none."""
+    found = getattr(errors, kind, None)
+    if isinstance(found, type) and issubclass(found, errors.PenstockError):
+        return found(text)
+    return JobExecutionError(text)

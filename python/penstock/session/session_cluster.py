@@ -1,0 +1,147 @@
+"""The jobmanager of a session: a Dispatcher that stays when its jobs end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from penstock.common.options.cluster import (
+    BIND_HOST,
+    HEARTBEAT_INTERVAL,
+    HEARTBEAT_TIMEOUT,
+    REGISTRATION_TIMEOUT,
+    RPC_PORT,
+    SESSION,
+    TARGET,
+)
+from penstock.common.options.high_availability import TYPE as HIGH_AVAILABILITY
+from penstock.common.options.rest import PORT as REST_PORT
+from penstock.errors import ConfigurationError
+from penstock.jobmaster.dispatcher import Dispatcher
+from penstock.rpc.host_messages import ROLE_HOST, ROLE_HOST_HEARTBEAT
+from penstock.rpc.session_messages import ROLE_CLIENT
+from penstock.session.client_service import ClientService
+from penstock.session.files import SessionAddress, SessionFile, check_name
+from penstock.session.host_driver import HostDriver
+from penstock.taskexecutor.worker.host import TaskExecutorHost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.jobmaster.resource_manager import WorkerExit
+
+logger = logging.getLogger(__name__)
+
+
+class SessionCluster:
+    """One session, from its start to its end in this process."""
+
+    def __init__(
+        self, name: str, configuration: Mapping[str, str], token: str, slots: int = 0
+    ) -> None:
+        """Opens the port.
+
+        Args:
+            name: Names it on this machine.
+            configuration: Options of the cluster.
+            token: What everybody has to prove.
+            slots: Of the host of workers in this process; there is none when 0.
+
+        Raises:
+            ConfigurationError: An option is malformed, cannot be had here, or the port is taken.
+        """
+        check_name(name)
+        options = dict(configuration)
+        for option in (TARGET, SESSION):
+            options.pop(option.key, None)
+        if HIGH_AVAILABILITY.read(options) != "NONE":
+            raise ConfigurationError(
+                f"{HIGH_AVAILABILITY.key}: the jobs of a session end with its jobmanager; give a "
+                "program whose job has to outlive its driver a cluster of its own"
+            )
+        if not REST_PORT.is_set(options):
+            options[REST_PORT.key] = "0"
+        self._ending = threading.Event()
+        self._local: TaskExecutorHost | None = None
+        self._local_thread: threading.Thread | None = None
+        hosts: list[HostDriver] = []
+        heartbeat_ms = (HEARTBEAT_INTERVAL.read(options), HEARTBEAT_TIMEOUT.read(options))
+
+        def new_driver(on_exit: Callable[[WorkerExit], None]) -> HostDriver:
+            hosts.append(HostDriver(on_exit, *heartbeat_ms))
+            return hosts[0]
+
+        port = RPC_PORT.read(options)
+        bind_host = BIND_HOST.read(options)
+        try:
+            self.dispatcher = Dispatcher(
+                options, new_driver, token=token.encode(), port=port, serves_many=True
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"no jobmanager can listen at {bind_host}:{port} ({RPC_PORT.key}): {error}"
+            ) from error
+        self._hosts = hosts[0]
+        self._clients = ClientService(name, self.dispatcher, self._stop_all)
+        self.dispatcher.gateway.end_session = self._stop_all
+        self.dispatcher.register(ROLE_HOST, self._hosts.serve)
+        self.dispatcher.register(ROLE_HOST_HEARTBEAT, self._hosts.serve_heartbeat)
+        self.dispatcher.register(ROLE_CLIENT, self._clients.serve)
+        host, port = self.dispatcher.address
+        # Who is on this machine reaches a port that listens everywhere by the loopback.
+        near = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+        self.address = SessionAddress(name, near, port, token)
+        self._file = SessionFile(self.address)
+        if slots > 0:
+            self._local = TaskExecutorHost(
+                (near, port),
+                self.address.token_bytes,
+                slots,
+                temp_dirs=self.dispatcher.settings.temp_dirs,
+                registration_timeout_s=REGISTRATION_TIMEOUT.read(options) / 1000,
+            )
+
+    def start(self) -> None:
+        """Takes jobs and hosts from now on.
+
+        Raises:
+            ConfigurationError: A session of the name runs, or the REST interface cannot be had.
+        """
+        self.dispatcher.start()
+        try:
+            self._file.write()
+        except BaseException:
+            self.stop()
+            raise
+        if self._local is not None:
+            self._local_thread = threading.Thread(
+                target=self._local.run, name="taskexecutor", daemon=True
+            )
+            self._local_thread.start()
+        host, port = self.dispatcher.address
+        logger.info("session %s: jobmanager at %s:%d", self.address.name, host, port)
+
+    def wait(self) -> None:
+        """Waits until somebody has it end."""
+        self._ending.wait()
+
+    def end(self) -> None:
+        """Makes `wait` return; any thread, also from a signal's handler."""
+        self._ending.set()
+
+    def stop(self) -> None:
+        """Ends jobs and workers, and closes the port; returns when they are gone."""
+        self._file.remove()
+        if self._local is not None:
+            self._local.retire()
+        self.dispatcher.stop()
+        self._clients.close()
+        if self._local is not None:
+            self._local.stop()
+        if self._local_thread is not None:
+            self._local_thread.join()
+
+    def _stop_all(self) -> None:
+        self._hosts.end_hosts()
+        self.end()

@@ -1,0 +1,366 @@
+"""`penstock taskexecutor`: hosts the workers of a session's jobs on this machine.
+
+It dials the jobmanager, proves the session's token, says how many slots it has, and starts a
+worker process for each slot that a job is given: no interpreter sees the code of two jobs.  When
+the jobmanager is lost the workers end, and the host looks for the next one at the same address.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from penstock.dependencies.worker_environment import SharedEnvironment, WorkerEnvironment
+from penstock.errors import AuthenticationError, CorruptStreamError, DependencyError
+from penstock.network import runtime
+from penstock.rpc.client import dial, local_address_towards
+from penstock.rpc.connection import Connection
+from penstock.rpc.frames import write_frame
+from penstock.rpc.heartbeat import HeartbeatSender
+from penstock.rpc.host_messages import (
+    ROLE_HOST,
+    ROLE_HOST_HEARTBEAT,
+    EndHost,
+    ForgetJob,
+    HostAccepted,
+    HostRefused,
+    KillWorkers,
+    RegisterHost,
+    StartWorker,
+    WorkerEnded,
+    own_versions,
+    to_host_decoder,
+)
+from penstock.rpc.message import encode_message
+from penstock.rpc.messages import HeartbeatHello
+from penstock.taskexecutor.worker.forked_process import ForkServers
+from penstock.taskexecutor.worker.launch import EXIT_FAILED, EXIT_LOST_DRIVER
+from penstock.taskexecutor.worker.worker_process import WorkerProcess, surroundings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.rpc.host_messages import ToHost
+
+logger = logging.getLogger(__name__)
+
+DIAL_TIMEOUT_S: Final = 3.0
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 30.0
+END_TIMEOUT_S: Final = 12.0
+"""How long workers get to end before they are killed; more than they give themselves."""
+
+
+class TaskExecutorHost:
+    """Hosts workers until it is stopped or refused; see the module's text."""
+
+    def __init__(
+        self,
+        jobmanager: tuple[str, int],
+        token: bytes,
+        slots: int,
+        *,
+        bind_host: str | None = None,
+        temp_dirs: Sequence[str] = (),
+        registration_timeout_s: float = 300.0,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+            jobmanager: Host and port.
+            token: The session's.
+            slots: How many workers run here at a time.
+            bind_host: Where workers listen for each other; the address that the jobmanager sees
+                when None.
+            temp_dirs: Where workers keep temporary files; as the session says when empty.
+            registration_timeout_s: How long a jobmanager is looked for.
+        """
+        self.jobmanager = jobmanager
+        self.token = token
+        self.slots = slots
+        self.bind_host = bind_host
+        self.temp_dirs = list(temp_dirs)
+        self.servers = ForkServers() if sys.platform == "linux" else None
+        self._timeout_s = registration_timeout_s
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._link: _Link | None = None
+
+    def run(self) -> int:
+        """Serves until the end; returns the exit code.
+
+        0 when it was told to end, `EXIT_FAILED` when it is not wanted, `EXIT_LOST_DRIVER` when
+        there was no jobmanager for too long.
+        """
+        if self.servers is not None:
+            # While it imports what workers need, nobody waits for it.
+            launch = {"runtime": runtime()}
+            self.servers.prepare(surroundings_of(launch, WorkerEnvironment(), _python_path()))
+        try:
+            return self._serve()
+        finally:
+            if self.servers is not None:
+                self.servers.close()
+
+    def retire(self) -> None:
+        """Makes `run` return when the jobmanager has gone; any thread."""
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Makes `run` end its workers and return; any thread, also from a signal's handler."""
+        self._stopping.set()
+        link = self._link
+        if link is not None:
+            link.close("this taskexecutor was told to end")
+
+    def _serve(self) -> int:
+        host, port = self.jobmanager
+        pause_s, last_seen_s = FIRST_PAUSE_S, time.monotonic()
+        while not self._stopping.is_set():
+            try:
+                link = _Link(self)
+                with self._lock:
+                    self._link = link
+                if self._stopping.is_set():
+                    link.close("this taskexecutor was told to end")
+                link.serve()
+            except AuthenticationError as error:
+                logger.error("the jobmanager %s:%d does not know this token: %s", host, port, error)
+                return EXIT_FAILED
+            except OSError as error:
+                reason = str(error)
+            else:
+                if link.code is not None:
+                    return link.code
+                reason = link.reason
+                if link.was_accepted:
+                    pause_s, last_seen_s = FIRST_PAUSE_S, time.monotonic()
+            if self._stopping.is_set():
+                break
+            if time.monotonic() - last_seen_s >= self._timeout_s:
+                logger.error(
+                    "no jobmanager answers at %s:%d for %g s: %s",
+                    host,
+                    port,
+                    self._timeout_s,
+                    reason,
+                )
+                return EXIT_LOST_DRIVER
+            logger.warning(
+                "no jobmanager at %s:%d (%s); tried again in %g s", host, port, reason, pause_s
+            )
+            self._stopping.wait(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        return 0
+
+
+class _Link:
+    """One registration, from the connection to its loss, with the workers that came of it."""
+
+    def __init__(self, host: TaskExecutorHost) -> None:
+        self.code: int | None = None
+        self.reason = ""
+        self.was_accepted = False
+        self._host = host
+        self._id = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self._lock = threading.Condition()
+        self._workers: dict[str, _Worker] = {}
+        self._environments: dict[bytes, SharedEnvironment] = {}
+        self._forgotten: set[bytes] = set()
+        self._closed = threading.Event()
+        self._heartbeat: HeartbeatSender | None = None
+        sock = dial(host.jobmanager, host.token, ROLE_HOST, DIAL_TIMEOUT_S)
+        self._connection = Connection(
+            sock, to_host_decoder(), self._handle, self._lost, "jobmanager connection"
+        )
+
+    def serve(self) -> None:
+        """Returns when the connection is lost and no worker is left."""
+        self._connection.start()
+        self._connection.send(RegisterHost(self._id, os.getpid(), self._host.slots, own_versions()))
+        self._closed.wait()
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+        with self._lock:
+            workers = list(self._workers.values())
+        for worker in workers:
+            worker.end()
+        deadline_s = time.monotonic() + END_TIMEOUT_S
+        for worker in workers:
+            if not worker.join(max(0.0, deadline_s - time.monotonic())):
+                worker.kill()
+                worker.join(END_TIMEOUT_S)
+        with self._lock:
+            environments, self._environments = list(self._environments.values()), {}
+        for environment in environments:
+            environment.close()
+        self._connection.join(1.0)
+
+    def close(self, reason: str) -> None:
+        self._connection.close(reason)
+
+    # ---- the connection's thread -------------------------------------------------------------
+
+    def _lost(self, reason: str) -> None:
+        self.reason = self.reason or reason
+        self._closed.set()
+
+    def _handle(self, message: ToHost) -> None:
+        if isinstance(message, HostAccepted):
+            self._accepted(message)
+        elif isinstance(message, HostRefused):
+            logger.error("the jobmanager refuses this taskexecutor: %s", message.reason)
+            self._end(EXIT_FAILED, message.reason)
+        elif isinstance(message, EndHost):
+            logger.info("this taskexecutor ends: %s", message.reason)
+            self._end(0, message.reason)
+        elif isinstance(message, StartWorker):
+            worker = _Worker(self, message)
+            with self._lock:
+                self._workers[message.executor_id] = worker
+            worker.start()
+        elif isinstance(message, KillWorkers):
+            with self._lock:
+                workers = [w for w in self._workers.values() if w.job_id == message.job_id]
+            for worker in workers:
+                worker.kill()
+        elif isinstance(message, ForgetJob):
+            with self._lock:
+                self._forgotten.add(message.job_id)
+            self._clean()
+
+    def _end(self, code: int, reason: str) -> None:
+        self.code, self.reason = code, reason
+        self._connection.close(reason)
+
+    def _accepted(self, message: HostAccepted) -> None:
+        sock = dial(self._host.jobmanager, self._host.token, ROLE_HOST_HEARTBEAT)
+        write_frame(sock, encode_message(HeartbeatHello(self._id, 0)))
+        self._heartbeat = HeartbeatSender(
+            sock, message.heartbeat_interval_ms, message.heartbeat_timeout_ms, self.close
+        )
+        self._heartbeat.start()
+        self.was_accepted = True
+        logger.info(
+            "%s is registered at the jobmanager %s:%d with %d slots",
+            self._id,
+            *self._host.jobmanager,
+            self._host.slots,
+        )
+
+    # ---- workers -----------------------------------------------------------------------------
+
+    def launch(self, message: StartWorker) -> dict[str, object]:
+        """The launch specification of a worker as it holds on this machine."""
+        host = self._host
+        launch: dict[str, object] = msgspec.json.decode(message.launch)
+        launch["driver"] = list(host.jobmanager)
+        launch["bind_host"] = host.bind_host or local_address_towards(*host.jobmanager)
+        if host.temp_dirs:
+            launch["temp_dirs"] = host.temp_dirs
+        return launch
+
+    def environment(self, job_id: bytes) -> SharedEnvironment:
+        """The files of a job on this machine, which its workers share."""
+        with self._lock:
+            return self._environments.setdefault(job_id, SharedEnvironment())
+
+    def servers_for(self, environment: WorkerEnvironment) -> ForkServers | None:
+        """What forks a worker; None where the job has interpreter, path or folder of its own."""
+        is_plain = environment.interpreter is None and not (
+            environment.python_path or environment.working_directory or environment.scripts
+        )
+        return self._host.servers if is_plain else None
+
+    def ended(self, end: WorkerEnded) -> None:
+        """A worker has ended."""
+        with self._lock:
+            self._workers.pop(end.executor_id, None)
+        self._clean()
+        self._connection.send(end)
+
+    def _clean(self) -> None:
+        """Removes the files of forgotten jobs that no worker has any more."""
+        with self._lock:
+            in_use = {worker.job_id for worker in self._workers.values()}
+            done = self._forgotten - in_use
+            self._forgotten &= in_use
+            environments = [self._environments.pop(job_id, None) for job_id in done]
+        for environment in environments:
+            if environment is not None:
+                environment.close()
+
+
+class _Worker:
+    """One worker process, and the thread that started it and waits for it."""
+
+    def __init__(self, link: _Link, message: StartWorker) -> None:
+        self.job_id = message.job_id
+        self._link = link
+        self._message = message
+        self._lock = threading.Lock()
+        self._process: WorkerProcess | None = None
+        self._is_over = False
+        self._thread = threading.Thread(
+            target=self._run, name=f"host of {message.executor_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, timeout_s: float) -> bool:
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def end(self) -> None:
+        with self._lock:
+            self._is_over = True
+            if self._process is not None:
+                self._process.end()
+
+    def kill(self) -> None:
+        with self._lock:
+            self._is_over = True
+            if self._process is not None:
+                self._process.kill()
+
+    def _run(self) -> None:
+        name = self._message.executor_id
+        end = WorkerEnded(name, None, None, "", False)
+        try:
+            end = self._host()
+        except (OSError, CorruptStreamError) as error:
+            end = WorkerEnded(name, None, None, str(error), False)
+        except DependencyError as error:
+            end = WorkerEnded(name, None, None, str(error), True)
+        finally:
+            self._link.ended(end)
+
+    def _host(self) -> WorkerEnded:
+        name = self._message.executor_id
+        launch = self._link.launch(self._message)
+        environment = self._link.environment(self.job_id).of(launch)
+        with self._lock:
+            if self._is_over:
+                return WorkerEnded(name, None, None, "stopped before its start", False)
+            self._process = WorkerProcess(
+                launch,
+                python_path=_python_path(),
+                environment=environment,
+                servers=self._link.servers_for(environment),
+            )
+        with self._process as process:
+            code = process.wait()
+        return WorkerEnded(name, process.pid, code, process.log_tail, False)
+
+
+def _python_path() -> list[str]:
+    return [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]

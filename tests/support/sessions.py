@@ -1,0 +1,169 @@
+"""Sessions for tests: jobmanagers and taskexecutors as processes, and jobs sent to them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from e2e.running import assert_nothing_left
+from penstock.common import Configuration
+from penstock.datastream import StreamExecutionEnvironment
+from penstock.rest.run_files import running_clusters
+from penstock.session.files import find_session, sessions
+from support.rest_client import Client
+
+PATIENCE_S = 60.0
+TOKEN = "a token of the tests, which is long enough"
+
+
+class Role:
+    """A process of a session, whose log is read as it comes."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "penstock.cli", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PENSTOCK_SESSION_TOKEN": TOKEN, **environment},
+            start_new_session=True,
+        )
+        self._lines: list[str] = []
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        with self._changed:
+            return "".join(self._lines)
+
+    def says(self, pattern: str, times: int = 1) -> None:
+        """Waits until it has logged a pattern so many times."""
+        with self._changed:
+            found = self._changed.wait_for(
+                lambda: self._is_over or len(re.findall(pattern, "".join(self._lines))) >= times,
+                PATIENCE_S,
+            )
+        count = len(re.findall(pattern, self.log))
+        assert found
+        assert count >= times, f"{pattern!r} {count} times in\n{self.log}"
+
+    def signal(self, number: int) -> int:
+        """Sends a signal, and returns the exit code; nothing of it is left then."""
+        self.process.send_signal(number)
+        return self.end()
+
+    def end(self) -> int:
+        """Waits for the end and returns the exit code."""
+        try:
+            code = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.pid, signal.SIGKILL)
+            raise AssertionError(f"it has not ended\n{self.log}") from None
+        assert_nothing_left(self.pid)
+        self._reader.join(PATIENCE_S)
+        return code
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as stream:
+            for line in stream:
+                with self._changed:
+                    self._lines.append(line)
+                    self._changed.notify_all()
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+
+class Session:
+    """A session of the test's own, and the processes that were started for it."""
+
+    def __init__(self, name: str = "test") -> None:
+        self.name = name
+        self.roles: list[Role] = []
+        self.port = 0
+
+    def jobmanager(self, *arguments: str, slots: int = 0, **environment: str) -> Role:
+        """Starts a jobmanager, at the port of the one before if there was one."""
+        role = Role(
+            *("jobmanager", "--name", self.name, "--port", str(self.port)),
+            *("--slots", str(slots), *arguments),
+            **environment,
+        )
+        self.roles.append(role)
+        role.says("jobmanager at")
+        found = find_session(self.name)
+        assert found.pid == role.pid
+        self.port = found.port
+        return role
+
+    def taskexecutor(self, slots: int, *arguments: str, **environment: str) -> Role:
+        """Starts a taskexecutor."""
+        role = Role(
+            *("taskexecutor", "--jobmanager", f"127.0.0.1:{self.port}"),
+            *("--slots", str(slots), *arguments),
+            **environment,
+        )
+        self.roles.append(role)
+        role.says("is registered")
+        return role
+
+    def environment(self, **options: str) -> StreamExecutionEnvironment:
+        """An environment whose jobs go to the session."""
+        configuration = Configuration()
+        for key, value in {
+            "execution.target": "session",
+            "penstock.session": self.name,
+            "parallelism.default": "1",
+            **options,
+        }.items():
+            configuration.set_string(key, value)
+        return StreamExecutionEnvironment.get_execution_environment(configuration)
+
+    def close(self) -> None:
+        """Ends what still runs, the jobmanagers first."""
+        for role in self.roles:
+            if role.process.poll() is None:
+                role.signal(signal.SIGTERM)
+            else:
+                role.end()
+        assert sessions() == []
+
+
+def eventually(condition, what: str) -> None:
+    """Waits until something holds that nobody tells of."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"never: {what}"
+        time.sleep(0.02)
+
+
+def status_of(job) -> str:
+    return job.get_job_status().result().name
+
+
+def running(job) -> None:
+    """Waits until all tasks of a job run."""
+    client = Client(running_clusters()[0])
+
+    def do() -> bool:
+        vertices = client.get(f"/jobs/{job.get_job_id()}")["vertices"]
+        return all(vertex["status"] == "RUNNING" for vertex in vertices)
+
+    eventually(do, "the job runs")
+
+
+def wait_for(path: Path) -> None:
+    eventually(path.exists, f"{path} is there")
