@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from penstock.datastream.window import CountWindow, TimeWindow
 from penstock.errors import SerializationError
 from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
+from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
 from penstock.taskexecutor.rocksdb.row_store import RowStore
-from penstock.taskexecutor.rocksdb.rows import StateEntries
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
 
 from contract.codecs import RUNTIMES
@@ -178,7 +178,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.database.checkpoint(folder)
         database = ReadOnlyDatabase(folder)
         for number, model in enumerate(self.models):
-            entries = StateEntries(database, number, GROUPS)
+            entries = StateEntries(database, StoredKind("value", number, False), GROUPS)
             loaded = table_class(self.kind)("loaded", "value")
             for group in entries:
                 loaded.load(entries[group], self.store.keys)

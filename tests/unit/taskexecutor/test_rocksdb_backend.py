@@ -7,6 +7,7 @@ nothing stays on disk.  Method: backends without a task.
 import copy
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,7 +245,7 @@ def test_files_are_restored_at_any_parallelism(make, tmp_path):
     for part in (range(5), range(5, 10), range(10, 16)):
         backend = make(key_groups=part)
         # States that are opened before they are restored may have other numbers.
-        backend.table("pairs", "map")
+        backend.state(PAIRS)
         parts.append(content(restored(backend, [read(*states, key_groups=part)], part)))
     for number, expected in enumerate(whole):
         joined = {}
@@ -252,6 +253,90 @@ def test_files_are_restored_at_any_parallelism(make, tmp_path):
             assert not joined.keys() & part[number].keys()
             joined |= part[number]
         assert joined == expected
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_files_with_maps_and_lists_as_single_rows_are_taken_over(make, tmp_path, version):
+    """As they were written before, and as operators keep them that use their table."""
+    old = make()
+    for number in range(300):
+        old.current_key = KEYS.identity(number)
+        old.state(VALUE).update(number)
+        old.table("pairs", "map").map(None).put(old.current_key, {"a": number, "b": -number})
+        window = TimeWindow(number % 3, 10)
+        old.table("elements", "list").map(window).put(old.current_key, [number, 1])
+    storage = Storage(tmp_path / "checkpoints")
+    state, _ = storage.written(old)
+    [files] = read(state).files
+    if version == 1:
+        states = [row[:3] for row in files.meta["states"]]
+        files = replace(files, meta={"format": "rocksdb", "version": 1, "states": states})
+    new = make()
+    new.restore({}, {}, ALL, KEYS, (files,))
+    assert content(new)[:3] == content(old)[:3]
+    new.current_key = KEYS.identity(7)
+    new.state(PAIRS).put("c", 3)
+    assert dict(new.state(PAIRS).items()) == {"a": 7, "b": -7, "c": 3}
+    new.state(ELEMENTS).set_current_namespace(TimeWindow(1, 10))
+    new.state(ELEMENTS).add(2)
+    again, _ = Storage(tmp_path / "again").written(new)
+    assert content(restored(make(), [read(again)])) == content(new)
+
+
+def test_an_operator_that_uses_a_table_gets_its_entries(make, tmp_path):
+    """Although they were written as rows of elements, by one that used the state."""
+    storage = Storage(tmp_path / "checkpoints")
+    original = filled(make())
+    state, _ = storage.written(original)
+    new = make()
+    pairs = new.table("pairs", "map").map(None)
+    restored(new, [read(state)])
+    assert pairs.get(KEYS.identity(7)) == {"a": 7, "b": 1}
+    assert content(new) == content(original)
+    # By its descriptor it is the same state.
+    new.current_key = KEYS.identity(7)
+    new.state(PAIRS).put("a", 8)
+    assert pairs.get(KEYS.identity(7)) == {"a": 8, "b": 1}
+
+
+def test_what_is_appended_after_a_restore_comes_last(make, tmp_path):
+    """At any parallelism: pieces of a list are in the order in which they were written."""
+    storage = Storage(tmp_path / "checkpoints")
+    parts = [make(key_groups=part) for part in (range(8), range(8, 16))]
+    for number in range(40):
+        backend = parts[group_of(number) >= 8]
+        backend.current_key = KEYS.identity(number)
+        for value in range(3):
+            backend.state(ELEMENTS).add(value)
+            # A row for each.
+            snapshot_of(backend).close()
+    states = [storage.written(backend)[0] for backend in parts]
+    together = restored(make(), [read(*states)])
+    for number in range(40):
+        together.current_key = KEYS.identity(number)
+        together.state(ELEMENTS).add(3)
+    snapshot_of(together).close()
+    assert set(map(tuple, content(together)[2].values())) == {(0, 1, 2, 3)}
+
+
+def test_a_map_of_one_key_that_is_larger_than_the_cache(make):
+    backend = make()
+    backend.current_key = KEYS.identity("a")
+    pairs = backend.state(PAIRS)
+    most = 0
+    for number in range(100_000):
+        pairs.put(f"name {number}", number)
+        most = max(most, backend.num_cached)
+    assert most <= 1100
+    assert pairs.get("name 7") == 7
+    assert sum(pairs.values()) == sum(range(100_000))
+    names = iter(pairs.keys())
+    for name in [next(names) for _ in range(50_000)]:
+        pairs.remove(name)
+    assert len(list(names)) == 50_000
+    assert backend.num_cached <= 1100
+    pairs.clear()
+    assert pairs.is_empty()
 
 
 def test_a_torn_file_of_a_checkpoint_is_named(make, tmp_path):

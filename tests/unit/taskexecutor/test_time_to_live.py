@@ -95,12 +95,22 @@ def ttl(update="OnCreateAndWrite", visibility="NeverReturnExpired", cleanup=None
     return (cleanup or StateTtlConfig.Builder.disable_cleanup_in_background)(builder).build()
 
 
+CONFIGURATION = {}
+
+
+@pytest.fixture(params=["hashmap", "rocksdb"], autouse=True)
+def backend(request, monkeypatch):
+    """Every test with each state backend."""
+    monkeypatch.setitem(CONFIGURATION, "state.backend.type", request.param)
+    return request.param
+
+
 def harness(config, configuration=None):
     return KeyedOneInputStreamOperatorTestHarness(
         operators.KeyedProcess(AllStates(config)),
         lambda element: element[0],
         key_type=Types.LONG(),
-        configuration=configuration,
+        configuration=CONFIGURATION | (configuration or {}),
     )
 
 

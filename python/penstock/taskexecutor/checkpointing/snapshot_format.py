@@ -22,6 +22,7 @@ from penstock.taskexecutor.checkpointing.uploaded_files import file_name
 from penstock.taskexecutor.state.snapshot import (
     FILES_FORMAT,
     FILES_VERSION,
+    FILES_VERSIONS,
     DatabaseFiles,
     EncodedValues,
     OperatorSnapshot,
@@ -289,10 +290,11 @@ class OperatorSnapshotReader:
         self, handle: IncrementalKeyGroupsHandle, meta: dict[str, Any], timers: _Groups
     ) -> DatabaseFiles:
         """The files that a handle names; the timers beside them are added to ``timers``."""
-        if meta.get("format") != FILES_FORMAT or meta.get("version") != FILES_VERSION:
+        if meta.get("format") != FILES_FORMAT or meta.get("version") not in FILES_VERSIONS:
             raise CorruptCheckpointError(
                 f"{_named(handle.meta)}: keyed state of format {meta.get('format')!r}, version "
-                f"{meta.get('version')}; this penstock reads {FILES_FORMAT!r}, {FILES_VERSION}"
+                f"{meta.get('version')}; this penstock reads {FILES_FORMAT!r}, up to version "
+                f"{FILES_VERSION}"
             )
         for name, (kind, groups) in meta["timers"].items():
             known = timers.setdefault(str(name), (str(kind), {}))[1]

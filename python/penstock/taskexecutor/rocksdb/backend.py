@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.common.options import rocksdb
 from penstock.taskexecutor.rocksdb.database import Database
+from penstock.taskexecutor.rocksdb.element_states import (
+    ElementListState,
+    ElementMapState,
+    ExpiringListState,
+    ExpiringMapState,
+)
+from penstock.taskexecutor.rocksdb.element_tables import ElementTable
+from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
+from penstock.taskexecutor.rocksdb.namespaces import state_tail
 from penstock.taskexecutor.rocksdb.restoring import restore_files
 from penstock.taskexecutor.rocksdb.row_store import RowStore
+from penstock.taskexecutor.rocksdb.rows import group_prefix, successor
 from penstock.taskexecutor.rocksdb.settings import RocksDBSettings, memory_of_slot
 from penstock.taskexecutor.rocksdb.snapshot import RocksDBSnapshot
 from penstock.taskexecutor.state.declared_types import migrate_table
-from penstock.taskexecutor.state.heap import StateRows
+from penstock.taskexecutor.state.heap import StateRows, value_check
 from penstock.taskexecutor.state.keyed_backend import HeapKeyedStateBackend
 from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.rocksdb.list_table import ListTable
+    from penstock.taskexecutor.rocksdb.map_table import MapTable
     from penstock.taskexecutor.state.heap import StateTable
     from penstock.taskexecutor.state.keyed_state_backend import (
         BackendSurroundings,
@@ -28,6 +40,9 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
 
 _DATABASE = "db"
+
+#: States of which each element is a row, unless an operator uses their table.
+_KINDS_WITH_ELEMENTS = frozenset(("map", "list"))
 
 
 class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
@@ -70,7 +85,10 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             name: (table.kind, table.open_snapshot(*grouping.arguments))
             for name, table in self._timers.items()
         }
-        states = [(name, table.kind, self._numbers[name]) for name, table in self._tables.items()]
+        states = [
+            (name, StoredKind(table.kind, self._numbers[name], _has_elements(table)))
+            for name, table in self._tables.items()
+        ]
         folder, failure = None, None
         if self._store is not None:
             assert self._directory is not None, "the database is in it"
@@ -83,7 +101,8 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             else:
                 self._store.database.checkpoint(folder)
         kept = {name: table.snapshot_filter for name, table in self._tables.items()}
-        return RocksDBSnapshot(folder, states, kept, timers, grouping.key_groups, failure)
+        sequence = 0 if self._store is None else self._store.sequence
+        return RocksDBSnapshot(folder, states, kept, timers, grouping.key_groups, sequence, failure)
 
     def restore(
         self,
@@ -103,7 +122,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             InvalidProgramError: They are of another type than is declared.
         """
         if files:
-            self._restore_files(files, key_groups)
+            self._restore_files(files, key_groups, keys)
+        for name, (kind, _) in keyed.items():
+            self._table_of_elements(name, kind)
         super().restore(keyed, timers, key_groups, keys)
 
     def dispose(self) -> None:
@@ -116,9 +137,54 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             self._directory.close()
             self._directory = None
 
+    def map_state(self, descriptor: Any) -> Any:
+        """The state of a ``MapStateDescriptor``."""
+        if not self._table_of_elements(descriptor.get_name(), "map"):
+            return super().map_state(descriptor)
+        table, ttl, check = self._open(descriptor, "map", "value_type")
+        entries = cast("MapTable", table)
+        state = (
+            ElementMapState(self, entries, check)
+            if ttl is None
+            else self._cleaned(cast("Any", ExpiringMapState(self, entries, ttl, check)))
+        )
+        state.check_keys(value_check(descriptor.type_info.key_type, descriptor.get_name()))
+        return state
+
+    def list_state(self, descriptor: Any) -> Any:
+        """The state of a ``ListStateDescriptor``."""
+        if not self._table_of_elements(descriptor.get_name(), "list"):
+            return super().list_state(descriptor)
+        table, ttl, check = self._open(descriptor, "list", "element_type")
+        entries = cast("ListTable", table)
+        if ttl is not None:
+            return self._cleaned(cast("Any", ExpiringListState(self, entries, ttl, check)))
+        return ElementListState(self, entries, check)
+
+    def own_list_state(self, name: str) -> Any:
+        """A list state of the operator itself, whose values have no declared type."""
+        if not self._table_of_elements(name, "list"):
+            return super().own_list_state(name)
+        return ElementListState(self, cast("ListTable", self.table(name, "list")))
+
+    def _table_of_elements(self, name: str, kind: str) -> bool:
+        """Opens a state with a row for each element, if it can have that.
+
+        Returns:
+            Whether it is kept so: an operator that uses its table has opened it with a row for each
+            entry.
+        """
+        if name not in self._tables and kind in _KINDS_WITH_ELEMENTS:
+            table = self._opened_store().add_elements(name, kind, self._number_of(name))
+            # It has what operators and snapshots use of a table; they do not look into it.
+            self._tables[name] = cast("StateTable", table)
+        return name in self._tables and _has_elements(self._tables[name])
+
     def _new_table(self, name: str, kind: str) -> StateTable:
-        number = self._numbers.setdefault(name, 1 + max(self._numbers.values(), default=-1))
-        return self._opened_store().add(name, kind, number)
+        return self._opened_store().add(name, kind, self._number_of(name))
+
+    def _number_of(self, name: str) -> int:
+        return self._numbers.setdefault(name, 1 + max(self._numbers.values(), default=-1))
 
     def _opened_store(self) -> RowStore:
         if self._store is None:
@@ -154,7 +220,9 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             memory,
         )
 
-    def _restore_files(self, files: tuple[DatabaseFiles, ...], key_groups: range) -> None:
+    def _restore_files(
+        self, files: tuple[DatabaseFiles, ...], key_groups: range, keys: KeyReader
+    ) -> None:
         """Puts the files of checkpoints in the place of the database, which has no rows yet."""
         store = self._opened_store()
         store.database.close()
@@ -168,12 +236,35 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             self._open_database,
             rocksdb.TRANSFER_THREADS.read(self._surroundings.configuration),
         )
+        store.sequence = max(int(one.meta.get("sequence", 0)) for one in files)
         opened = self._numbers
-        self._numbers = {name: number for name, (_, number) in states.items()}
-        for name in opened:
-            self._numbers.setdefault(name, 1 + max(self._numbers.values(), default=-1))
+        others = {
+            name: state for name, state in states.items() if self._is_kept_otherwise(name, state)
+        }
+        self._numbers = {name: state.number for name, state in states.items()}
+        # Its rows are read, and written anew by another number.
+        for name in dict.fromkeys((*others, *opened)):
+            free = 1 + max(self._numbers.values(), default=-1)
+            self._numbers[name] = free if name in others else self._numbers.get(name, free)
         store.renumber(self._numbers)
-        for name, (kind, _) in states.items():
+        for name, (kind, _, _) in states.items():
+            self._table_of_elements(name, kind)
             self.table(name, kind)
+        for name, state in others.items():
+            entries = StateEntries(store.database, state, key_groups)
+            for group in entries:
+                self._tables[name].load(entries[group], keys)
+                prefix = group_prefix(group) + state_tail(state.number)
+                store.database.remove_range(prefix, successor(prefix))
         for _, name, migrate in self.types.pending():
             migrate_table(self._tables[name], migrate)
+
+    def _is_kept_otherwise(self, name: str, state: StoredKind) -> bool:
+        """Whether a state of files has its rows in another way than it has here."""
+        table = self._tables.get(name)
+        has_elements = state.kind in _KINDS_WITH_ELEMENTS if table is None else _has_elements(table)
+        return has_elements != state.has_elements
+
+
+def _has_elements(table: Any) -> bool:
+    return isinstance(table, ElementTable)

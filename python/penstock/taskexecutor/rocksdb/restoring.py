@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 from penstock.checkpoint_storage.file_systems import LocalFileSystem
 from penstock.checkpoint_storage.handles import CHECKED_BYTES, FileHandle
 from penstock.checkpoint_storage.streams import read_stream
-from penstock.errors import CorruptCheckpointError
+from penstock.errors import CorruptCheckpointError, InvalidProgramError
 from penstock.taskexecutor.rocksdb.database import (
     END,
     Database,
     ReadOnlyDatabase,
     link_or_copy,
 )
+from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind, states_in
 from penstock.taskexecutor.rocksdb.namespaces import GROUP_BYTES, state_in, state_tail
-from penstock.taskexecutor.rocksdb.rows import StateEntries, group_prefix, rows_of
-from penstock.taskexecutor.rocksdb.snapshot import states_in
+from penstock.taskexecutor.rocksdb.rows import group_prefix, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _BATCH_ROWS: Final = 16_384
 _STATE_END: Final = GROUP_BYTES + 2
 
-#: Kind and number of states, by name.
-States = dict[str, tuple[str, int]]
+#: How states are kept, by name.
+States = dict[str, StoredKind]
 
 
 def restore_files(
@@ -64,6 +64,7 @@ def restore_files(
     Raises:
         CheckpointStorageError: A file cannot be read.
         CorruptCheckpointError: It is not what was written.
+        InvalidProgramError: A state is not kept in the same way in all of them.
         StateBackendError: The files are no database.
     """
     base = max(files, key=lambda one: _overlap(one.key_groups, key_groups))
@@ -98,8 +99,8 @@ def states_of_files(files: DatabaseFiles, folder: str, key_groups: range) -> Key
     fetch_files(files, folder, 1)
     database = ReadOnlyDatabase(folder)
     return {
-        name: (kind, StateEntries(database, number, key_groups))
-        for name, (kind, number) in states_in(files.meta).items()
+        name: (state.kind, StateEntries(database, state, key_groups))
+        for name, state in states_in(files.meta).items()
     }
 
 
@@ -158,11 +159,16 @@ def _overlap(one: range, other: range) -> int:
 def _renumbered(states: States, others: States) -> dict[int, bytes]:
     """What the numbers of other states become here; new states are added to ``states``."""
     numbers = {}
-    for name, (kind, number) in others.items():
+    for name, other in others.items():
         if name not in states:
-            free = 1 + max((taken for _, taken in states.values()), default=-1)
-            states[name] = kind, free
-        numbers[number] = state_tail(states[name][1])
+            free = 1 + max((state.number for state in states.values()), default=-1)
+            states[name] = other._replace(number=free)
+        elif states[name].has_elements != other.has_elements:
+            raise InvalidProgramError(
+                f"the subtasks of one checkpoint keep the state {name!r} in different ways: take "
+                "a canonical savepoint of the job that wrote it"
+            )
+        numbers[other.number] = state_tail(states[name].number)
     return numbers
 
 

@@ -6,13 +6,15 @@ when there is no more room, before a snapshot, and before all entries of a names
 
 from __future__ import annotations
 
-import itertools
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import SerializationError
-from penstock.taskexecutor.rocksdb.namespaces import has_original, namespace_of, tail_of
-from penstock.taskexecutor.rocksdb.rows import entry_of, group_prefix, read_row, rows_of, tails_of
+from penstock.taskexecutor.rocksdb.list_table import ListTable
+from penstock.taskexecutor.rocksdb.map_table import MapTable
+from penstock.taskexecutor.rocksdb.namespaces import has_original
+from penstock.taskexecutor.rocksdb.rows import entry_of, group_prefix, read_row, rows_of
+from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
 from penstock.taskexecutor.state.heap import StateTable
 from penstock.taskexecutor.state.state_rows import FORM
 
@@ -24,14 +26,11 @@ if TYPE_CHECKING:
     from penstock.taskexecutor.state.heap import StateMap, StateRows
 
 #: Rows of a batch at most, and the bytes after which it is written.
-_BATCH_ROWS: Final = 16_384
-_BATCH_BYTES: Final = 8 << 20
+BATCH_ROWS: Final = 16_384
+BATCH_BYTES: Final = 8 << 20
 
 #: Removed keys that are remembered before they are removed from the database.
 _MOST_REMOVED: Final = 65_536
-
-#: Namespaces of a state that are known to have rows; beyond, any may have some.
-_MOST_NAMESPACES: Final = 100_000
 
 #: What an entry in memory takes beside its key and value, and for each byte of its row.
 _ENTRY_BYTES: Final = 64
@@ -42,6 +41,33 @@ _SHARE: Final = 4
 
 #: Entries of a table between two looks at the size of all, at least.
 _LEAST_ROOM: Final = 16
+
+
+class CachedState(Protocol):
+    """What is in memory of a state."""
+
+    #: Entries, or elements of entries, that may be added before the store makes room.
+    room: int
+
+    @property
+    def name(self) -> str:
+        """The name of the state."""
+
+    @property
+    def num_cached(self) -> int:
+        """Number of what is in memory."""
+
+    def take_over(self, number: int) -> None:
+        """The state has this number in the database; nothing is in memory."""
+
+    def write(self) -> None:
+        """Writes what has changed."""
+
+    def note_written(self) -> None:
+        """All that is in memory is in rows as well."""
+
+    def let_go(self, wanted: int) -> int:
+        """Lets go of about so much that has not changed, and says of how much."""
 
 
 class RowStore:
@@ -73,26 +99,39 @@ class RowStore:
         #: Keys of rows that are removed with the next batch.
         self.removed: set[bytes] = set()
         self._cache_bytes = cache_bytes
-        self._new_table = new_table
-        self._tables: list[StoredState] = []
+        self.new_table = new_table
+        self._states: list[CachedState] = []
         self._written_rows = 0
         self._written_bytes = 0
+        #: The number of the next row that comes after others.
+        self.sequence = 0
 
     def add(self, name: str, kind: str, number: int) -> StateTable:
-        """A table of the rows of a state, by its number."""
-        table = self._new_table(name, kind)
-        self._tables.append(StoredState(self, table, number))
+        """A table of a state of which each entry is a row."""
+        table = self.new_table(name, kind)
+        self._states.append(StoredState(self, table, number))
+        return table
+
+    def add_elements(self, name: str, kind: str, number: int) -> MapTable | ListTable:
+        """A table of a state of which each element is a row; ``kind`` is ``map`` or ``list``."""
+        table = (MapTable if kind == "map" else ListTable)(self, name, kind, number)
+        self._states.append(table)
         return table
 
     def renumber(self, numbers: Mapping[str, int]) -> None:
         """The database is another one, in which the states have other numbers."""
-        for state in self._tables:
-            state.take_over(numbers[state.table.name])
+        for state in self._states:
+            state.take_over(numbers[state.name])
+
+    def next_sequence(self) -> int:
+        """The number of a row that comes after all others."""
+        self.sequence += 1
+        return self.sequence
 
     @property
     def num_cached(self) -> int:
         """Number of the entries that are in memory."""
-        return sum(state.table.num_cached for state in self._tables)
+        return sum(state.num_cached for state in self._states)
 
     @property
     def most_cached(self) -> int:
@@ -109,17 +148,46 @@ class RowStore:
         """
         if self.removed:
             self.database.write(sorted(self.removed), ())
-        for state in self._tables:
+        for state in self._states:
             try:
-                batches = state.table.changed_rows(self.rows, _BATCH_ROWS, _BATCH_BYTES)
-                for batch in batches:
-                    self._write(batch)
+                state.write()
             except SerializationError as error:
-                error.add_note(f"in the state {state.table.name!r}")
+                error.add_note(f"in the state {state.name!r}")
                 raise
         self.removed.clear()
-        for state in self._tables:
-            state.note_written(state.table.note_written())
+        for state in self._states:
+            state.note_written()
+
+    def write_rows(self, rows: Iterable[tuple[bytes, bytes, int]]) -> None:
+        """Writes keys and values of rows, with the number of elements in each.
+
+        Raises:
+            SerializationError: What gives them cannot serialise one.
+            StateBackendError: The database cannot be written.
+        """
+        batch: list[tuple[bytes, bytes]] = []
+        elements = size = 0
+        for key, value, number in rows:
+            batch.append((key, value))
+            elements += number
+            size += len(key) + len(value)
+            if len(batch) >= BATCH_ROWS or size >= BATCH_BYTES:
+                self.write_batch(batch, elements)
+                batch, elements, size = [], 0, 0
+        if batch:
+            self.write_batch(batch, elements)
+
+    def write_batch(self, batch: list[tuple[bytes, bytes]], elements: int) -> None:
+        """Writes rows that have so many elements together.
+
+        Raises:
+            StateBackendError: The database cannot be written.
+        """
+        # In order a memory table takes them several times faster.
+        batch.sort(key=itemgetter(0))
+        self.database.write((), batch)
+        self._written_rows += elements
+        self._written_bytes += sum(len(key) + len(value) for key, value in batch)
 
     def make_room(self) -> None:
         """Lets go of a part of the entries in memory, if they are too many."""
@@ -131,27 +199,20 @@ class RowStore:
             if wanted > 0:
                 self.write_back()
                 self._let_go(wanted)
-        room = max(most - self.num_cached, 0) // len(self._tables)
-        for state in self._tables:
-            state.table.room = max(room, _LEAST_ROOM)
+        room = max(most - self.num_cached, 0) // len(self._states)
+        for state in self._states:
+            state.room = max(room, _LEAST_ROOM)
 
     def _let_go(self, wanted: int) -> int:
         gone = 0
         # The largest first: those that are hardly used have little to give.
-        for state in sorted(self._tables, key=lambda s: s.table.num_cached, reverse=True):
-            gone += state.table.let_go(wanted - gone)
+        for state in sorted(self._states, key=lambda s: s.num_cached, reverse=True):
+            gone += state.let_go(wanted - gone)
         return gone
 
-    def _write(self, batch: list[tuple[bytes, bytes]]) -> None:
-        # In order a memory table takes them several times faster.
-        batch.sort(key=itemgetter(0))
-        self.database.write((), batch)
-        self._written_rows += len(batch)
-        self._written_bytes += sum(len(key) + len(value) for key, value in batch)
 
-
-class StoredState:
-    """The rows of one state: the ``TableStore`` of its table.
+class StoredState(StoredNamespaces):
+    """The rows of one state, one for each entry: the ``TableStore`` of its table.
 
     Attributes:
         table: What is in memory.
@@ -166,30 +227,49 @@ class StoredState:
             number: What the state is in the keys of rows.
         """
         self.table = table
-        self._store = store
-        self._number = number
-        #: Those that may have rows; None for any.
-        self._namespaces: set[Any] | None = None
-        self.take_over(number)
+        super().__init__(store, number)
+
+    @property
+    def name(self) -> str:
+        """The name of the state."""
+        return self.table.name
+
+    @property
+    def num_cached(self) -> int:
+        """Number of the entries that are in memory."""
+        return self.table.num_cached
+
+    @property
+    def room(self) -> int:
+        """Entries that may be added before the store makes room."""
+        return self.table.room
+
+    @room.setter
+    def room(self, number: int) -> None:
+        self.table.room = number
 
     def take_over(self, number: int) -> None:
         """The state has this number in the database; the table is empty."""
-        self._number = number
-        self._namespaces = set(itertools.islice(self.namespaces(), _MOST_NAMESPACES + 1))
-        self._check_namespaces()
+        super().take_over(number)
         self.table.attach(self)
 
-    def adopt(self, contents: StateMap) -> None:
-        """A map was made for a namespace."""
-        contents.tail, contents.original = tail_of(self._number, contents.namespace)
-        known = self._namespaces
-        contents.is_stored = known is None or contents.namespace in known
+    def write(self) -> None:
+        """Writes what has changed.
 
-    def note_written(self, namespaces: Iterable[Any]) -> None:
-        """These namespaces have rows now."""
-        if self._namespaces is not None:
-            self._namespaces.update(namespaces)
-            self._check_namespaces()
+        Raises:
+            SerializationError: An entry cannot be serialised; nothing is lost.
+            StateBackendError: The database cannot be written.
+        """
+        for batch in self.table.changed_rows(self._store.rows, BATCH_ROWS, BATCH_BYTES):
+            self._store.write_batch(batch, len(batch))
+
+    def note_written(self) -> None:
+        """All that is in memory is in rows as well."""
+        self.note_stored(self.table.note_written())
+
+    def let_go(self, wanted: int) -> int:
+        """Lets go of up to so many entries that have not changed."""
+        return self.table.let_go(wanted)
 
     def read(self, contents: StateMap, key: Any) -> bytes | None:
         """The serialised value of a key that is not in memory, None when there is none."""
@@ -216,12 +296,7 @@ class StoredState:
 
     def namespaces(self) -> Iterator[Any]:
         """The namespaces that have rows."""
-        found = set()
-        for group in self._store.key_groups:
-            for tail, value in tails_of(self._store.database, group, self._number):
-                if tail not in found:
-                    found.add(tail)
-                    yield namespace_of(tail, value)
+        return self.stored_namespaces()
 
     def items(self, contents: StateMap) -> Iterator[tuple[Any, Any]]:
         """Every key and value of a namespace, as they are now."""
@@ -241,13 +316,8 @@ class StoredState:
         for group in self._store.key_groups:
             for row, _ in rows_of(self._store.database, group_prefix(group) + contents.tail):
                 removed.append(row)
-                if len(removed) >= _BATCH_ROWS:
+                if len(removed) >= BATCH_ROWS:
                     self._store.database.write(removed, ())
                     removed = []
         self._store.database.write(removed, ())
-        if self._namespaces is not None:
-            self._namespaces.discard(contents.namespace)
-
-    def _check_namespaces(self) -> None:
-        if self._namespaces is not None and len(self._namespaces) > _MOST_NAMESPACES:
-            self._namespaces = None
+        self.note_cleared(contents.namespace)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import IllegalStateError
 from penstock.taskexecutor.rocksdb.database import ReadOnlyDatabase
-from penstock.taskexecutor.rocksdb.rows import StateEntries
+from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.state.keyed_backend import taken
 from penstock.taskexecutor.state.sliced_parts import SlicedParts
 from penstock.taskexecutor.state.snapshot import FILES_FORMAT, FILES_VERSION, DatabaseFolder
@@ -16,6 +16,7 @@ from penstock.taskexecutor.state.snapshot import FILES_FORMAT, FILES_VERSION, Da
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.taskexecutor.rocksdb.entries import StoredKind
     from penstock.taskexecutor.state.heap import TableSnapshot
     from penstock.taskexecutor.state.snapshot import KeyedStates
 
@@ -26,20 +27,22 @@ class RocksDBSnapshot:
     def __init__(
         self,
         folder: str | None,
-        states: Sequence[tuple[str, str, int]],
+        states: Sequence[tuple[str, StoredKind]],
         kept: Mapping[str, Callable[[Any], Any] | None],
         timers: Mapping[str, tuple[str, TableSnapshot]],
         key_groups: range,
+        sequence: int,
         failure: Exception | None,
     ) -> None:
         """Begins.
 
         Args:
             folder: Has the files; removed when they are not read any more.  None without state.
-            states: Name, kind and number of each state.
+            states: Name of each state, and how it is kept.
             kept: By the name of a state, what gives what is kept of a value.
             timers: Name, kind and snapshot of each table of timers.
             key_groups: The key groups of the subtask.
+            sequence: The number of the last row that came after others.
             failure: Why there are no files.
         """
         self._folder = folder
@@ -47,6 +50,7 @@ class RocksDBSnapshot:
         self._kept = kept
         self._timers = timers
         self._key_groups = key_groups
+        self._sequence = sequence
         self._failure = failure
         self._left = SlicedParts(table for _, table in timers.values())
         self._lock = threading.Lock()
@@ -88,7 +92,8 @@ class RocksDBSnapshot:
         meta: dict[str, Any] = {
             "format": FILES_FORMAT,
             "version": FILES_VERSION,
-            "states": [*map(list, self._state_names)],
+            "states": [[name, *state] for name, state in self._state_names],
+            "sequence": self._sequence,
             "timers": {
                 name: [kind, dict(groups)] for name, (kind, groups) in self._timer_states().items()
             },
@@ -108,11 +113,9 @@ class RocksDBSnapshot:
         if self._folder is not None and not self._are_files_taken:
             self._begin_reading()
             self._database = ReadOnlyDatabase(self._folder)
-            for name, kind, number in self._state_names:
-                keyed[name] = (
-                    kind,
-                    StateEntries(self._database, number, self._key_groups, self._kept[name]),
-                )
+            for name, state in self._state_names:
+                entries = StateEntries(self._database, state, self._key_groups, self._kept[name])
+                keyed[name] = state.kind, entries
         return keyed, self._timer_states()
 
     def release(self) -> None:
@@ -139,8 +142,3 @@ class RocksDBSnapshot:
     def _remove(self) -> None:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-
-
-def states_in(meta: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
-    """Kind and number of each state in the description of files, by name."""
-    return {str(name): (str(kind), int(number)) for name, kind, number in meta["states"]}

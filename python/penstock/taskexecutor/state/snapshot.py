@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 #: What says in the description of a database's files what they are.
 FILES_FORMAT: Final = "rocksdb"
-FILES_VERSION: Final = 1
+FILES_VERSION: Final = 2
+
+#: The versions that are read.
+FILES_VERSIONS: Final = (1, FILES_VERSION)
 
 _FOREVER_NS: Final = (1 << 63) - 1
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from penstock.errors import IllegalStateError
 from penstock.graph.key_groups import key_group
@@ -16,15 +16,21 @@ from penstock.serialization.pure.dynamic_codec import encode_dynamic
 from penstock.serialization.pure.key_hash import key_hash
 from penstock.serialization.pure.keys import CanonicalKey, key_of
 
-if TYPE_CHECKING:
-    from penstock.taskexecutor.state.table import StateMap
-
 _U16: Final = struct.Struct(">H")
 
 #: What precedes the bytes of a key: that they can be read, or that they only say what is equal,
 #: and the key itself precedes the value.
 READABLE: Final = 0
 FORM: Final = 1
+
+
+class NamespaceContents(Protocol):
+    """What is in memory of a namespace; see `StateMap`."""
+
+    namespace: Any
+    is_stored: bool
+    tail: bytes | None
+    original: bytes
 
 
 class StateRows:
@@ -70,7 +76,7 @@ class StateRows:
             encode_dynamic(out, key)
         return bytes(out)
 
-    def row(self, contents: StateMap, identity: Any, value: Any) -> tuple[bytes, bytes]:
+    def row(self, contents: NamespaceContents, identity: Any, value: Any) -> tuple[bytes, bytes]:
         """Key and value of the row of an entry.
 
         Args:

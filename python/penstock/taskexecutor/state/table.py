@@ -41,12 +41,13 @@ _CONSTANT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 _TUPLE_DEPTH: Final = 3
 
 
-def _never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
+def never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
+    """Whether nobody who has a value can change it in place, as far as that is seen quickly."""
     if type(value) in _CONSTANT:
         return True
     if type(value) is not tuple or depth == 0 or len(value) > 16:
         return False
-    return all(_never_changes(item, depth - 1) for item in value)
+    return all(never_changes(item, depth - 1) for item in value)
 
 
 class TableStore(Protocol):
@@ -327,7 +328,7 @@ class StateMap:
 
     def _lend(self, position: int, value: Any) -> None:
         """Prepares for giving a value away, who has which may change it in place."""
-        if self._epochs[position] != self.table.epoch and not _never_changes(value):
+        if self._epochs[position] != self.table.epoch and not never_changes(value):
             self._touch(position)
 
 

@@ -1,0 +1,176 @@
+"""Rows of maps and lists: one for each pair of a map, and one for each piece of a list.
+
+`docs/formats/checkpoint.md` has the byte table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.serialization.key_form import form_of
+from penstock.serialization.pure.dynamic_codec import DICT, decode_dynamic
+from penstock.serialization.pure.keys import is_plain
+from penstock.serialization.pure.value_bytes import Reader, write_varint
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.taskexecutor.rocksdb.namespaces import (
+    GROUP_BYTES,
+    has_original,
+    state_tail,
+    tail_in,
+)
+from penstock.taskexecutor.rocksdb.rows import group_prefix, rows_of, successor
+from penstock.taskexecutor.state.state_rows import FORM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from penstock.taskexecutor.rocksdb.database import Database
+
+#: What precedes the key of an element: its length.
+_KEY_LENGTH: Final = struct.Struct(">I")
+
+#: What follows it in a list.
+SEQUENCE: Final = struct.Struct(">Q")
+
+#: What the value of a pair begins with: whether its key is in the row's key as it is, or follows.
+_HAS_KEY: Final = b"\x01"
+_NO_KEY: Final = b"\x00"
+
+_SERIALIZER: Final = TypeSerializer[Any]()
+encode: Final = _SERIALIZER.serialize
+decode: Final = _SERIALIZER.deserialize
+
+
+def element_prefix(row: bytes, tail: bytes) -> bytes:
+    """What the keys of the elements of an entry begin with.
+
+    Args:
+        row: The key of the row that the entry would be.
+        tail: What says its state and namespace.
+    """
+    start = GROUP_BYTES + len(tail)
+    return row[:start] + _KEY_LENGTH.pack(len(row) - start) + row[start:]
+
+
+def pair_suffix(key: Any) -> bytes:
+    """What follows in the key of a pair's row: the same for keys that are equal.
+
+    Raises:
+        SerializationError: The key cannot be serialised.
+    """
+    kind = type(key)
+    if kind is str or kind is int:
+        return encode(key)
+    return encode(key) if is_plain(key, 0) else form_of(_as_python_equals(key))
+
+
+def _as_python_equals(key: Any) -> Any:
+    """A number of another class becomes the integer or the float that equals it, if there is one.
+
+    As in dictionaries, which say what is one key where maps are in memory.
+    """
+    if isinstance(key, bool):
+        return int(key)
+    if type(key) is float and key.is_integer():
+        return int(key)
+    if type(key) is Decimal and key.is_finite() and abs(key.adjusted()) < 300:
+        number = float(key)
+        return _as_python_equals(number) if Decimal(number) == key else key
+    return tuple(map(_as_python_equals, key)) if type(key) is tuple else key
+
+
+def pair_value(original: bytes, suffix: bytes, pair: tuple[Any, Any]) -> bytes:
+    """The value of a pair's row, which begins with what its key cannot tell."""
+    key, value = pair
+    written = encode(key)
+    if written == suffix:
+        return original + _NO_KEY + encode(value)
+    return original + _HAS_KEY + written + encode(value)
+
+
+def read_pair(suffix: bytes, data: bytes) -> tuple[Any, Any]:
+    """Key and value of a pair, of its row's value without what precedes it."""
+    if data[:1] == _NO_KEY:
+        return decode(suffix), decode(data[1:])
+    reader = Reader(data, 1)
+    return decode_dynamic(reader), decode_dynamic(reader)
+
+
+def without_original(prefix: bytes, tail: bytes, value: bytes) -> tuple[bytes, bytes]:
+    """The serialised key of an entry if its value has it, else nothing, and what follows it."""
+    key_start = GROUP_BYTES + len(tail) + _KEY_LENGTH.size
+    is_form = prefix[key_start] == FORM
+    if not is_form and not has_original(tail):
+        return b"", value
+    reader = Reader(value)
+    if has_original(tail):
+        decode_dynamic(reader)
+    start = reader.position
+    if is_form:
+        decode_dynamic(reader)
+    return value[start : reader.position], value[reader.position :]
+
+
+def prefix_in(key: bytes, tail: bytes) -> bytes:
+    """What the keys of all elements of the entry of an element begin with."""
+    start = GROUP_BYTES + len(tail)
+    return key[: start + _KEY_LENGTH.size + _KEY_LENGTH.unpack_from(key, start)[0]]
+
+
+def elements_of(database: Database, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The elements of an entry: what follows its prefix, and the value without what precedes it."""
+    tail = tail_in(prefix)
+    size = len(prefix)
+    for key, value in rows_of(database, prefix):
+        yield key[size:], without_original(prefix, tail, value)[1]
+
+
+def whole_entries(
+    database: Database, key_group: int, state: int, kind: str
+) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
+    """The entries of a state in a key group, each put together of its rows.
+
+    Yields:
+        The tail, the value of one of its rows, and key and value as a row that has both is read.
+    """
+    rows = rows_of(database, group_prefix(key_group) + state_tail(state))
+    for prefix, found in itertools.groupby(rows, lambda row: prefix_in(row[0], tail_in(row[0]))):
+        tail = tail_in(prefix)
+        elements = list(found)
+        first = elements[0][1]
+        key = without_original(prefix, tail, first)[0]
+        key = key or prefix[GROUP_BYTES + len(tail) + _KEY_LENGTH.size + 1 :]
+        size = len(prefix)
+        parts = ((row[size:], without_original(prefix, tail, value)[1]) for row, value in elements)
+        yield tail, first, key, _map_of(parts) if kind == "map" else _list_of(parts)
+
+
+def num_entries(database: Database, key_groups: Iterable[int], state: int) -> int:
+    """How many entries have rows."""
+    found = 0
+    cursor = database.cursor()
+    for group in key_groups:
+        begin = group_prefix(group) + state_tail(state)
+        cursor.seek(begin)
+        while cursor.valid() and cursor.key().startswith(begin):
+            found += 1
+            key = cursor.key()
+            cursor.seek(successor(prefix_in(key, tail_in(key))))
+    return found
+
+
+def _map_of(parts: Iterable[tuple[bytes, bytes]]) -> bytes:
+    pairs = [suffix + data[1:] if data[:1] == _NO_KEY else data[1:] for suffix, data in parts]
+    out = bytearray((DICT,))
+    write_varint(out, len(pairs))
+    return bytes(out) + b"".join(pairs)
+
+
+def _list_of(parts: Iterable[tuple[bytes, bytes]]) -> bytes:
+    values: list[Any] = []
+    for _, data in parts:
+        values += decode(data)
+    return encode(values)

@@ -1,0 +1,305 @@
+"""Maps and lists of which each element is a row: the parts of them that are in memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from penstock.taskexecutor.rocksdb.element_rows import (
+    decode,
+    element_prefix,
+    encode,
+    num_entries,
+    whole_entries,
+)
+from penstock.taskexecutor.rocksdb.namespaces import namespace_of
+from penstock.taskexecutor.rocksdb.parts import PART_SIZE, Part
+from penstock.taskexecutor.rocksdb.rows import rows_of, successor
+from penstock.taskexecutor.rocksdb.stored_namespaces import StoredNamespaces
+from penstock.taskexecutor.state.table import never_changes
+from penstock.taskexecutor.state.time_to_live import Aged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.rocksdb.row_store import RowStore
+
+#: Rows of an entry that are removed one by one; more are so by their range.
+_MOST_REMOVED: Final = 1024
+
+_NONE: Final = encode(None)
+
+P = TypeVar("P", bound=Part)
+
+
+class Contents(Generic[P]):
+    """The entries of one namespace.
+
+    Attributes:
+        table: What it is a part of.
+        namespace: The namespace.
+        parts: What is in memory of entries, by the identities of their keys.
+        is_stored: Whether there may be rows of entries that are not in memory.
+        tail: What the namespace is in the keys of rows.
+        original: The same, in their values.
+    """
+
+    def __init__(self, table: ElementTable[P], namespace: Any) -> None:
+        """Begins without entries; use ``ElementTable.map``."""
+        self.table = table
+        self.namespace = namespace
+        self.parts: dict[Any, P] = {}
+        self.is_stored = False
+        self.tail: bytes | None = None
+        self.original = b""
+
+    def get(self, key: Any) -> Any:
+        """A copy of the whole dictionary or list of a key, None when there is none."""
+        return self.table.whole(self, key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Replaces the whole dictionary or list of a key."""
+        self.table.clear(self, key)
+        self.table.fill(self, key, value)
+
+    def remove(self, key: Any) -> None:
+        """Removes the entry of a key."""
+        self.table.clear(self, key)
+
+
+class ElementTable(StoredNamespaces, Generic[P]):
+    """All keys and namespaces of one state of which each element is a row.
+
+    Has what operators and snapshots use of a `StateTable`; states use the rest.
+
+    Attributes:
+        name: The name of the state.
+        kind: ``map`` or ``list``.
+        snapshot_filter: Gives what a snapshot keeps of an entry; None keeps all.
+        room: Elements that may be added before the store makes room.
+        num_cached: What is in memory, in elements.
+        version: Changes with each change.
+    """
+
+    _new: Callable[[Contents[P], Any, bytes, bytes], P]
+
+    def __init__(self, store: RowStore, name: str, kind: str, number: int) -> None:
+        """Opens a state.
+
+        Args:
+            store: Has the rows of all states.
+            name: Its name.
+            kind: Its kind.
+            number: What it is in the keys of rows.
+        """
+        self.name = name
+        self.kind = kind
+        self.snapshot_filter: Callable[[Any], Any] | None = None
+        self.room = 0
+        self.num_cached = 0
+        self.version = 0
+        self._store = store
+        self._contents: dict[Any, Contents[P]] = {}
+        #: The parts in the order in which they are looked at to let go of some.
+        self._parts: OrderedDict[P, None] = OrderedDict()
+        self._changed: dict[P, None] = {}
+        self._peeked: Iterator[tuple[Any, Any, Any]] = iter(())
+        super().__init__(store, number)
+
+    def take_over(self, number: int) -> None:
+        """The state has this number in the database; nothing is in memory."""
+        super().take_over(number)
+        for contents in self._contents.values():
+            self.adopt(contents)
+
+    # What a table has.
+
+    def map(self, namespace: Any) -> Contents[P]:
+        """The entries of a namespace, created when missing."""
+        contents = self._contents.get(namespace)
+        if contents is None:
+            contents = self._contents[namespace] = Contents(self, namespace)
+            self.adopt(contents)
+        return contents
+
+    def namespaces(self) -> list[Contents[P]]:
+        """The contents of all namespaces."""
+        for namespace in self.stored_namespaces():
+            self.map(namespace)
+        return list(self._contents.values())
+
+    def drop_if_empty(self, namespace: Any) -> None:
+        """Forgets a namespace of which nothing is in memory."""
+        contents = self._contents.get(namespace)
+        if namespace is not None and contents is not None and not contents.parts:
+            del self._contents[namespace]
+
+    def load(self, data: Any, keys: KeyReader) -> None:
+        """Puts the entries in that a snapshot serialised; see `StateTable.load`."""
+        loaded = self._store.new_table(self.name, self.kind)
+        loaded.load(data, keys)
+        for namespace, key, value in loaded:
+            self.map(namespace).put(key, value)
+
+    def dispose(self) -> None:
+        """Lets go of what is in memory; rows go with the store."""
+        self._parts.clear()
+        self._changed.clear()
+        self._contents.clear()
+        self._peeked = iter(())
+
+    def peek(
+        self, slot: int, position: int, count: int
+    ) -> tuple[list[tuple[Any, Any, Any]], int, int]:
+        """Some elements in memory, each in its turn; see `StateTable.peek`."""
+        found = list(itertools.islice(self._peeked, count))
+        if len(found) < count:
+            self._peeked = self._in_memory()
+        return found, slot, position
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Namespace, key and whole value of each entry."""
+        self._store.write_back()
+        identity = self._store.keys.identity
+        for group in self._store.key_groups:
+            for tail, row, key, value in whole_entries(
+                self._store.database, group, self.number, self.kind
+            ):
+                yield namespace_of(tail, row), identity(decode(key)), decode(value)
+
+    def __len__(self) -> int:
+        self._store.write_back()
+        return num_entries(self._store.database, self._store.key_groups, self.number)
+
+    # What the store does with it.
+
+    def write(self) -> None:
+        """Writes what has changed.
+
+        Raises:
+            SerializationError: An element cannot be serialised; nothing is lost.
+            StateBackendError: The database cannot be written.
+        """
+        removed: list[bytes] = []
+        for part in self._changed:
+            removed += self._rows_of(part) if part.is_cleared else part.removed_rows()
+        if removed:
+            self._store.database.write(sorted(removed), ())
+        self._store.write_rows(row for part in self._changed for row in part.rows())
+
+    def note_written(self) -> None:
+        """All that is in memory is in rows as well."""
+        new = []
+        for part in self._changed:
+            self.num_cached -= part.written()
+            contents = part.contents
+            if part.has_rows and not contents.is_stored:
+                contents.is_stored = True
+                new.append(contents.namespace)
+            if not len(part):
+                self._drop(part)
+        self._changed.clear()
+        self.note_stored(new)
+
+    def let_go(self, wanted: int) -> int:
+        """Lets go of up to so many elements that have not changed; of those last that are used."""
+        left = wanted
+        for _ in range(2 * len(self._parts)):
+            if left <= 0 or not self._parts:
+                break
+            part = next(iter(self._parts))
+            self._parts.move_to_end(part)
+            if part.is_used:
+                part.is_used = False
+                continue
+            gone = part.let_go(left)
+            self.num_cached -= gone
+            left -= gone
+            if not len(part) and not part.is_changed:
+                left -= PART_SIZE
+                self._drop(part)
+        return wanted - left
+
+    # What all states do with it.
+
+    def part(self, contents: Contents[P], key: Any) -> P:
+        """What is in memory of an entry; for one access, since it may be let go of later."""
+        if self.room <= 0:
+            self._store.make_room()
+        part = contents.parts.get(key)
+        if part is None:
+            part = self._new_part(contents, key)
+        part.is_used = True
+        return part
+
+    def clear(self, contents: Contents[P], key: Any) -> None:
+        """Removes an entry."""
+        part = self.part(contents, key)
+        self._grow(-len(part))
+        part.reset()
+        self.note_change(part)
+        if not part.is_changed:
+            del self._changed[part]
+            self._drop(part)
+
+    def note_change(self, part: P) -> None:
+        """A part is not as in its rows."""
+        self.version += 1
+        self._changed[part] = None
+
+    def next_sequence(self) -> int:
+        """The number of a row that comes after all others."""
+        return self._store.next_sequence()
+
+    def whole(self, contents: Contents[P], key: Any) -> Any:
+        """The whole value of an entry, None when there is none."""
+        raise NotImplementedError
+
+    def fill(self, contents: Contents[P], key: Any, value: Any) -> None:
+        """Adds the elements of a value."""
+        raise NotImplementedError
+
+    def _elements(self, part: P) -> Iterator[tuple[Any, Any, Any]]:
+        raise NotImplementedError
+
+    def _in_memory(self) -> Iterator[tuple[Any, Any, Any]]:
+        for part in list(self._parts):
+            if part in self._parts:
+                yield from self._elements(part)
+
+    def _new_part(self, contents: Contents[P], key: Any) -> P:
+        tail = contents.tail
+        assert tail is not None, "it was adopted"
+        row, original = self._store.rows.row(contents, key, None)
+        original = original.removesuffix(_NONE)
+        part = contents.parts[key] = self._new(contents, key, element_prefix(row, tail), original)
+        self._parts[part] = None
+        self._grow(PART_SIZE)
+        return part
+
+    def _drop(self, part: P) -> None:
+        """Forgets a part without elements."""
+        del self._parts[part]
+        del part.contents.parts[part.key]
+        self._grow(-PART_SIZE)
+
+    def _grow(self, number: int) -> None:
+        self.num_cached += number
+        self.room -= number
+
+    def _rows_of(self, part: P) -> list[bytes]:
+        """The keys of the rows of an entry, unless they are many: those are removed at once."""
+        database = self._store.database
+        rows = rows_of(database, part.prefix)
+        keys = [key for key, _ in itertools.islice(rows, _MOST_REMOVED)]
+        if len(keys) < _MOST_REMOVED:
+            return keys
+        database.remove_range(part.prefix, successor(part.prefix))
+        return []
+
+
+def is_constant(element: Any) -> bool:
+    """Whether nobody can change an element in place; its time is replaced with it."""
+    return never_changes(element.value if type(element) is Aged else element)

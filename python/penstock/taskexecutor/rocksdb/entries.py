@@ -1,0 +1,119 @@
+"""The entries of a state as a snapshot serialises them, read from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.serialization.type_serializer import TypeSerializer
+from penstock.taskexecutor.rocksdb.element_rows import whole_entries
+from penstock.taskexecutor.rocksdb.namespaces import (
+    GROUP_BYTES,
+    namespace_of,
+    state_tail,
+    tail_in,
+)
+from penstock.taskexecutor.rocksdb.rows import group_prefix, read_row, rows_of, tails_of
+from penstock.taskexecutor.state.key_group_entries import ENTRY, NAMESPACE
+
+if TYPE_CHECKING:
+    from penstock.taskexecutor.rocksdb.database import Database
+
+_ENTRY: Final = bytes((ENTRY,))
+
+
+class StoredKind(NamedTuple):
+    """How a state is kept in a database.
+
+    Attributes:
+        kind: Its kind.
+        number: What it is in the keys of rows.
+        has_elements: Whether each element of a map or a list is a row, not each entry.
+    """
+
+    kind: str
+    number: int
+    has_elements: bool
+
+
+def states_in(meta: Mapping[str, Any]) -> dict[str, StoredKind]:
+    """How each state is kept, by name, in the description of files.
+
+    In those of version 1 each entry of any state is a row.
+    """
+    return {
+        str(name): StoredKind(str(kind), int(number), bool(rest and rest[0]))
+        for name, kind, number, *rest in meta["states"]
+    }
+
+
+class StateEntries(Mapping[int, bytes]):
+    """The entries of a state by key group, as a snapshot serialises them, each when asked for."""
+
+    def __init__(
+        self,
+        database: Database,
+        state: StoredKind,
+        key_groups: range,
+        kept: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """Reads a database.
+
+        Args:
+            database: The database.
+            state: How the state is kept.
+            key_groups: Those that are read.
+            kept: Gives what is kept of a value, None for nothing; None keeps all.
+        """
+        self._kept = kept
+        self._database = database
+        self._state = state
+        self._key_groups = key_groups
+
+    def __getitem__(self, key_group: int) -> bytes:
+        if key_group not in self._key_groups:
+            raise KeyError(key_group)
+        serializer = TypeSerializer[Any]()
+        encode, decode = serializer.serialize, serializer.deserialize
+        parts: list[bytes] = []
+        last = None
+        for tail, row, key, value in self._rows(key_group):
+            if tail != last:
+                last = tail
+                namespace = namespace_of(tail, row)
+                if namespace is not None:
+                    parts += (bytes((NAMESPACE,)), encode(namespace))
+            if self._kept is not None:
+                kept = self._kept(decode(value))
+                if kept is None:
+                    continue
+                parts += (_ENTRY, key, encode(kept))
+            else:
+                parts += (_ENTRY, key, value)
+        if last is None:
+            raise KeyError(key_group)
+        return b"".join(parts)
+
+    def _rows(self, key_group: int) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
+        """The tail, the value of a row, and key and value of each entry."""
+        state = self._state
+        if state.has_elements:
+            yield from whole_entries(self._database, key_group, state.number, state.kind)
+            return
+        begin, tail = b"", b""
+        prefix = group_prefix(key_group) + state_tail(state.number)
+        for row, value in rows_of(self._database, prefix):
+            if not begin or not row.startswith(begin):
+                tail = tail_in(row)
+                begin = row[: GROUP_BYTES + len(tail)]
+            yield tail, value, *read_row(tail, row, value)
+
+    def __iter__(self) -> Iterator[int]:
+        return (
+            group
+            for group in self._key_groups
+            if next(tails_of(self._database, group, self._state.number), None) is not None
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,162 @@
+"""Maps of which each pair is a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.taskexecutor.rocksdb.element_rows import pair_suffix, read_pair, without_original
+from penstock.taskexecutor.rocksdb.element_tables import ElementTable, is_constant
+from penstock.taskexecutor.rocksdb.namespaces import tail_in
+from penstock.taskexecutor.rocksdb.parts import MapPart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.taskexecutor.rocksdb.element_tables import Contents
+
+#: Pairs of a map that are read at a time; a map with fewer is kept as a whole once it is read.
+_PAIRS_AT_A_TIME: Final = 128
+
+#: Changed pairs of a map that are sorted beside its rows; beyond, they are written first.
+_MOST_UNSORTED: Final = 1024
+
+
+class MapTable(ElementTable[MapPart]):
+    """A map state."""
+
+    _new = MapPart
+
+    def lookup(
+        self, contents: Contents[MapPart], key: Any, suffix: bytes
+    ) -> tuple[Any, Any] | None:
+        """A pair, None when there is none; one that can be changed in place is taken as changed."""
+        part = self.part(contents, key)
+        pair = part.pairs.get(suffix)
+        if pair is None:
+            if part.is_complete or suffix in part.removed:
+                return None
+            value = self._store.database.get(part.prefix + suffix)
+            if value is None:
+                return None
+            if part.original:
+                value = without_original(part.prefix, tail_in(part.prefix), value)[1]
+            pair = part.pairs[suffix] = read_pair(suffix, value)
+            self._grow(1)
+        if not is_constant(pair[1]) and suffix not in part.changed:
+            part.changed.add(suffix)
+            self._changed[part] = None
+        return pair
+
+    def put(
+        self, contents: Contents[MapPart], key: Any, suffix: bytes, pair: tuple[Any, Any]
+    ) -> None:
+        """Sets a pair."""
+        part = self.part(contents, key)
+        if suffix not in part.pairs:
+            part.removed.discard(suffix)
+            self._grow(1)
+        part.pairs[suffix] = pair
+        part.changed.add(suffix)
+        self.note_change(part)
+
+    def remove(self, contents: Contents[MapPart], key: Any, suffix: bytes) -> None:
+        """Removes a pair; nothing happens when there is none."""
+        part = self.part(contents, key)
+        if part.pairs.pop(suffix, None) is not None:
+            self._grow(-1)
+        elif part.is_complete:
+            return
+        part.changed.discard(suffix)
+        if part.has_rows and not part.is_cleared:
+            part.removed.add(suffix)
+            # It is remembered until it is written.
+            self.room -= 1
+        self.note_change(part)
+
+    def pairs(self, contents: Contents[MapPart], key: Any) -> Iterator[tuple[bytes, Any, Any]]:
+        """The pairs of an entry in the order of their rows: a row's end, key and value.
+
+        The map may be changed meanwhile: a pair is given once, unless it is removed before, with
+        the value that it has then; one that is added is so if it comes later in the order.
+        """
+        last: bytes | None = b""
+        while last is not None:
+            part = self.part(contents, key)
+            if len(part.changed) > _MOST_UNSORTED and not part.is_complete:
+                self._store.write_back()
+                part = self.part(contents, key)
+            if part.is_complete:
+                batch = [(suffix, part.pairs[suffix]) for suffix in sorted(part.pairs)]
+                if last:
+                    batch = [item for item in batch if item[0] > last]
+                last = None
+            else:
+                batch, last = self._read_pairs(part, last)
+            version = self.version
+            for suffix, pair in batch:
+                is_lent = suffix in part.pairs and not is_constant(pair[1])
+                if version != self.version or is_lent:
+                    found = self.lookup(contents, key, suffix)
+                    if found is None:
+                        continue
+                    pair = found
+                yield suffix, *pair
+
+    def whole(self, contents: Contents[MapPart], key: Any) -> dict[Any, Any] | None:
+        """The map of a key, None when it is empty."""
+        return {name: value for _, name, value in self.pairs(contents, key)} or None
+
+    def fill(self, contents: Contents[MapPart], key: Any, value: Any) -> None:
+        """Adds pairs."""
+        for name, item in value.items():
+            self.put(contents, key, pair_suffix(name), (name, item))
+
+    def _read_pairs(
+        self, part: MapPart, last: bytes
+    ) -> tuple[list[tuple[bytes, tuple[Any, Any]]], bytes | None]:
+        """The next pairs of an entry, and the end of their last row; None where no more follow."""
+        found: dict[bytes, tuple[Any, Any]] = {}
+        prefix, pairs = part.prefix, part.pairs
+        tail = tail_in(prefix)
+        end: bytes | None = None
+        begin = prefix + last + b"\x00" if last else prefix
+        for number, (row, value) in enumerate(self._store.database.items(begin)):
+            if not row.startswith(prefix):
+                end = None
+                break
+            if number == _PAIRS_AT_A_TIME:
+                break
+            end = row[len(prefix) :]
+            if end in pairs:
+                found[end] = pairs[end]
+            elif end not in part.removed:
+                data = without_original(prefix, tail, value)[1] if part.original else value
+                found[end] = read_pair(end, data)
+        else:
+            end = None
+        for suffix in part.changed:
+            if suffix > last and (end is None or suffix <= end):
+                found[suffix] = pairs[suffix]
+        if end is None and not last:
+            # It is small: all of it is kept.
+            self._grow(len(found) - len(pairs))
+            part.pairs = found
+            part.is_complete = True
+        return sorted(found.items()), end
+
+    def _elements(self, part: MapPart) -> Iterator[tuple[Any, Any, Any]]:
+        for suffix, (_, value) in list(part.pairs.items()):
+            yield _PairOf(self, part.contents, suffix), part.key, value
+
+
+class _PairOf:
+    """One pair, as the contents of a namespace without others."""
+
+    def __init__(self, table: MapTable, contents: Contents[MapPart], suffix: bytes) -> None:
+        self._table = table
+        self._contents = contents
+        self._suffix = suffix
+
+    def remove(self, key: Any) -> None:
+        """Removes it."""
+        self._table.remove(self._contents, key, self._suffix)

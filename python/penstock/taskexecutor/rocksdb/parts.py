@@ -1,0 +1,247 @@
+"""What is in memory of maps and lists of which each element is a row.
+
+A part is the cache of one entry: of a map some pairs, of a list what was appended, or all of it.
+What has changed in it is in it alone until it is written back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.taskexecutor.rocksdb.element_rows import (
+    SEQUENCE,
+    decode,
+    elements_of,
+    encode,
+    pair_value,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.taskexecutor.rocksdb.database import Database
+    from penstock.taskexecutor.rocksdb.element_tables import Contents
+
+#: What a part without elements counts as.
+PART_SIZE: Final = 4
+
+#: Pieces of a list after which it is written anew as one.
+MOST_PIECES: Final = 8
+
+
+class Part:
+    """What is in memory of the entry of one key in one namespace.
+
+    Attributes:
+        contents: The namespace.
+        key: The identity of the key.
+        prefix: What the keys of its rows begin with.
+        original: What the values of its rows begin with.
+        is_complete: Whether all of it is here.
+        has_rows: Whether there may be rows of it.
+        is_cleared: Whether its rows are to be removed before others are written.
+        is_used: Whether it was used since somebody looked.
+    """
+
+    __slots__ = (
+        "contents", "has_rows", "is_cleared", "is_complete", "is_used", "key", "original", "prefix",
+    )  # fmt: skip
+
+    def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
+        """Begins without elements."""
+        self.contents = contents
+        self.key = key
+        self.prefix = prefix
+        self.original = original
+        self.has_rows = contents.is_stored
+        self.is_complete = not contents.is_stored
+        self.is_cleared = False
+        self.is_used = True
+
+    def __len__(self) -> int:
+        """Number of the elements that are in memory."""
+        raise NotImplementedError
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to be written."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Forgets all elements, whose rows are to be removed."""
+        raise NotImplementedError
+
+    def removed_rows(self) -> list[bytes]:
+        """The keys of the rows that are to be removed one by one."""
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """What has changed: key and value of a row, and the number of elements in it."""
+        raise NotImplementedError
+
+    def written(self) -> int:
+        """It is as in its rows; gives how many elements it has let go of."""
+        raise NotImplementedError
+
+    def let_go(self, wanted: int) -> int:
+        """Lets go of some elements that are as in their rows; gives their number."""
+        raise NotImplementedError
+
+
+class MapPart(Part):
+    """Pairs of a map.
+
+    Attributes:
+        pairs: Key and value, by what the keys of their rows end with.
+        changed: Those that are not as in their rows.
+        removed: Those that are not there any more, but may have rows.
+    """
+
+    __slots__ = ("changed", "pairs", "removed")
+
+    def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
+        """Begins without pairs."""
+        super().__init__(contents, key, prefix, original)
+        self.pairs: dict[bytes, tuple[Any, Any]] = {}
+        self.changed: set[bytes] = set()
+        self.removed: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def reset(self) -> None:
+        """Forgets all elements, whose rows are to be removed."""
+        self.pairs.clear()
+        self.changed.clear()
+        self.removed.clear()
+        self.is_complete = True
+        self.is_cleared = self.has_rows
+
+    def removed_rows(self) -> list[bytes]:
+        """The keys of the rows that are to be removed one by one."""
+        return [self.prefix + suffix for suffix in self.removed]
+
+    def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """What has changed: key and value of a row, and the number of elements in it."""
+        for suffix in self.changed:
+            value = pair_value(self.original, suffix, self.pairs[suffix])
+            yield self.prefix + suffix, value, 1
+
+    def written(self) -> int:
+        """It is as in its rows; gives how many elements it has let go of."""
+        self.has_rows = bool(self.changed) or (self.has_rows and not self.is_cleared)
+        self.is_cleared = False
+        self.changed.clear()
+        self.removed.clear()
+        return 0
+
+    def let_go(self, wanted: int) -> int:
+        """Lets go of some elements that are as in their rows; gives their number."""
+        if self.is_cleared or len(self.changed) == len(self.pairs):
+            return 0
+        gone: list[bytes] = []
+        for suffix in self.pairs:
+            if len(gone) >= wanted:
+                break
+            if suffix not in self.changed:
+                gone.append(suffix)
+        for suffix in gone:
+            del self.pairs[suffix]
+        self.is_complete = False
+        return len(gone)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to be written."""
+        return self.is_cleared or bool(self.changed) or bool(self.removed)
+
+
+class ListPart(Part):
+    """A list, or its end.
+
+    Attributes:
+        values: All values, or, where it is not complete, those that are not in rows.
+        num_written: How many of the values are in rows.
+        num_pieces: How many rows there are, as far as that is known.
+        sequence: The number of the next row once it was tried to write it, else -1.
+    """
+
+    __slots__ = ("num_pieces", "num_written", "sequence", "values")
+
+    def __init__(self, contents: Contents[Any], key: Any, prefix: bytes, original: bytes) -> None:
+        """Begins without values."""
+        super().__init__(contents, key, prefix, original)
+        self.values: list[Any] = []
+        self.num_written = 0
+        self.num_pieces = 0
+        self.sequence = -1
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def read(self, database: Database) -> int:
+        """Makes it complete; gives how many values that has added."""
+        if self.is_complete:
+            return 0
+        pieces = [decode(data) for _, data in elements_of(database, self.prefix)]
+        values = [value for piece in pieces for value in piece]
+        self.num_written = len(values)
+        self.num_pieces = len(pieces)
+        self.values = values + self.values
+        self.is_complete = True
+        return self.num_written
+
+    def rewrite(self) -> None:
+        """Has all values written anew; it is complete."""
+        self.is_cleared = self.has_rows
+        self.num_written = 0
+
+    def reset(self) -> None:
+        """Forgets all elements, whose rows are to be removed."""
+        self.values = []
+        self.is_complete = True
+        self.rewrite()
+
+    def removed_rows(self) -> list[bytes]:
+        """The keys of the rows that are to be removed one by one."""
+        # All its rows are removed, or none.
+        return []
+
+    def rows(self) -> Iterator[tuple[bytes, bytes, int]]:
+        """What has changed: key and value of a row, and the number of elements in it."""
+        added = self.values[self.num_written :]
+        if added:
+            if self.sequence < 0:
+                # The same if writing failed: it is written in the place of what was.
+                self.sequence = self.contents.table.next_sequence()
+            key = self.prefix + SEQUENCE.pack(self.sequence)
+            yield key, self.original + encode(added), len(added)
+
+    def written(self) -> int:
+        """It is as in its rows; gives how many elements it has let go of."""
+        is_more = len(self.values) > self.num_written
+        self.has_rows = is_more or (self.has_rows and not self.is_cleared)
+        self.num_pieces = is_more + (0 if self.is_cleared else self.num_pieces)
+        self.is_cleared = False
+        self.sequence = -1
+        if self.is_complete:
+            self.num_written = len(self.values)
+            return 0
+        gone = len(self.values)
+        self.values = []
+        return gone
+
+    def let_go(self, wanted: int) -> int:  # noqa: ARG002
+        """Lets go of some elements that are as in their rows; gives their number."""
+        if self.is_changed or not self.values:
+            return 0
+        gone = len(self.values)
+        self.values = []
+        self.num_written = 0
+        self.is_complete = False
+        return gone
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to be written."""
+        return self.is_cleared or len(self.values) > self.num_written

@@ -1,0 +1,429 @@
+"""Map and list states of any backend and runtime: what dictionaries and lists would hold.
+
+Goal: with RocksDB each pair of a map and each piece of a list is a row, and a cache of a few
+elements in front of it is not seen, whatever is evicted when; a snapshot, taken and restored at
+any moment, by any backend, has what was there.  Method: random operations on states of several
+keys and namespaces, and on dictionaries.
+"""
+
+import importlib
+import shutil
+import tempfile
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+from penstock.datastream.window import TimeWindow
+from penstock.errors import SerializationError
+from penstock.taskexecutor.rocksdb.database import Database, ReadOnlyDatabase
+from penstock.taskexecutor.rocksdb.element_states import ElementListState, ElementMapState
+from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
+from penstock.taskexecutor.rocksdb.row_store import RowStore
+from penstock.taskexecutor.rocksdb.settings import RocksDBSettings
+
+from contract.codecs import RUNTIMES
+
+GROUPS = range(8)
+#: Room for the least number of elements.
+SMALLEST = 1
+FOREVER = (1 << 63) - 1
+
+
+def module(runtime, name):
+    if runtime == "native":
+        names = {"table": "state_table"}
+        return importlib.import_module(f"penstock._native.{names.get(name, name)}")
+    package = "serialization.pure" if name == "keys" else "taskexecutor.state"
+    return importlib.import_module(f"penstock.{package}.{name}")
+
+
+class Backend:
+    """A map and a list state, and how they are snapshotted."""
+
+    def __init__(self, runtime):
+        self.runtime = runtime
+        self.context = module(runtime, "heap_states").KeyContext()
+        self.keys = module(runtime, "keys").KeyReader(lambda key: key, -1, str, None)
+
+    def select(self, key, namespace):
+        self.context.current_key = self.keys.identity(key)
+        for state in (self.map_state, self.list_state):
+            state.set_current_namespace(namespace)
+
+    def load(self, snapshot):
+        for table, groups in zip((self.map_table, self.list_table), snapshot, strict=True):
+            for data in groups.values():
+                table.load(data, self.keys)
+
+    def content(self):
+        return [{(n, k): v for n, k, v in table} for table in (self.map_table, self.list_table)]
+
+
+class Heap(Backend):
+    def __init__(self, runtime):
+        super().__init__(runtime)
+        tables, states = module(runtime, "table"), module(runtime, "heap_states")
+        self.map_table = tables.StateTable("m", "map")
+        self.list_table = tables.StateTable("l", "list")
+        self.map_state = states.HeapMapState(self.context, self.map_table)
+        self.list_state = states.HeapListState(self.context, self.list_table)
+
+    def snapshot(self):
+        found = []
+        for table in (self.map_table, self.list_table):
+            snapshot = table.open_snapshot(None, len(GROUPS), GROUPS)
+            assert snapshot.advance(FOREVER)
+            entries = snapshot.entries
+            found.append({group: entries.take(group) for group in entries.key_groups()})
+        return found
+
+    def restart(self):
+        other = Heap(self.runtime)
+        other.load(self.snapshot())
+        return other
+
+    def dispose(self):
+        pass
+
+
+class Rows(Backend):
+    def __init__(self, runtime, scratch=None, cache_bytes=SMALLEST, sequence=0):
+        super().__init__(runtime)
+        self.scratch = scratch or tempfile.mkdtemp()
+        self.store = RowStore(
+            Database(f"{self.scratch}/db", RocksDBSettings.of({}), None),
+            module(runtime, "state_rows").StateRows(None, len(GROUPS), GROUPS),
+            self.keys,
+            GROUPS,
+            cache_bytes,
+            module(runtime, "table").StateTable,
+        )
+        self.store.sequence = sequence
+        self.map_table = self.store.add_elements("m", "map", 0)
+        self.list_table = self.store.add_elements("l", "list", 1)
+        self.map_state = ElementMapState(self.context, self.map_table)
+        self.list_state = ElementListState(self.context, self.list_table)
+
+    def snapshot(self):
+        """What the files of a checkpoint hold, as canonical entries."""
+        self.store.write_back()
+        folder = f"{self.scratch}/snapshot"
+        self.store.database.checkpoint(folder)
+        database = ReadOnlyDatabase(folder)
+        kinds = [StoredKind("map", 0, True), StoredKind("list", 1, True)]
+        found = [dict(StateEntries(database, kind, GROUPS)) for kind in kinds]
+        database.close()
+        shutil.rmtree(folder)
+        return found
+
+    def restart(self):
+        """The rows are there when they are opened again."""
+        self.store.write_back()
+        self.store.database.close()
+        return Rows(self.runtime, self.scratch, sequence=self.store.sequence)
+
+    def dispose(self):
+        self.store.database.close()
+        shutil.rmtree(self.scratch)
+
+
+BACKENDS = {"heap": Heap, "rocksdb": Rows}
+
+
+class Pair:
+    """A key that is known by its form alone."""
+
+    def __init__(self, one, other):
+        self.parts = (one, other)
+
+    def __eq__(self, other):
+        return isinstance(other, Pair) and self.parts == other.parts
+
+    def __hash__(self):
+        return hash(self.parts)
+
+
+keys = st.sampled_from(["a", "b", 1, (1, 2.0), True, Pair(1, "x")])
+namespaces = st.sampled_from([None, None, TimeWindow(0, 10), ("pair", 1.0)])
+NAMES = [*range(40), *map(str, range(5)), None, 1.5, 2.0, True, (1, 2), (1.0, "x"), Pair(1, 2)]
+names = st.sampled_from(NAMES)
+values = st.integers(-300, 2**40) | st.sampled_from(["text", None, (1, "x")])
+changeable = values | st.lists(st.integers(0, 3), max_size=3)
+actions = st.lists(st.tuples(st.sampled_from(["put", "remove"]), names, values), max_size=6)
+
+
+class StatesMachine(RuleBasedStateMachine):
+    """A backend, and what it should hold."""
+
+    backend_class = Heap
+    runtime = ""
+
+    def __init__(self):
+        super().__init__()
+        self.backend = self.backend_class(self.runtime)
+        self.maps = {}
+        self.lists = {}
+
+    def select(self, key, namespace):
+        self.backend.select(key, namespace)
+        place = namespace, self.backend.context.current_key
+        return self.backend.map_state, self.backend.list_state, place
+
+    @rule(key=keys, namespace=namespaces, name=names, value=changeable)
+    def put(self, key, namespace, name, value):
+        state, _, place = self.select(key, namespace)
+        state.put(name, list(value) if type(value) is list else value)
+        self.maps.setdefault(place, {})[name] = value
+
+    @rule(key=keys, namespace=namespaces, numbers=st.sets(st.integers(0, 300), max_size=300))
+    def put_many(self, key, namespace, numbers):
+        state, _, place = self.select(key, namespace)
+        state.put_all({number: -number for number in numbers})
+        if numbers:
+            self.maps.setdefault(place, {}).update({number: -number for number in numbers})
+
+    @rule(key=keys, namespace=namespaces, name=names)
+    def look_up(self, key, namespace, name):
+        state, _, place = self.select(key, namespace)
+        expected = self.maps.get(place, {})
+        assert state.contains(name) == (name in expected)
+        assert state.get(name) == expected.get(name)
+        assert state.is_empty() == (not expected)
+
+    @rule(key=keys, namespace=namespaces, name=names)
+    def change_in_place(self, key, namespace, name):
+        state, _, place = self.select(key, namespace)
+        value = state.get(name)
+        if type(value) is list:
+            value.append(7)
+            self.maps[place][name] = list(value)
+
+    @rule(key=keys, namespace=namespaces, name=names)
+    def remove(self, key, namespace, name):
+        state, _, place = self.select(key, namespace)
+        state.remove(name)
+        expected = self.maps.get(place, {})
+        expected.pop(name, None)
+        if not expected:
+            self.maps.pop(place, None)
+
+    @rule(key=keys, namespace=namespaces)
+    def read_map(self, key, namespace):
+        state, _, place = self.select(key, namespace)
+        expected = self.maps.get(place, {})
+        assert dict(state.items()) == expected
+        assert len(list(state.keys())) == len(state.values()) == len(expected)
+
+    @rule(key=keys, namespace=namespaces, actions=actions)
+    def change_while_iterating(self, key, namespace, actions):
+        """What is left alone is given once; what is removed, not after that."""
+        state, _, place = self.select(key, namespace)
+        if self.backend_class is Heap:
+            return  # refuses it, as a dictionary does
+        expected = self.maps.setdefault(place, {})
+        before = dict(expected)
+        touched = set()
+        gone = set()
+        seen = []
+        for position, (name, value) in enumerate(state.items()):
+            assert name not in gone
+            assert expected[name] == value
+            seen.append(name)
+            if position < len(actions):
+                action, other, new = actions[position]
+                touched.add(other)
+                if action == "put":
+                    state.put(other, new)
+                    expected[other] = new
+                    gone.discard(other)
+                else:
+                    state.remove(other)
+                    expected.pop(other, None)
+                    gone.add(other)
+        assert len(set(seen)) == len(seen)
+        assert before.keys() - touched <= set(seen)
+        if not expected:
+            del self.maps[place]
+
+    @rule(key=keys, namespace=namespaces, added=st.lists(changeable, max_size=4))
+    def append(self, key, namespace, added):
+        _, state, place = self.select(key, namespace)
+        state.add_all(list(value) if type(value) is list else value for value in added)
+        if added:
+            self.lists.setdefault(place, []).extend(added)
+
+    @rule(key=keys, namespace=namespaces)
+    def read_list(self, key, namespace):
+        _, state, place = self.select(key, namespace)
+        found = state.get()
+        assert found == self.lists.get(place, [])
+        for position, value in enumerate(found):
+            if type(value) is list:
+                value.append(8)
+                self.lists[place][position] = list(value)
+
+    @rule(key=keys, namespace=namespaces, new=st.lists(values, max_size=3))
+    def replace_list(self, key, namespace, new):
+        _, state, place = self.select(key, namespace)
+        state.update(new)
+        self.lists.pop(place, None)
+        if new:
+            self.lists[place] = list(new)
+
+    @rule(key=keys, source=namespaces, into=namespaces)
+    def merge(self, key, source, into):
+        _, state, place = self.select(key, into)
+        if source == into:
+            return
+        state.merge_namespaces(into, [source])
+        moved = self.lists.pop((source, place[1]), [])
+        if moved:
+            self.lists.setdefault(place, []).extend(moved)
+
+    @rule(key=keys, namespace=namespaces)
+    def clear(self, key, namespace):
+        mapped, listed, place = self.select(key, namespace)
+        mapped.clear()
+        listed.clear()
+        self.maps.pop(place, None)
+        self.lists.pop(place, None)
+        for table in (self.backend.map_table, self.backend.list_table):
+            table.drop_if_empty(namespace)
+
+    @rule()
+    def read_all(self):
+        assert self.backend.content() == [self.maps, self.lists]
+        assert len(self.backend.map_table) == len(self.maps)
+        assert len(self.backend.list_table) == len(self.lists)
+
+    @rule()
+    def snapshot(self):
+        """Any backend has the same content after it."""
+        snapshot = self.backend.snapshot()
+        for other_class in BACKENDS.values():
+            other = other_class(self.runtime)
+            other.load(snapshot)
+            assert other.content() == [self.maps, self.lists]
+            other.dispose()
+
+    @rule()
+    def restart(self):
+        self.backend = self.backend.restart()
+
+    def teardown(self):
+        self.backend.dispose()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_states_hold_what_dictionaries_and_lists_hold(name, runtime):
+    of = {"backend_class": BACKENDS[name], "runtime": runtime}
+    machine = type(f"{name}{runtime}Machine", (StatesMachine,), of)
+    machine.TestCase.settings = settings(
+        max_examples=15,
+        stateful_step_count=50,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    machine.TestCase().runTest()
+
+
+@pytest.fixture(params=RUNTIMES)
+def rows(request):
+    backend = Rows(request.param, cache_bytes=100 * 64)
+    yield backend
+    backend.dispose()
+
+
+def test_an_entry_of_a_map_is_read_and_written_alone(rows, monkeypatch):
+    """What others the map has is not touched."""
+    rows.select("a", None)
+    rows.map_state.put_all({f"name {number}": "value" * 10 for number in range(500)})
+    rows.store.write_back()
+    written = []
+    write = Database.write
+
+    def noting(database, removed, batch):
+        batch = list(batch)
+        written.append((list(removed), batch))
+        write(database, removed, batch)
+
+    monkeypatch.setattr(Database, "write", noting)
+    monkeypatch.setattr(Database, "items", lambda *_: pytest.fail("rows are read in order"))
+    rows.map_table.let_go(1000)
+    rows.map_table.let_go(1000)
+    assert rows.map_state.get("name 7") == "value" * 10
+    assert rows.map_state.contains("name 8")
+    assert not rows.map_state.contains("another")
+    rows.map_state.put("name 9", "new")
+    rows.map_state.remove("name 10")
+    assert rows.store.num_cached < 10
+    rows.store.write_back()
+    assert [len(removed) for removed, _ in written] == [1, 0]
+    [(_, value)] = written[1][1]
+    assert b"new" in value
+
+
+def test_what_is_appended_to_a_list_is_written_alone(rows, monkeypatch):
+    rows.select("a", None)
+    rows.list_state.add_all(["value" * 10] * 500)
+    rows.store.write_back()
+    rows.list_table.let_go(10_000)
+    rows.list_table.let_go(10_000)
+    assert rows.list_table.num_cached == 0
+    for name in ("get", "items"):
+        monkeypatch.setattr(Database, name, lambda *_: pytest.fail("rows are read"))
+    sizes = []
+    write = Database.write
+
+    def noting(database, removed, batch):
+        batch = list(batch)
+        sizes.extend(len(value) for _, value in batch)
+        write(database, removed, batch)
+
+    monkeypatch.setattr(Database, "write", noting)
+    rows.list_state.add("new")
+    rows.store.write_back()
+    assert len(sizes) == 1
+    assert sizes[0] < 10
+    monkeypatch.undo()
+    assert rows.list_state.get() == [*["value" * 10] * 500, "new"]
+
+
+def test_a_list_of_many_pieces_becomes_one(rows):
+    rows.select("a", None)
+    for number in range(20):
+        rows.list_state.add(number)
+        rows.store.write_back()
+        rows.list_table.let_go(100)
+        rows.list_table.let_go(100)
+    assert rows.list_state.get() == list(range(20))
+    rows.store.write_back()
+    assert len(list(rows.store.database.items(b""))) == 1
+    assert rows.restart().content()[1] == {(None, "a"): list(range(20))}
+
+
+def test_numbers_that_are_equal_are_one_key_of_a_map(rows):
+    rows.select("a", None)
+    for name in (1, 1.0, True, Decimal(1), (1, 1.0), (1.0, True), float("nan"), -float("nan"), 0.5):
+        rows.map_state.put(name, name)
+        rows.store.write_back()
+    assert rows.map_state.get(Decimal("0.5")) == 0.5
+    assert len(rows.map_state.keys()) == 4
+
+
+def test_a_value_that_cannot_be_serialised_is_named(rows):
+    rows.select("a", None)
+    rows.list_state.add("good")
+    rows.map_state.put("good", 1)
+    rows.map_state.put("bad", (number for number in range(3)))
+    for _ in range(2):
+        with pytest.raises(SerializationError) as caught:
+            rows.store.write_back()
+        assert "in the state 'm'" in caught.value.__notes__
+    # Nothing is lost, and nothing is there twice.
+    rows.map_state.remove("bad")
+    assert dict(rows.map_state.items()) == {"good": 1}
+    assert rows.restart().content() == [{(None, "a"): {"good": 1}}, {(None, "a"): ["good"]}]
