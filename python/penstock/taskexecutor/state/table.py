@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 _MAX_TERM: Final = 1 << 61
 
 #: Values of these classes cannot be changed in place, nor can tuples of them.
-_CONSTANT: Final = frozenset((str, int, float, bool, bytes, type(None)))
+CONSTANT: Final = frozenset((str, int, float, bool, bytes, type(None)))
 _TUPLE_DEPTH: Final = 3
 
 
 def never_changes(value: Any, depth: int = _TUPLE_DEPTH) -> bool:
     """Whether nobody who has a value can change it in place, as far as that is seen quickly."""
-    if type(value) in _CONSTANT:
+    if type(value) in CONSTANT:
         return True
     if type(value) is not tuple or depth == 0 or len(value) > 16:
         return False
