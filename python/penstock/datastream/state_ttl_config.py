@@ -52,6 +52,12 @@ class StateTtlConfig:
                 "cleanup_incrementally must look at at least one entry each time, got "
                 f"{incremental.get_cleanup_size()}"
             )
+        compaction = cleanup_strategies.get_rocksdb_compact_filter_cleanup_strategy()
+        if compaction is not None and compaction.get_query_time_after_num_entries() <= 0:
+            raise InvalidProgramError(
+                "cleanup_in_rocksdb_compact_filter must read the clock again after at least one "
+                f"entry, got {compaction.get_query_time_after_num_entries()}"
+            )
         self._update_type = update_type
         self._state_visibility = state_visibility
         self._ttl_time_characteristic = ttl_time_characteristic
@@ -178,11 +184,12 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Time | None = None
         ) -> StateTtlConfig.Builder:
-            """Removes expired values while RocksDB compacts.
+            """Removes expired values from RocksDB, some each time that others are written.
 
             Args:
                 query_time_after_num_entries: After how many entries the clock is read again.
-                periodic_compaction_time: How often files are compacted for this alone.
+                periodic_compaction_time: After how long all entries are looked at, however few
+                    are written; 30 days when nothing is said, 0 for never.
             """
             strategies = StateTtlConfig.CleanupStrategies
             self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = (
@@ -246,7 +253,7 @@ class StateTtlConfig:
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-            """Removal while RocksDB compacts."""
+            """Removal from RocksDB."""
 
             def __init__(
                 self,
@@ -263,7 +270,7 @@ class StateTtlConfig:
                 return self._query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Time:
-                """How often files are compacted for this alone."""
+                """After how long all entries are looked at."""
                 return self._periodic_compaction_time
 
         EMPTY_STRATEGY = EmptyCleanupStrategy()
@@ -301,7 +308,7 @@ class StateTtlConfig:
         def get_rocksdb_compact_filter_cleanup_strategy(
             self,
         ) -> StateTtlConfig.CleanupStrategies.RocksdbCompactFilterCleanupStrategy | None:
-            """The settings of removal while RocksDB compacts; a default when nothing was chosen."""
+            """The settings of removal from RocksDB; a default when nothing was chosen."""
             chosen = self._strategies.get(self.Strategies.ROCKSDB_COMPACTION_FILTER)
             if isinstance(chosen, self.RocksdbCompactFilterCleanupStrategy):
                 return chosen

@@ -183,6 +183,10 @@ def test_a_disabled_time_to_live_is_none():
         assert clock.after(10_000, 7, "read", 0) == [ONE]
 
 
+in_memory = pytest.mark.parametrize("backend", ["hashmap"], indirect=True)
+in_rocksdb = pytest.mark.parametrize("backend", ["rocksdb"], indirect=True)
+
+
 # Cleanup ----------------------------------------------------------------------------------------
 
 
@@ -202,11 +206,13 @@ def test_each_access_looks_at_a_few_entries_of_the_state():
     """Of ``v`` alone, which is the state that is used."""
 
     def two(builder):
-        return builder.cleanup_incrementally(2, run_cleanup_for_every_record=False)
+        incremental = builder.cleanup_incrementally(2, run_cleanup_for_every_record=False)
+        return incremental.disable_cleanup_in_background()
 
     assert [left_after_accesses(two, n) for n in (0, 1, 3, 12, 50)] == [100, 98, 94, 80, 80]
 
 
+@in_memory
 def test_five_entries_are_looked_at_when_nothing_is_said():
     def nothing_said(builder):
         return builder
@@ -218,6 +224,7 @@ def test_nothing_is_removed_in_the_background_when_that_is_disabled():
     assert left_after_accesses(StateTtlConfig.Builder.disable_cleanup_in_background, 50) == 100
 
 
+@in_memory
 def test_rocksdbs_filter_has_no_effect_on_state_in_memory():
     """As in Flink, where the default is at work all the same."""
 
@@ -231,11 +238,93 @@ def test_rocksdbs_filter_has_no_effect_on_state_in_memory():
     assert left_after_accesses(in_rocksdb_alone, 50) == 100
 
 
+NUM_KEYS = 500
+
+
+def compacted(period=None, query_rows=1000):
+    """A configuration by which only rows of the database are looked at."""
+
+    def cleanup(builder):
+        return builder.cleanup_in_rocksdb_compact_filter(
+            query_rows, period
+        ).disable_cleanup_in_background()
+
+    return ttl(cleanup=cleanup)
+
+
+@in_rocksdb
+def test_rows_of_a_database_are_removed_as_others_are_written():
+    """Of each state, whatever a row is of it; those that have not expired stay."""
+    with harness(compacted()) as test:
+        clock = Clock(test)
+        for key in range(NUM_KEYS):
+            clock.after(0, key, "write", 1)
+        test.snapshot(1)
+        clock.after(400, 0, "add", 2)
+        test.snapshot(2)
+        clock.after(200, 99, "nothing", 0)
+        left = []
+        for number in range(3, 9):
+            test.snapshot(number)
+            left.append({name: len(list(of_state(test, name))) for name in "vlmra"})
+        assert left[-1] == dict.fromkeys("vlmra", 1)
+        # Nobody has met them, and what is left is what was written last.
+        assert list(of_state(test, "l")) == [(0, [2])]
+        assert list(of_state(test, "m")) == [(0, [2])]
+
+
+def of_state(test, name):
+    """Keys of a state, and the values of those that are lists and the keys of those that are maps.
+
+    As they are written, whether they have expired or not.
+    """
+    for entries in test.snapshot(1000).entries(name).values():
+        for _, key, stored in entries:
+            yield key, [getattr(one, "value", one) for one in stored] if name in "lm" else stored
+
+
+@in_rocksdb
+def test_nothing_is_removed_from_a_database_when_that_is_disabled():
+    with harness(ttl()) as test:
+        clock = Clock(test)
+        for key in range(20):
+            clock.after(0, key, "write", 1)
+        clock.after(600, 99, "nothing", 0)
+        for number in range(5):
+            test.snapshot(number)
+        assert test.num_keyed_state_entries == 100
+
+
+@in_rocksdb
+@pytest.mark.parametrize(("period_ms", "num_left"), [(0, 200), (1_000_000, 200), (500, 0)])
+def test_all_rows_of_a_database_are_looked_at_after_a_time(period_ms, num_left):
+    """However few are written."""
+    with harness(compacted(Time.milliseconds(period_ms))) as test:
+        clock = Clock(test)
+        for key in range(1200):
+            clock.after(0, key, "value", 0)
+            test.process_element((key, "value", 0))
+        for key in range(1200):
+            clock.after(0, key, "write", 1)
+        test.snapshot(1)
+        clock.after(600, 9999, "nothing", 0)
+        snapshot = test.snapshot(2)
+        assert sum(map(len, snapshot.entries("v").values())) == num_left
+
+
+@in_rocksdb
+@pytest.mark.parametrize("query_rows", [0, -1])
+def test_a_clock_that_is_never_read_is_refused(query_rows):
+    with pytest.raises(InvalidProgramError, match=f"at least one entry, got {query_rows}"):
+        compacted(query_rows=query_rows)
+
+
 def test_each_record_looks_at_a_few_entries_of_each_state():
     """Also one whose function uses no state; those of five states, two of each."""
 
     def every_record(builder):
-        return builder.cleanup_incrementally(2, run_cleanup_for_every_record=True)
+        incremental = builder.cleanup_incrementally(2, run_cleanup_for_every_record=True)
+        return incremental.disable_cleanup_in_background()
 
     # The element that comes when they have expired is one, too.
     assert left_after_accesses(every_record, 0) == 90

@@ -15,7 +15,7 @@ from penstock.taskexecutor.rocksdb.element_states import (
     ExpiringMapState,
 )
 from penstock.taskexecutor.rocksdb.element_tables import ElementTable
-from penstock.taskexecutor.rocksdb.entries import StateEntries, StoredKind
+from penstock.taskexecutor.rocksdb.entries import StateEntries
 from penstock.taskexecutor.rocksdb.namespaces import state_tail
 from penstock.taskexecutor.rocksdb.restoring import restore_files
 from penstock.taskexecutor.rocksdb.row_store import RowStore
@@ -29,6 +29,7 @@ from penstock.taskexecutor.worker.local_directories import LocalDirectory
 
 if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
+    from penstock.taskexecutor.rocksdb.entries import StoredKind
     from penstock.taskexecutor.rocksdb.list_table import ListTable
     from penstock.taskexecutor.rocksdb.map_table import MapTable
     from penstock.taskexecutor.state.heap import StateTable
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         KeyGrouping,
     )
     from penstock.taskexecutor.state.snapshot import DatabaseFiles, KeyedStates
+    from penstock.taskexecutor.state.time_to_live import TimeToLive
 
 _DATABASE = "db"
 
@@ -85,10 +87,7 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
             name: (table.kind, table.open_snapshot(*grouping.arguments))
             for name, table in self._timers.items()
         }
-        states = [
-            (name, StoredKind(table.kind, self._numbers[name], _has_elements(table)))
-            for name, table in self._tables.items()
-        ]
+        states = [] if self._store is None else self._store.stored_kinds()
         folder, failure = None, None
         if self._store is not None:
             assert self._directory is not None, "the database is in it"
@@ -166,6 +165,11 @@ class RocksDBKeyedStateBackend(HeapKeyedStateBackend):
         if not self._table_of_elements(name, "list"):
             return super().own_list_state(name)
         return ElementListState(self, cast("ListTable", self.table(name, "list")))
+
+    def _clean_up(self, table: StateTable, ttl: TimeToLive) -> None:
+        super()._clean_up(table, ttl)
+        is_compacted = ttl.compaction_query_rows > 0
+        self._opened_store().remove_expired(table.name, ttl if is_compacted else None)
 
     def _table_of_elements(self, name: str, kind: str) -> bool:
         """Opens a state with a row for each element, if it can have that.

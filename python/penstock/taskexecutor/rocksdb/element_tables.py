@@ -13,6 +13,7 @@ from penstock.taskexecutor.rocksdb.element_rows import (
     num_entries,
     whole_entries,
 )
+from penstock.taskexecutor.rocksdb.entries import StoredKind
 from penstock.taskexecutor.rocksdb.namespaces import namespace_of
 from penstock.taskexecutor.rocksdb.parts import PART_SIZE, Part
 from penstock.taskexecutor.rocksdb.rows import rows_of, successor
@@ -107,6 +108,11 @@ class ElementTable(StoredNamespaces, Generic[P]):
         self._changed: dict[P, None] = {}
         self._peeked: Iterator[tuple[Any, Any, Any]] = iter(())
         super().__init__(store, number)
+
+    @property
+    def stored_kind(self) -> StoredKind:
+        """How it is kept in the database."""
+        return StoredKind(self.kind, self.number, has_elements=True)
 
     def take_over(self, number: int) -> None:
         """The state has this number in the database; nothing is in memory."""

@@ -10,6 +10,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import SerializationError
+from penstock.taskexecutor.rocksdb.entries import StoredKind
+from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.rocksdb.list_table import ListTable
 from penstock.taskexecutor.rocksdb.map_table import MapTable
 from penstock.taskexecutor.rocksdb.namespaces import has_original
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.serialization.pure.keys import KeyReader
     from penstock.taskexecutor.rocksdb.database import Database
     from penstock.taskexecutor.state.heap import StateMap, StateRows
+    from penstock.taskexecutor.state.time_to_live import TimeToLive
 
 #: Rows of a batch at most, and the bytes after which it is written.
 BATCH_ROWS: Final = 16_384
@@ -56,6 +59,10 @@ class CachedState(Protocol):
     @property
     def num_cached(self) -> int:
         """Number of what is in memory."""
+
+    @property
+    def stored_kind(self) -> StoredKind:
+        """How it is kept in the database."""
 
     def take_over(self, number: int) -> None:
         """The state has this number in the database; nothing is in memory."""
@@ -103,6 +110,8 @@ class RowStore:
         self._states: list[CachedState] = []
         self._written_rows = 0
         self._written_bytes = 0
+        self._rows_of_round = 0
+        self._expired: dict[str, ExpiredRows] = {}
         #: The number of the next row that comes after others.
         self.sequence = 0
 
@@ -117,6 +126,17 @@ class RowStore:
         table = (MapTable if kind == "map" else ListTable)(self, name, kind, number)
         self._states.append(table)
         return table
+
+    def stored_kinds(self) -> list[tuple[str, StoredKind]]:
+        """The name of each state, and how it is kept."""
+        return [(state.name, state.stored_kind) for state in self._states]
+
+    def remove_expired(self, name: str, ttl: TimeToLive | None) -> None:
+        """Has what expires in a state removed from the database from now on; None for nothing."""
+        self._expired.pop(name, None)
+        if ttl is not None:
+            [state] = [state for state in self._states if state.name == name]
+            self._expired[name] = ExpiredRows(self, state, ttl)
 
     def renumber(self, numbers: Mapping[str, int]) -> None:
         """The database is another one, in which the states have other numbers."""
@@ -157,6 +177,9 @@ class RowStore:
         self.removed.clear()
         for state in self._states:
             state.note_written()
+        for expired in self._expired.values():
+            expired.run(self._rows_of_round)
+        self._rows_of_round = 0
 
     def write_rows(self, rows: Iterable[tuple[bytes, bytes, int]]) -> None:
         """Writes keys and values of rows, with the number of elements in each.
@@ -186,6 +209,7 @@ class RowStore:
         # In order a memory table takes them several times faster.
         batch.sort(key=itemgetter(0))
         self.database.write((), batch)
+        self._rows_of_round += len(batch)
         self._written_rows += elements
         self._written_bytes += sum(len(key) + len(value) for key, value in batch)
 
@@ -247,6 +271,11 @@ class StoredState(StoredNamespaces):
     @room.setter
     def room(self, number: int) -> None:
         self.table.room = number
+
+    @property
+    def stored_kind(self) -> StoredKind:
+        """How it is kept in the database."""
+        return StoredKind(self.table.kind, self.number, has_elements=False)
 
     def take_over(self, number: int) -> None:
         """The state has this number in the database; the table is empty."""

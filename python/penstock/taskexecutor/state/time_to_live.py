@@ -26,6 +26,9 @@ class TimeToLive:
         cleanup_size: How many entries are looked at, at each access; 0 for none.
         every_record: Whether they are so for each element and timer as well.
         in_snapshots: Whether snapshots leave out what has expired.
+        compaction_query_rows: Of a database, after how many rows the clock is read again; 0 to
+            leave rows that have expired.
+        compaction_period_ms: How long it may take until all rows were looked at; 0 for any time.
     """
 
     ttl_ms: int
@@ -35,6 +38,8 @@ class TimeToLive:
     cleanup_size: int = 0
     every_record: bool = False
     in_snapshots: bool = False
+    compaction_query_rows: int = 0
+    compaction_period_ms: int = 0
 
     @staticmethod
     def of(config: Any, now: Callable[[], int]) -> TimeToLive | None:
@@ -46,6 +51,8 @@ class TimeToLive:
             return None
         cleanup = config.get_cleanup_strategies()
         incremental = cleanup.get_incremental_cleanup_strategy()
+        compaction = cleanup.get_rocksdb_compact_filter_cleanup_strategy()
+        period = None if compaction is None else compaction.get_periodic_compaction_time()
         return TimeToLive(
             ttl_ms=config.get_ttl().to_milliseconds(),
             on_read=update_type == "OnReadAndWrite",
@@ -54,6 +61,10 @@ class TimeToLive:
             cleanup_size=0 if incremental is None else incremental.get_cleanup_size(),
             every_record=incremental is not None and incremental.run_cleanup_for_every_record(),
             in_snapshots=cleanup.in_full_snapshot(),
+            compaction_query_rows=(
+                0 if compaction is None else compaction.get_query_time_after_num_entries()
+            ),
+            compaction_period_ms=0 if period is None else period.to_milliseconds(),
         )
 
     def expired(self, written_ms: int) -> bool:
