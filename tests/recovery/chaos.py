@@ -26,7 +26,7 @@ from penstock.common.watermark_strategy import TimestampAssigner
 from penstock.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from penstock.datastream.functions import CheckpointedFunction
-from penstock.datastream.state import ValueStateDescriptor
+from penstock.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from penstock.errors import CheckpointError
 
 WORKERS = 3
@@ -120,6 +120,9 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
         self.counts = runtime_context.get_state(
             ValueStateDescriptor("counts", Types.PICKLED_BYTE_ARRAY())
         )
+        self.by_split = runtime_context.get_map_state(
+            MapStateDescriptor("by split", Types.LONG(), Types.PICKLED_BYTE_ARRAY())
+        )
 
     def process_element(self, value, ctx):
         if value[0]:
@@ -128,18 +131,25 @@ class Count(KeyedProcessFunction, CheckpointedFunction):
         number = value[4]
         if self.is_slow and number % 20 == 0:
             time.sleep(0.005)
-        counts = self.counts.value() or {}
-        if not counts:
-            ctx.timer_service().register_event_time_timer(END_OF_TIME)
         split = number // SPLIT
-        count, total, low, high = counts.get(split, (0, 0, number, number))
-        counts[split] = (count + 1, total + number, min(low, number), max(high, number))
-        self.counts.update(counts)
         if self.stage == "first":
+            counts = self.counts.value() or {}
+            self.count(counts, split, number, ctx)
+            self.counts.update(counts)
             yield value
+        else:
+            self.count(self.by_split, split, number, ctx)
+
+    def count(self, counts, split, number, ctx):
+        """Adds a number to the figures of its split: of a dictionary, or of a state that is one."""
+        if not any(counts):
+            ctx.timer_service().register_event_time_timer(END_OF_TIME)
+        count, total, low, high = counts.get(split) or (0, 0, number, number)
+        counts[split] = (count + 1, total + number, min(low, number), max(high, number))
 
     def on_timer(self, timestamp, ctx):
-        for split, figures in sorted(self.counts.value().items()):
+        counts = self.counts.value() if self.stage == "first" else self.by_split
+        for split, figures in sorted(counts.items()):
             yield (self.stage, ctx.get_current_key(), split, *figures)
 
 
