@@ -405,6 +405,25 @@ def test_a_list_of_many_pieces_becomes_one(rows):
     assert rows.restart().content()[1] == {(None, "a"): list(range(20))}
 
 
+def test_a_namespace_that_was_released_is_forgotten(rows):
+    """Once what was removed is so in the database, too."""
+    for number in range(300):
+        window = TimeWindow(number, number + 1)
+        rows.select("a", window)
+        rows.map_state.put("name", number)
+        rows.list_state.add(number)
+        if number % 2:
+            rows.store.write_back()
+        rows.map_state.clear()
+        rows.list_state.clear()
+        for table in (rows.map_table, rows.list_table):
+            table.drop_if_empty(window)
+    rows.store.write_back()
+    for table in (rows.map_table, rows.list_table):
+        assert [contents.namespace for contents in table.namespaces()] == [None]
+        assert table.num_cached == 0
+
+
 def test_numbers_that_are_equal_are_one_key_of_a_map(rows):
     rows.select("a", None)
     for name in (1, 1.0, True, Decimal(1), (1, 1.0), (1.0, True), float("nan"), -float("nan"), 0.5):

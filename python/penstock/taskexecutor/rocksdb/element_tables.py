@@ -43,6 +43,7 @@ class Contents(Generic[P]):
         namespace: The namespace.
         parts: What is in memory of entries, by the identities of their keys.
         is_stored: Whether there may be rows of entries that are not in memory.
+        is_released: Whether nobody has it who will use it.
         tail: What the namespace is in the keys of rows.
         original: The same, in their values.
     """
@@ -53,6 +54,7 @@ class Contents(Generic[P]):
         self.namespace = namespace
         self.parts: dict[Any, P] = {}
         self.is_stored = False
+        self.is_released = False
         self.tail: bytes | None = None
         self.original = b""
 
@@ -128,6 +130,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         if contents is None:
             contents = self._contents[namespace] = Contents(self, namespace)
             self.adopt(contents)
+        contents.is_released = False
         return contents
 
     def namespaces(self) -> list[Contents[P]]:
@@ -137,10 +140,16 @@ class ElementTable(StoredNamespaces, Generic[P]):
         return list(self._contents.values())
 
     def drop_if_empty(self, namespace: Any) -> None:
-        """Forgets a namespace of which nothing is in memory."""
+        """Forgets a namespace as soon as nothing of it is in memory."""
         contents = self._contents.get(namespace)
-        if namespace is not None and contents is not None and not contents.parts:
-            del self._contents[namespace]
+        if namespace is not None and contents is not None:
+            contents.is_released = True
+            self._forget_unused(contents)
+
+    def _forget_unused(self, contents: Contents[P]) -> None:
+        is_known = self._contents.get(contents.namespace) is contents
+        if is_known and contents.is_released and not contents.parts:
+            del self._contents[contents.namespace]
 
     def load(self, data: Any, keys: KeyReader) -> None:
         """Puts the entries in that a snapshot serialised; see `StateTable.load`."""
@@ -290,6 +299,7 @@ class ElementTable(StoredNamespaces, Generic[P]):
         del self._parts[part]
         del part.contents.parts[part.key]
         self._grow(-PART_SIZE)
+        self._forget_unused(part.contents)
 
     def _grow(self, number: int) -> None:
         self.num_cached += number
