@@ -124,8 +124,14 @@ PROGRAMS: dict[str, Judgement] = {
         "states.list_and_map_state_of_a_local_class",
         "states.elements_of_a_local_class",
     ),
+    "an instant within another value": _case(r"^types\.instants_"),
+    "the subtask of a key": _programs("partitions.key_groups_decide_the_subtask"),
+    "a source asks its timestamp assigner": _programs("partitions.a_sequence_with_timestamps"),
+    "values within a chain": _case(r"^positions\."),
     "keys that Python takes for equal": _programs("states.keys_of_many_kinds"),
-    "nothing is no error": _programs("process.timers_without_on_timer"),
+    "nothing is no error": _programs(
+        "process.timers_without_on_timer", "connected.co_flat_map_that_gives_none"
+    ),
     "partition_custom needs no parallelism": _programs(
         "partitions.custom_partitioner_function",
         "partitions.custom_partitioner_object",

@@ -81,11 +81,6 @@ def key_groups_decide_the_subtask(f):
     return f.sorted(keyed.map(_placed(f)))
 
 
-def key_groups_of_texts_decide_the_subtask(f):
-    texts = f.env(2).from_collection([f"key{i}" for i in range(10)], f.Types.STRING())
-    return f.sorted(texts.key_by(lambda v: v, f.Types.STRING()).map(_placed(f)))
-
-
 def a_collection_has_one_subtask(f):
     return f.collect(f.ints(*range(6), env=f.env(2)).map(_placed(f)).set_parallelism(1))
 
@@ -96,14 +91,6 @@ def numbers_of_a_sequence(f):
     strategy = f.WatermarkStrategy.no_watermarks()
     stream = env.from_source(source, strategy, "numbers", f.Types.LONG())
     return f.collect(stream.map(lambda v: v * 2, f.Types.LONG()))
-
-
-def numbers_of_a_sequence_at_parallelism_2(f):
-    env = f.env(2)
-    source = f.NumberSequenceSource(1, 9)
-    strategy = f.WatermarkStrategy.no_watermarks()
-    stream = env.from_source(source, strategy, "numbers", f.Types.LONG())
-    return f.sorted(stream.key_by(lambda v: v % 2).reduce(lambda a, b: a + b))[-1]
 
 
 def an_empty_sequence(f):

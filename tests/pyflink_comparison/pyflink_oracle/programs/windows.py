@@ -330,11 +330,6 @@ def windows_without_timestamps_fail(f):
     return f.collected(lambda: f.ints(1).key_by(lambda v: v).window(windows).reduce(lambda a, b: a))
 
 
-def windows_in_batch_mode(f):
-    windows = f.TumblingEventTimeWindows.of(f.Time.seconds(1))
-    return f.sorted(_keyed(f, env=f.batch_env()).window(windows).process(_told(f)))
-
-
 def sessions_in_batch_mode(f):
     windows = f.EventTimeSessionWindows.with_gap(f.Time.milliseconds(1000))
     data = (("a", 5000), ("a", 0), ("b", 1), ("a", 700))
