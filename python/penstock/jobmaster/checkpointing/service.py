@@ -19,6 +19,7 @@ from penstock.graph.ids import ExecutionAttemptID
 from penstock.jobmaster.checkpointing import actions as a
 from penstock.jobmaster.checkpointing.completed_store import CompletedCheckpoint
 from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
+from penstock.jobmaster.checkpointing.end_of_job import EndOfJob
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties
 from penstock.jobmaster.checkpointing.state_assignment import assign_states, coordinator_states
 from penstock.jobmaster.main_thread import MainThread, QueueUser
@@ -47,29 +48,6 @@ MAX_STEPS: Final = 65_536
 
 #: How long the end of a job waits for its files to be deleted.
 CLOSE_TIMEOUT_S: Final = 10.0
-
-
-class _EndOfJob:
-    """What follows when all is deleted, or when that has taken too long; in the main thread."""
-
-    def __init__(self, storage: CheckpointStorage, then: Callable[[], None]) -> None:
-        self._storage = storage
-        self._then = then
-        self._is_reached = False
-
-    def reached(self) -> None:
-        """All is deleted."""
-        if not self._is_reached:
-            self._is_reached = True
-            self._then()
-
-    def give_up(self) -> None:
-        """It is not waited for any longer."""
-        if not self._is_reached:
-            logger.warning(
-                "checkpoints in %s were not deleted within %g s", self._storage, CLOSE_TIMEOUT_S
-            )
-        self.reached()
 
 
 class CheckpointService:
@@ -212,7 +190,7 @@ class CheckpointService:
         """The job has ended; ``then`` runs in the main thread once what is to go is deleted."""
         if self._timer is not None:
             self._timer.cancel()
-        end = _EndOfJob(self._storage, then)
+        end = EndOfJob(self._storage, CLOSE_TIMEOUT_S, then)
         if self._records is None:
             self._delete(status, end, is_resumed=False)
         elif not status.is_globally_terminal:
@@ -222,18 +200,18 @@ class CheckpointService:
             self._io.post(partial(self._record, status, result, end))
         self._main_thread.schedule(CLOSE_TIMEOUT_S, end.give_up)
 
-    def _record(self, status: JobStatus, result: JobResult, end: _EndOfJob) -> None:
+    def _record(self, status: JobStatus, result: JobResult, end: EndOfJob) -> None:
         """Notes how the job has ended, in the thread of the storage; goes on in the main thread."""
         is_resumed = not self._recorded(result)
         self._main_thread.post(partial(self._delete, status, end, is_resumed=is_resumed))
 
-    def _delete(self, status: JobStatus, end: _EndOfJob, *, is_resumed: bool) -> None:
+    def _delete(self, status: JobStatus, end: EndOfJob, *, is_resumed: bool) -> None:
         """Deletes checkpoints that nobody needs, and goes on when the storage has answered."""
         self._run(self.coordinator.job_ended(status, _now_ms(), is_resumed=is_resumed))
         delete_the_rest = partial(self._delete_the_rest, end, is_resumed=is_resumed)
         self._io.post(lambda: self._main_thread.post(delete_the_rest))
 
-    def _delete_the_rest(self, end: _EndOfJob, *, is_resumed: bool) -> None:
+    def _delete_the_rest(self, end: EndOfJob, *, is_resumed: bool) -> None:
         """Deletes what has come since; what the storage was doing has been answered by now."""
         if not is_resumed:
             retained = {checkpoint.pointer for checkpoint in self.coordinator.store.all}

@@ -4,14 +4,12 @@ Method: a scheduler brings the tasks of a small job to their states; the test an
 coordinator's actions and reads the next ones.
 """
 
-import random
 from dataclasses import replace
 
 import msgspec
 import pytest
 from penstock.checkpoint_storage.handles import (
     ByteStreamHandle,
-    CheckpointMetrics,
     KeyGroupsHandle,
     OperatorStateHandle,
     OperatorSubtaskState,
@@ -19,111 +17,11 @@ from penstock.checkpoint_storage.handles import (
     TaskStateSnapshot,
 )
 from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as Reason
-from penstock.jobmaster import actions as scheduling
 from penstock.jobmaster.checkpointing import actions as a
-from penstock.jobmaster.checkpointing.coordinator import CheckpointCoordinator
 from penstock.jobmaster.checkpointing.properties import CheckpointProperties, Retention
-from penstock.jobmaster.checkpointing.settings import CheckpointSettings
-from penstock.jobmaster.restart_strategies import NoRestartStrategy
-from penstock.jobmaster.scheduler import Scheduler
-from penstock.jobmaster.slots import SlotOffer
 from penstock.jobmaster.states import ExecutionState, JobStatus
-from penstock.network.events import Alignment, SavepointFormat, SnapshotKind
-from support.graphs import word_count
-
-WALL = 1_000_000
-METRICS = CheckpointMetrics(checkpointed_bytes=5, full_bytes=7)
-CHECKPOINT = CheckpointProperties.checkpoint(Retention.NO_EXTERNALIZED_CHECKPOINTS)
-
-
-def savepoint(kind=SnapshotKind.SAVEPOINT):
-    return CheckpointProperties.savepoint(kind, SavepointFormat.CANONICAL, "/savepoints")
-
-
-class Job:
-    """A word count whose tasks run, and its coordinator."""
-
-    def __init__(self, running=True, first_id=1, **settings):
-        self.job = word_count().job_graph(job_id=bytes(16))
-        self.scheduler = Scheduler(self.job, NoRestartStrategy(), 0)
-        self.graph = self.scheduler.graph
-        self.coordinator = CheckpointCoordinator(
-            self.graph, CheckpointSettings(**settings), WALL, random.Random(1), first_id
-        )
-        self.now = 0
-        todo = self.scheduler.start(0)
-        [wanted] = [x for x in todo if isinstance(x, scheduling.RequestSlots)]
-        offers = [SlotOffer(b"%d" % i, f"worker-{i}", "h", 1, 0) for i in range(wanted.required)]
-        self.scheduler.slots_offered(offers, 0)
-        if running:
-            for task in self.graph.subtasks():
-                self.bring(task, ExecutionState.INITIALIZING, ExecutionState.RUNNING)
-
-    def bring(self, task, *states):
-        for state in states:
-            execution = task.current
-            self.scheduler.task_state_changed(
-                execution.attempt_id, state, execution.slot.executor_id, self.now
-            )
-
-    def finish(self, *tasks):
-        for task in tasks:
-            self.bring(task, ExecutionState.FINISHED)
-
-    @property
-    def tasks(self):
-        return list(self.graph.subtasks())
-
-    def request(self, properties=CHECKPOINT):
-        return self.coordinator.request(properties, self.now)[1]
-
-    def located(self, checkpoint_id, location="/here"):
-        return self.coordinator.location_created(checkpoint_id, location, self.now)
-
-    def triggered(self, checkpoint_id):
-        """Brings a checkpoint that was begun to the tasks; returns the trigger."""
-        assert self.located(checkpoint_id) == [a.SnapshotCoordinators(checkpoint_id)]
-        todo = self.coordinator.coordinators_snapshotted(checkpoint_id, {}, self.now)
-        return only(todo, a.TriggerTasks)
-
-    def begin(self, properties=CHECKPOINT):
-        """Requests a checkpoint and brings it to the tasks; returns its id."""
-        checkpoint_id = only(self.request(properties), a.CreateLocation).checkpoint_id
-        self.triggered(checkpoint_id)
-        return checkpoint_id
-
-    def acknowledge(self, checkpoint_id, *tasks, state=None):
-        todo = []
-        for task in tasks or self.tasks:
-            if task.state is ExecutionState.RUNNING:
-                todo = self.coordinator.acknowledged(
-                    task.current.attempt_id, checkpoint_id, state, METRICS, self.now
-                )
-        return todo
-
-    def store(self, checkpoint_id):
-        return self.coordinator.metadata_stored(checkpoint_id, f"/{checkpoint_id}", self.now)
-
-    def complete(self, properties=CHECKPOINT):
-        """A whole checkpoint; returns its id and what follows its end."""
-        checkpoint_id = self.begin(properties)
-        only(self.acknowledge(checkpoint_id), a.StoreMetadata)
-        return checkpoint_id, self.store(checkpoint_id)
-
-    def decline(self, checkpoint_id, reason=Reason.DECLINED):
-        return self.coordinator.declined(
-            self.tasks[1].current.attempt_id, checkpoint_id, reason, "so", self.now
-        )
-
-
-def only(todo, kind):
-    """The single action of a kind."""
-    [action] = [x for x in todo if isinstance(x, kind)]
-    return action
-
-
-def kinds(todo):
-    return [type(action) for action in todo]
+from penstock.network.events import Alignment
+from support.checkpointed_job import CHECKPOINT, METRICS, WALL, Job, kinds, only, savepoint
 
 
 def test_the_stages_of_a_checkpoint():
@@ -420,104 +318,6 @@ def test_failures_in_a_row_fail_the_job():
     failed = only(job.decline(job.begin()), a.FailJob)
     assert failed.message.startswith("Exceeded checkpoint tolerable failure threshold")
     assert a.FailJob not in kinds(job.decline(job.begin())), "it counts from zero again"
-
-
-@pytest.mark.parametrize("kind", [SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE])
-def test_a_job_that_cannot_be_stopped_with_a_savepoint_fails(kind):
-    job = Job(tolerable_failures=9)
-    checkpoint_id = job.begin(savepoint(kind))
-    assert "cannot be stopped" in only(job.decline(checkpoint_id), a.FailJob).message
-    job.coordinator.job_failing("it fails", 0)
-    _, todo = job.complete(savepoint(kind))
-    assert kinds(todo) == [a.RequestCompleted, a.NotifyComplete]
-
-
-@pytest.mark.parametrize("kind", [SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE])
-def test_a_source_that_ends_before_it_hears_of_a_stop_is_part_of_it_as_finished(kind):
-    """Other tasks have stopped for the savepoint, which would have to be restarted."""
-    job = Job(tolerable_failures=0)
-    checkpoint_id = job.begin(savepoint(kind))
-    [source] = [task for task in job.tasks if task.job_vertex.is_source]
-    job.finish(source)
-    assert job.coordinator.tasks_changed(0) == []
-    [store] = job.acknowledge(checkpoint_id)
-    finished = {
-        operator.id: store.metadata.operators[operator.id].is_fully_finished
-        for task in job.tasks
-        for operator in task.job_vertex.operators
-    }
-    own = {operator.id for operator in source.job_vertex.operators}
-    assert finished == {operator_id: operator_id in own for operator_id in finished}
-    todo = job.store(checkpoint_id)
-    assert a.RequestCompleted in kinds(todo)
-
-
-def test_the_last_task_to_report_on_a_stop_may_have_ended():
-    job = Job(tolerable_failures=0)
-    checkpoint_id = job.begin(savepoint(SnapshotKind.SAVEPOINT_SUSPEND))
-    [source] = [task for task in job.tasks if task.job_vertex.is_source]
-    job.acknowledge(checkpoint_id, *[task for task in job.tasks if task is not source])
-    job.finish(source)
-    only(job.coordinator.tasks_changed(0), a.StoreMetadata)
-
-
-@pytest.mark.parametrize("stage", ["refused", "location", "coordinators"])
-def test_a_stop_that_reaches_no_task_leaves_the_job_alone(stage):
-    """Nobody has stopped for it, so the job goes on, and so do its periodic checkpoints."""
-    job = Job(interval_ms=1000, tolerable_failures=0)
-    job.coordinator.tasks_changed(0)
-    if stage == "refused":
-        job.bring(job.tasks[0], ExecutionState.FAILED)
-        todo = job.request(savepoint(SnapshotKind.SAVEPOINT_SUSPEND))
-    else:
-        job.request(savepoint(SnapshotKind.SAVEPOINT_SUSPEND))
-        assert job.coordinator.next_deadline_ms() == 600_000, "no periodic one meanwhile"
-        if stage == "location":
-            todo = job.coordinator.storage_failed(1, "no such directory", 0)
-        else:
-            job.located(1)
-            todo = job.coordinator.coordinators_failed(1, "boom", 0)
-        assert job.coordinator.next_deadline_ms() <= 1000
-    assert a.FailJob not in kinds(todo)
-    only(todo, a.RequestFailed)
-
-
-ENDING = [
-    CheckpointProperties.savepoint(
-        SnapshotKind.SAVEPOINT, SavepointFormat.CANONICAL, "/savepoints", cancels_job=True
-    ),
-    savepoint(SnapshotKind.SAVEPOINT_SUSPEND),
-    savepoint(SnapshotKind.SAVEPOINT_TERMINATE),
-]
-
-
-@pytest.mark.parametrize("ending", ENDING)
-@pytest.mark.parametrize("other", [CHECKPOINT, savepoint(), *ENDING])
-def test_nothing_else_is_taken_of_a_job_that_is_being_stopped(ending, other):
-    """What was under way or waited gives way, and what is asked for later is refused."""
-    job = Job()
-    job.begin()
-    job.request()
-    todo = job.request(ending)
-    assert [x.reason for x in todo if isinstance(x, a.RequestFailed)] == [Reason.JOB_IS_ENDING] * 2
-    assert only(todo, a.CreateLocation).checkpoint_id == 2
-    [refused] = job.request(other)
-    assert refused.reason is Reason.JOB_IS_ENDING
-    job.triggered(2)
-    job.acknowledge(2)
-    assert a.RequestCompleted in kinds(job.store(2))
-    assert only(job.request(other), a.RequestFailed).reason is Reason.JOB_IS_ENDING
-    job.coordinator.job_failing("it did not end", 0)
-    only(job.request(other), a.CreateLocation)
-
-
-def test_a_savepoint_that_fails_is_no_failure_of_the_jobs_checkpoints():
-    """It is told to who asked for it; a directory that is none must not cost the job."""
-    job = Job(tolerable_failures=0)
-    job.request(savepoint())
-    assert a.FailJob not in kinds(job.coordinator.storage_failed(1, "no such directory", 0))
-    assert a.FailJob not in kinds(job.decline(job.begin(savepoint())))
-    only(job.decline(job.begin()), a.FailJob)
 
 
 def test_a_restart_gives_up_what_is_under_way():
