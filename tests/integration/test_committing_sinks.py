@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from penstock.common import Configuration, Types
+from penstock.common import Types
 from penstock.common.serialization import Encoder
-from penstock.datastream import StreamExecutionEnvironment
 from penstock.datastream.connectors import (
     CommittableSummary,
     CommittableWithLineage,
@@ -23,6 +22,7 @@ from penstock.datastream.connectors.file_system import (
     StreamingFileSink,
 )
 from penstock.errors import WrongArgumentError
+from support.environments import in_process
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -91,16 +91,6 @@ class WrongSink(Sink, SupportsPreCommitTopology):
         return None
 
 
-def environment(parallelism=2, **options):
-    configuration = Configuration.from_dict(
-        {key.replace("_", "."): value for key, value in options.items()}
-        | {"execution.target": "in-process"}
-    )
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    return env
-
-
 def commits(folder):
     return {
         int(path.name): [json.loads(line) for line in path.read_text().splitlines()]
@@ -128,7 +118,7 @@ MODES = pytest.mark.parametrize(
 @pytest.mark.parametrize("sink", [Sink, GlobalSink, NegatingSink])
 def test_everything_is_committed_at_the_end(tmp_path, sink, options):
     """By one committer behind each writer, or by one for all of them together."""
-    env = environment(**options)
+    env = in_process(2, **options)
     env.from_collection(list(range(10)), Types.INT()).rebalance().sink_to(sink(tmp_path))
     env.execute()
     found = commits(tmp_path)
@@ -140,7 +130,7 @@ def test_everything_is_committed_at_the_end(tmp_path, sink, options):
 
 
 def test_a_plan_shows_writers_and_committers(tmp_path):
-    env = environment()
+    env = in_process(2)
     stream = env.from_collection([1], Types.INT())
     stream.sink_to(Sink(tmp_path)).name("one").uid("one").set_parallelism(3)
     stream.sink_to(GlobalSink(tmp_path)).name("all").set_parallelism(3)
@@ -155,14 +145,14 @@ def test_a_plan_shows_writers_and_committers(tmp_path):
 
 
 def test_what_comes_before_the_commit_must_be_a_stream(tmp_path):
-    stream = environment().from_collection([1], Types.INT())
+    stream = in_process(2).from_collection([1], Types.INT())
     with pytest.raises(WrongArgumentError, match="add_pre_commit_topology returned None"):
         stream.sink_to(WrongSink(tmp_path))
 
 
 @MODES
 def test_files_have_their_names_at_the_end(tmp_path, options):
-    env = environment(**options)
+    env = in_process(2, **options)
     sink = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder()).build()
     env.from_collection(list("abcdef"), Types.STRING()).rebalance().sink_to(sink)
     env.execute()
@@ -175,7 +165,7 @@ def test_files_have_their_names_at_the_end(tmp_path, options):
 
 def test_the_older_sink_of_files_names_them_by_subtask(tmp_path):
     """As PyFlink; the last file gets its name here, where PyFlink leaves it hidden."""
-    env = environment(parallelism=1)
+    env = in_process(parallelism=1)
     sink = (
         StreamingFileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())

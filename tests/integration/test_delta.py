@@ -6,27 +6,17 @@ import decimal
 import deltalake
 import pyarrow as pa
 import pytest
-from penstock.common import Configuration, Row, Types, WatermarkStrategy
-from penstock.datastream import StreamExecutionEnvironment
+from penstock.common import Row, Types, WatermarkStrategy
 from penstock.datastream.connectors.delta import DeltaSink, DeltaSource
 from penstock.errors import DependencyError, FormatError, InvalidProgramError, SinkError
+from support.environments import in_process
 
 PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 PAIRS = [Row(n=1, text="a"), Row(n=2, text=None)]
 
 
-def environment(**options):
-    configuration = Configuration()
-    configuration.set_string("execution.target", "in-process")
-    for key, value in options.items():
-        configuration.set_string(key.replace("_", "."), value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(2)
-    return env
-
-
 def write(path, rows, kind=PAIR, **settings):
-    env = environment()
+    env = in_process(2)
     env.from_collection(rows, kind).sink_to(DeltaSink(str(path), kind, **settings))
     env.execute()
     return deltalake.DeltaTable(str(path))
@@ -34,7 +24,7 @@ def write(path, rows, kind=PAIR, **settings):
 
 def read(path, *arguments):
     source = DeltaSource.for_snapshot(str(path), *arguments)
-    stream = environment().from_source(source, WatermarkStrategy.no_watermarks(), "delta")
+    stream = in_process(2).from_source(source, WatermarkStrategy.no_watermarks(), "delta")
     with stream.execute_and_collect() as results:
         return list(results)
 
@@ -126,7 +116,7 @@ def test_a_table_of_other_columns_is_refused(tmp_path):
 
 
 def test_a_value_that_does_not_fit_names_the_field(tmp_path):
-    env = environment()
+    env = in_process(2)
     sink = DeltaSink(str(tmp_path / "t"), PAIR)
     env.from_collection([{"n": "x", "text": "a"}]).sink_to(sink)
     with pytest.raises(FormatError, match="field 'n' does not fit"):

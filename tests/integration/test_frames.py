@@ -8,8 +8,8 @@ import pandas
 import polars
 import pyarrow as pa
 import pytest
-from penstock.common import Configuration, Row, Types
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.common import Row, Types
+from penstock.datastream import MapFunction
 from penstock.datastream import frames as frames_module
 from penstock.datastream.connectors.discard import DiscardingSink
 from penstock.datastream.frames import source_of_arrow
@@ -17,6 +17,7 @@ from penstock.datastream.functions import SourceFunction
 from penstock.errors import DependencyError, FormatError, InvalidProgramError
 from penstock.taskexecutor.compiled import END_OF_DATA
 from penstock.testing import OneInputStreamOperatorTestHarness, redistribute
+from support.environments import in_process
 
 DAY = datetime.datetime(2024, 5, 6, 7, 8, 9)
 COLUMNS = {"name": ["a", None, "c"], "number": [1, 2, 3], "share": [0.5, 1.5, None]}
@@ -27,16 +28,6 @@ ROWS = [
 ]
 TYPE = Types.ROW_NAMED(["name", "number", "share"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
-
-
-def environment(parallelism=1, **options):
-    configuration = Configuration()
-    configuration.set_string("execution.target", "in-process")
-    for key, value in options.items():
-        configuration.set_string(key.replace("_", "."), value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(parallelism)
-    return env
 
 
 @pytest.mark.parametrize(
@@ -52,7 +43,7 @@ def environment(parallelism=1, **options):
     ids=["table", "batch", "reader", "stream", "polars", "pandas"],
 )
 def test_rows_with_the_names_and_types_of_the_columns(make, rows):
-    env = environment()
+    env = in_process()
     stream = make(env)
     assert stream.get_type() == TYPE
     with stream.execute_and_collect() as results:
@@ -70,7 +61,7 @@ def test_what_is_missing_in_pandas():
             7: pandas.Categorical(["u", "v"]),
         }
     )
-    with environment().from_pandas(frame).execute_and_collect() as results:
+    with in_process().from_pandas(frame).execute_and_collect() as results:
         first, second = results
     assert (first.day, first.whole, first.text, first["7"]) == (None, None, "x", "u")
     assert math.isnan(first.real)
@@ -81,7 +72,7 @@ def test_what_is_missing_in_pandas():
 def test_a_column_of_any_length_comes_back(values):
     """Also where a table has several batches, and a subtask several ranges of them."""
     table = pa.table({"n": pa.array(values, pa.int64())})
-    found = environment(parallelism=2).from_arrow(table).to_arrow()
+    found = in_process(parallelism=2).from_arrow(table).to_arrow()
     assert found.schema == table.schema
     assert sorted(found["n"].to_pylist()) == values
 
@@ -114,7 +105,7 @@ def test_a_restored_source_emits_the_rest_at_any_parallelism(monkeypatch, parall
 
 
 def test_each_kind_of_stream_becomes_columns():
-    env = environment()
+    env = in_process()
     pairs = [(1, "a"), (2, None)]
     assert env.from_collection(pairs, PAIR).to_arrow().to_pydict() == {
         "f0": [1, 2],
@@ -132,7 +123,7 @@ def test_each_kind_of_stream_becomes_columns():
 
 
 def test_frames_of_pandas_and_polars():
-    env = environment()
+    env = in_process()
     frame = env.from_arrow(pa.table(COLUMNS)).to_pandas()
     assert frame["number"].tolist() == [1, 2, 3]
     assert frame["number"].dtype == "int64"
@@ -141,7 +132,7 @@ def test_frames_of_pandas_and_polars():
 
 @pytest.mark.parametrize("mode", ["BATCH", "STREAMING"])
 def test_results_are_complete_with_checkpoints_and_in_batch_mode(mode):
-    env = environment(
+    env = in_process(
         parallelism=2,
         **{"execution_checkpointing_interval": "10 ms", "execution_runtime-mode": mode},
     )
@@ -162,7 +153,7 @@ class FailsOnce(MapFunction):
 
 
 def test_results_are_exact_after_a_failure(tmp_path):
-    env = environment(
+    env = in_process(
         **{
             "execution_checkpointing_interval": "10 ms",
             "restart-strategy_type": "fixed-delay",
@@ -210,12 +201,12 @@ class Endless(SourceFunction):
 )
 def test_what_cannot_be_a_table_is_refused(make, expected):
     with pytest.raises(InvalidProgramError, match=expected):
-        make(environment())
+        make(in_process())
 
 
 def test_the_program_goes_on_after_a_refusal():
     """No operator of a table that cannot be made is left in the next job."""
-    env = environment()
+    env = in_process()
     stream = env.from_collection([1])
     with pytest.raises(InvalidProgramError):
         stream.to_arrow()
@@ -224,14 +215,14 @@ def test_the_program_goes_on_after_a_refusal():
 
 
 def test_an_element_that_does_not_fit_names_the_field():
-    stream = environment().from_collection([{"a": "x"}])
+    stream = in_process().from_collection([{"a": "x"}])
     with pytest.raises(FormatError, match="field 'a' does not fit"):
         stream.to_arrow(Types.ROW_NAMED(["a"], [Types.LONG()]))
 
 
 @pytest.mark.parametrize(("library", "extra"), [("pandas", "pandas"), ("polars", "polars")])
 def test_a_missing_library_names_its_extra(monkeypatch, library, extra):
-    stream = environment().from_arrow(pa.table({"n": [1]}))
+    stream = in_process().from_arrow(pa.table({"n": [1]}))
     monkeypatch.setitem(__import__("sys").modules, library, None)
     with pytest.raises(DependencyError, match=rf"penstock\[{extra}\]"):
         getattr(stream, f"to_{library}")()

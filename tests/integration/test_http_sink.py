@@ -5,10 +5,11 @@ import json
 import threading
 
 import pytest
-from penstock.common import Configuration, Row, Types
-from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.common import Row, Types
+from penstock.datastream import MapFunction
 from penstock.datastream.connectors.http import HttpSink
 from penstock.errors import FormatError, InvalidProgramError, SinkError
+from support.environments import in_process
 
 PAIR = Types.ROW_NAMED(["n", "text"], [Types.LONG(), Types.STRING()])
 
@@ -52,18 +53,8 @@ def service():
             thread.join()
 
 
-def environment(**options):
-    configuration = Configuration()
-    configuration.set_string("execution.target", "in-process")
-    for key, value in options.items():
-        configuration.set_string(key.replace("_", "."), value)
-    env = StreamExecutionEnvironment.get_execution_environment(configuration)
-    env.set_parallelism(1)
-    return env
-
-
 def post(url, elements, kind=None, **settings):
-    env = environment()
+    env = in_process()
     env.from_collection(elements, kind).sink_to(HttpSink(url, retry_delay_ms=1, **settings))
     env.execute()
 
@@ -125,7 +116,7 @@ class FailsOnce(MapFunction):
 
 
 def test_every_element_at_least_once_after_a_failure(service, tmp_path):
-    env = environment(
+    env = in_process(
         **{
             "execution_checkpointing_interval": "10 ms",
             "restart-strategy_type": "fixed-delay",
