@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.errors import SerializationError
+from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.rocksdb.entries import StoredKind
 from penstock.taskexecutor.rocksdb.expired_rows import ExpiredRows
 from penstock.taskexecutor.rocksdb.list_table import ListTable
@@ -333,9 +334,10 @@ class StoredState(StoredNamespaces):
         tail = contents.tail
         assert tail is not None, "it was adopted"
         identity = self._store.keys.identity
+        decode = TypeSerializer[Any]().deserialize
         for group in self._store.key_groups:
             for row, written in rows_of(self._store.database, group_prefix(group) + tail):
-                key, value = entry_of(tail, row, written)
+                key, value = entry_of(tail, row, written, decode)
                 yield identity(key), value
 
     def clear(self, contents: StateMap) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.serialization.pure.dynamic_codec import decode_dynamic
 from penstock.serialization.pure.value_bytes import Reader
-from penstock.serialization.type_serializer import TypeSerializer
 from penstock.taskexecutor.rocksdb.namespaces import (
     GROUP_BYTES,
     has_original,
@@ -16,7 +15,7 @@ from penstock.taskexecutor.rocksdb.namespaces import (
 from penstock.taskexecutor.state.state_rows import FORM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.taskexecutor.rocksdb.database import Database
 
@@ -70,8 +69,9 @@ def read_row(tail: bytes, key: bytes, value: bytes) -> tuple[bytes, bytes]:
     return value[begin : reader.position], value[reader.position :]
 
 
-def entry_of(tail: bytes, key: bytes, value: bytes) -> tuple[Any, Any]:
-    """Key and value of an entry."""
-    decode = TypeSerializer[Any]().deserialize
+def entry_of(
+    tail: bytes, key: bytes, value: bytes, decode: Callable[[bytes], Any]
+) -> tuple[Any, Any]:
+    """Key and value of an entry, as ``decode`` reads them."""
     written_key, written_value = read_row(tail, key, value)
     return decode(written_key), decode(written_value)
