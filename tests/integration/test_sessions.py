@@ -180,6 +180,21 @@ class Counting(MapFunction):
         return value
 
 
+def test_nothing_of_an_ended_job_stays_in_its_program(session):
+    """Neither the connection over which it came nor those for its results."""
+
+    def connections():
+        found = psutil.Process().net_connections("tcp")
+        return [one for one in found if one.raddr and one.raddr[1] == session.port]
+
+    env = session.environment()
+    with env.from_collection([1, 2]).execute_and_collect() as results:
+        assert sorted(results) == [1, 2]
+    env.from_collection([1]).print()
+    env.execute()
+    eventually(lambda: connections() == [], "no connection to the session")
+
+
 def test_accumulators_come_with_the_result(session):
     env = session.environment(**{"parallelism.default": "2"})
     env.from_collection([1, 2, 3]).rebalance().map(Counting()).print()

@@ -72,4 +72,4 @@ class SessionExecutor:
         except BaseException:
             client.close()
             raise
-        return RemoteJobHandle(client, job_graph.job_id, job_graph.name)
+        return RemoteJobHandle(client, job_graph.job_id, job_graph.name, collect_ids)

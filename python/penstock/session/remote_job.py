@@ -21,7 +21,7 @@ from penstock.serialization.codec import codec_for
 from penstock.session.session_client import SessionClient, named_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.common.job_client import SavepointWish
     from penstock.session.files import SessionAddress
@@ -35,17 +35,25 @@ INTERRUPT_GRACE_S: Final = 10.0
 class RemoteJobHandle:
     """Follows one job; all methods may be called by any thread."""
 
-    def __init__(self, client: SessionClient, job_id: bytes, job_name: str) -> None:
+    def __init__(
+        self,
+        client: SessionClient,
+        job_id: bytes,
+        job_name: str,
+        collect_ids: Iterable[str] = (),
+    ) -> None:
         """Follows a job.
 
         Args:
             client: The connection over which it was submitted.
             job_id: Its id.
             job_name: Its name.
+            collect_ids: Its collect sinks, whose results are kept as long as the connection is.
         """
         self.job_id = job_id
         self.job_name = job_name
         self._client = client
+        self._untaken = set(collect_ids)
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._callbacks: list[Callable[[Any], None]] = []
@@ -146,7 +154,7 @@ class RemoteJobHandle:
 
     def collect(self, collect_id: str) -> RemoteResults:
         """The results of one of the job's collect sinks."""
-        return RemoteResults(self._client.session, self.job_id, collect_id)
+        return RemoteResults(self._client.session, self.job_id, collect_id, self._taken)
 
     # ---- life --------------------------------------------------------------------------------
 
@@ -185,8 +193,20 @@ class RemoteJobHandle:
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             callback(self)
-        # What it collected may still be asked for; the session keeps it as long as this is open.
-        atexit.register(self._client.close)
+        self._leave()
+
+    def _taken(self, collect_id: str) -> None:
+        """No more results of a collect sink are asked for."""
+        with self._lock:
+            self._untaken.discard(collect_id)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Lets the session forget the job, once nothing of it is asked for any more."""
+        with self._lock:
+            is_over = self._ended.is_set() and not self._untaken
+        if is_over:
+            self._client.close()
 
     def _look(self) -> None:
         if self._ended.is_set():
@@ -204,9 +224,17 @@ class RemoteJobHandle:
 class RemoteResults:
     """The results of a collect sink; taken by one thread."""
 
-    def __init__(self, session: SessionAddress, job_id: bytes, collect_id: str) -> None:
-        """Connects when something is taken."""
+    def __init__(
+        self,
+        session: SessionAddress,
+        job_id: bytes,
+        collect_id: str,
+        on_over: Callable[[str], None],
+    ) -> None:
+        """Connects when something is taken; ``on_over`` is told when that is over."""
         self._session = session
+        self._collect_id = collect_id
+        self._on_over = on_over
         self._question = messages.TakeResults(job_id, collect_id)
         self._client: SessionClient | None = None
         self._is_over = False
@@ -243,6 +271,7 @@ class RemoteResults:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+        self._on_over(self._collect_id)
 
 
 def _values(encoded: bytes) -> dict[str, Any]:
