@@ -5,11 +5,8 @@ skipped where the package is not installed.
 """
 
 import os
-import shutil
 import signal
 import sqlite3
-import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -22,6 +19,7 @@ from penstock.datastream.connectors.jdbc import (
 )
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 from recovery.programs import environment
+from support.postgres_server import PostgresServer, programs
 
 ROWS = 20_000
 DECLARED = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
@@ -48,54 +46,14 @@ class Sqlite:
         pass
 
 
-def programs():
-    """The folder of PostgreSQL's programs."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
-
-
-class Postgres:
-    """A server with an empty table; it refuses to run as root."""
-
+class Postgres(PostgresServer):
     def __init__(self, _):
-        # Nobody but root gets into the folders of pytest.
-        folder = self._folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
-        self._user = None
-        if os.getuid() == 0:
-            self._user = "nobody"
-            shutil.chown(folder, "nobody")
-        data = folder / "data"
-        self._run("initdb", "-D", str(data), "-U", "penstock", "-A", "trust", "--no-sync")
-        # Without a port: two servers never want the same.
-        settings = f"-h '' -k {folder} -F"
-        log = str(folder / "log")
-        self._run("pg_ctl", "-D", str(data), "-w", "-l", log, "-o", settings, "start")
-        self.url = f"jdbc:postgresql:///postgres?host={folder}&user=penstock"
+        super().__init__()
         self.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, name TEXT)")
+        self.url = f"jdbc:{self.url}"
 
     def execute(self, sql):
-        import psycopg
-
-        with psycopg.connect(self.url.removeprefix("jdbc:"), autocommit=True) as connection:
-            cursor = connection.execute(sql)
-            return cursor.fetchall() if cursor.description else []
-
-    def stop(self):
-        self._run("pg_ctl", "-D", str(self._folder / "data"), "-w", "-m", "immediate", "stop")
-        shutil.rmtree(self._folder)
-
-    def _run(self, name, *arguments):
-        done = subprocess.run(
-            [programs() / name, *arguments],
-            user=self._user,
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+        return super().execute(sql, self.url.removeprefix("jdbc:"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

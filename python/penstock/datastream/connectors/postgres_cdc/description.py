@@ -1,0 +1,69 @@
+"""What the parts of the source share: the table that is asked for, and how far it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.datastream.connectors.split_source import SourceSplit
+
+if TYPE_CHECKING:
+    from penstock.common.composite_types import RowTypeInfo
+
+
+@dataclass
+class TableSplit(SourceSplit):
+    """How far the table was read; there is one for the whole of it.
+
+    Attributes:
+        lsn: All that was committed before this position was emitted; None before the snapshot.
+        commit_lsn: The transaction behind it of which a part was emitted; 0 if there is none.
+        emitted: How many changes of the table that part has.
+        stop_lsn: Where a bounded source ends; None for others.
+    """
+
+    lsn: int | None = None
+    commit_lsn: int = 0
+    emitted: int = 0
+    stop_lsn: int | None = None
+
+    def split_id(self) -> str:
+        """Always the same: there is one."""
+        return "table"
+
+
+@dataclass(frozen=True)
+class TableDescription:
+    """A table, and how to read it.
+
+    Attributes:
+        settings: Libpq's, of the connection.
+        schema: That of the table.
+        table: Its name in the schema.
+        row_type: The columns to be read.
+        slot: The replication slot.
+        publication: The publication.
+        snapshot: Whether to begin with all rows.
+        bounded: Whether to end.
+        retry_timeout_ms: How long to try again when the server is away.
+    """
+
+    settings: dict[str, Any]
+    schema: str
+    table: str
+    row_type: RowTypeInfo
+    slot: str
+    publication: str
+    snapshot: bool
+    bounded: bool
+    retry_timeout_ms: int
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns to be read."""
+        return list(self.row_type.get_field_names())
+
+    @property
+    def table_name(self) -> str:
+        """The table with its schema."""
+        return f"{self.schema}.{self.table}"

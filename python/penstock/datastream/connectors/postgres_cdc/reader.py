@@ -1,0 +1,429 @@
+"""Reads the table: its snapshot in one go, then its changes as they come.
+
+While changes are there the task takes them from the connection without waiting.  When there are
+none, a thread of the reader waits for bytes or connects anew; meanwhile the task leaves the
+connection alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.common.options.checkpointing import INTERVAL
+from penstock.common.row_kind import RowKind
+from penstock.datastream.connectors.postgres_cdc import decoding
+from penstock.datastream.connectors.postgres_cdc.description import TableSplit
+from penstock.datastream.connectors.postgres_cdc.server import (
+    Connection,
+    UnreachableError,
+    lsn_of,
+    lsn_text,
+)
+from penstock.datastream.connectors.postgres_cdc.table import (
+    check_table,
+    number_of,
+    publish,
+    slot_position,
+    snapshot_query,
+)
+from penstock.datastream.connectors.postgres_cdc.values import reader_of
+from penstock.datastream.connectors.split_source import (
+    InputStatus,
+    ReaderOutput,
+    SourceReader,
+    SourceReaderContext,
+)
+from penstock.datastream.formats.json_values import named_row
+from penstock.errors import FormatError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.datastream.connectors.postgres_cdc.description import TableDescription
+
+logger = logging.getLogger(__name__)
+
+#: Messages that are taken by one call, between which the task looks at nothing else.
+_STEP: Final = 100
+
+#: How long the waiting thread takes to see that the reader ends.
+_WAIT_S: Final = 0.02
+
+#: The server drops a connection of which it hears nothing for wal_sender_timeout, a minute.
+_CONFIRM_EVERY_S: Final = 5.0
+
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 5.0
+
+
+class TableReader(SourceReader[TableSplit]):
+    """The reader of a subtask: of one the table, of the others nothing."""
+
+    def __init__(self, source: TableDescription, context: SourceReaderContext) -> None:
+        """Makes a reader without the table."""
+        self._source = source
+        self._context = context
+        self._split: TableSplit | None = None
+        self._no_more_splits = False
+        self._connection: Connection | None = None
+        self._waiting: Future[None] | None = None
+        self._waiter: ThreadPoolExecutor | None = None
+        self._closed = Event()
+        self._rows = _Rows(source)
+        #: The transaction that is being read: where its commit is, and its time.
+        self._commit_lsn, self._time_ms = 0, 0
+        self._seen = 0
+        self._received_lsn = 0
+        self._confirmed_lsn = 0
+        self._next_confirm_s = 0.0
+        self._by_checkpoint: dict[int, int] = {}
+        self._takes_checkpoints = False
+        context.metric_group().gauge("pendingBytes", self._pending_bytes)
+
+    def start(self) -> None:
+        """Asks for the table."""
+        configuration = self._context.get_configuration().to_dict()
+        self._takes_checkpoints = INTERVAL.read(configuration) is not None
+        self._context.send_split_request()
+
+    def add_splits(self, splits: list[TableSplit]) -> None:
+        """Takes the table."""
+        for split in splits:
+            self._split = split
+
+    def notify_no_more_splits(self) -> None:
+        """A reader that has not got the table gets nothing."""
+        self._no_more_splits = True
+
+    def poll_next(self, output: ReaderOutput) -> InputStatus:
+        """Emits the snapshot, or some changes."""
+        split = self._split
+        if split is None:
+            is_over = self._no_more_splits
+            return InputStatus.END_OF_INPUT if is_over else InputStatus.NOTHING_AVAILABLE
+        if self._waiting is not None:
+            if not self._waiting.done():
+                return InputStatus.NOTHING_AVAILABLE
+            self._waiting.result()
+            self._waiting = None
+        if split.lsn is None:
+            return self._begin(split, output)
+        if self._connection is None:
+            return InputStatus.NOTHING_AVAILABLE
+        try:
+            count = self._take(split, output)
+            if split.stop_lsn is not None and split.lsn >= split.stop_lsn:
+                return InputStatus.END_OF_INPUT
+            self._confirm(split, asks=split.stop_lsn is not None and not count)
+        except UnreachableError as error:
+            logger.warning("reading %s meets with %s; connecting anew", self._shown, error)
+            self._disconnect()
+            return InputStatus.NOTHING_AVAILABLE
+        return InputStatus.MORE_AVAILABLE if count else InputStatus.NOTHING_AVAILABLE
+
+    def is_available(self) -> Future[Any] | None:
+        """Done when the server has sent something, or it is time to confirm."""
+        if self._waiting is None and self._split is not None:
+            if self._waiter is None:
+                self._waiter = ThreadPoolExecutor(1, thread_name_prefix="postgres-wait")
+            self._waiting = self._waiter.submit(self._wait)
+        return self._waiting
+
+    def snapshot_state(self, checkpoint_id: int) -> list[TableSplit]:
+        """How far the table was read."""
+        split = self._split
+        if split is None:
+            return []
+        if split.lsn is not None:
+            self._by_checkpoint[checkpoint_id] = split.lsn
+        return [TableSplit(split.lsn, split.commit_lsn, split.emitted, split.stop_lsn)]
+
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        """What the checkpoint has need not be kept by the server any more."""
+        lsn = self._by_checkpoint.pop(checkpoint_id, 0)
+        for earlier in [number for number in self._by_checkpoint if number < checkpoint_id]:
+            del self._by_checkpoint[earlier]
+        if lsn > self._confirmed_lsn:
+            self._confirmed_lsn = lsn
+            self._next_confirm_s = 0.0
+
+    def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
+        """Nothing is confirmed."""
+        self._by_checkpoint.pop(checkpoint_id, None)
+
+    def close(self) -> None:
+        """Ends the connection; the slot stays."""
+        self._closed.set()
+        if self._waiter is not None:
+            self._waiter.shutdown()
+        self._disconnect()
+
+    def _begin(self, split: TableSplit, output: ReaderOutput) -> InputStatus:
+        """Emits all rows in one go, so that no checkpoint falls among them."""
+        source = self._source
+        connection = self._connected()
+        try:
+            check_table(connection, source)
+            publish(connection, source)
+            lsn = slot_position(connection, source)
+            if source.snapshot:
+                lsn = connection.begin_snapshot()
+                time_ms = number_of(connection, "(extract(epoch FROM now()) * 1000)::bigint")
+                to_split = output.create_output_for_split(split.split_id())
+                make, at = self._rows.of_texts, int(time_ms)
+                for texts in connection.fetched(snapshot_query(connection, source)):
+                    to_split.collect(make(texts, RowKind.INSERT, "the snapshot"), at)
+            if source.bounded:
+                split.stop_lsn = lsn_of(number_of(connection, "pg_current_wal_flush_lsn()"))
+        except UnreachableError as error:
+            # Rows may have been emitted: only the restart strategy can take them back.
+            raise SourceError(f"cannot begin to read {self._shown}: {error}") from error
+        finally:
+            connection.close()
+        split.lsn = lsn
+        return InputStatus.NOTHING_AVAILABLE
+
+    def _take(self, split: TableSplit, output: ReaderOutput) -> int:
+        """Emits changes that are there; the number of messages."""
+        connection = self._connection
+        assert connection is not None, "looked at by who calls"
+        for count in range(_STEP):
+            message = connection.receive()
+            if message is None:
+                return count
+            self._received_lsn = max(self._received_lsn, message.wal_end)
+            if message.data is not None:
+                self._handle(decoding.decode(message.data), split, output)
+            else:
+                if not self._commit_lsn:
+                    # What was committed before had nothing for us.
+                    self._advance(split, message.wal_end)
+                if message.wants_reply:
+                    self._next_confirm_s = 0.0
+        return _STEP
+
+    def _handle(self, message: Any, split: TableSplit, output: ReaderOutput) -> None:
+        match message:
+            case decoding.Change():
+                if self._rows.is_of_table(message.relation_id):
+                    self._seen += 1
+                    if self._seen > split.emitted:
+                        self._emit(message, output)
+                        split.emitted = self._seen
+            case decoding.Begin():
+                self._commit_lsn, self._time_ms = message.commit_lsn, message.time_ms
+                self._seen = 0
+                if split.commit_lsn != message.commit_lsn:
+                    split.commit_lsn, split.emitted = message.commit_lsn, 0
+            case decoding.Commit():
+                self._commit_lsn = 0
+                self._advance(split, message.end_lsn)
+            case decoding.Truncate():
+                if any(map(self._rows.is_of_table, message.relation_ids)):
+                    logger.warning(
+                        "%s was truncated, which no row says: what is downstream keeps its rows",
+                        self._shown,
+                    )
+            case (int() as number, decoding.Relation() as relation):
+                self._rows.relate(number, relation)
+
+    def _advance(self, split: TableSplit, lsn: int) -> None:
+        if split.lsn is None or lsn > split.lsn:
+            split.lsn, split.commit_lsn, split.emitted = lsn, 0, 0
+
+    def _emit(self, change: decoding.Change, output: ReaderOutput) -> None:
+        to_split = output.create_output_for_split("table")
+        where = f"the transaction at {lsn_text(self._commit_lsn)}"
+        for kind, texts in _kinds(change):
+            row = self._rows.of_change(change.relation_id, texts, change, kind, where)
+            to_split.collect(row, self._time_ms)
+
+    def _confirm(self, split: TableSplit, *, asks: bool) -> None:
+        """Tells the server now and then how far the job is."""
+        now_s = time.monotonic()
+        if now_s < self._next_confirm_s and not asks:
+            return
+        self._next_confirm_s = now_s + _CONFIRM_EVERY_S
+        if not self._takes_checkpoints and split.lsn is not None:
+            self._confirmed_lsn = split.lsn
+        assert self._connection is not None, "looked at by who calls"
+        self._connection.confirm(self._received_lsn, self._confirmed_lsn, wants_reply=asks)
+
+    def _wait(self) -> None:
+        """Waits for bytes, or connects and has the changes come; in the reader's own thread."""
+        if self._connection is None:
+            split = self._split
+            if split is not None and split.lsn is not None:
+                self._stream(split.lsn)
+            return
+        while not self._closed.is_set() and time.monotonic() < self._next_confirm_s:
+            if self._connection.wait(_WAIT_S):
+                return
+
+    def _stream(self, lsn: int) -> None:
+        """Has the changes come from a position on.
+
+        Raises:
+            SourceError: The server refuses, or is away for too long.
+        """
+        deadline_s = time.monotonic() + self._source.retry_timeout_ms / 1000
+        pause_s = _FIRST_PAUSE_S
+        while not self._closed.is_set():
+            connection = None
+            try:
+                connection = Connection(self._source.settings)
+                self._check_slot(connection, lsn)
+                connection.start(self._source.slot, self._source.publication, lsn)
+            except UnreachableError as error:
+                if connection is not None:
+                    connection.close()
+                if time.monotonic() + pause_s > deadline_s:
+                    raise SourceError(
+                        f"cannot read {self._shown}, tried for "
+                        f"{self._source.retry_timeout_ms} ms: {error}"
+                    ) from error
+                logger.warning("%s; trying again in %.1f s", error, pause_s)
+                self._closed.wait(pause_s)
+                pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            except BaseException:
+                if connection is not None:
+                    connection.close()
+                raise
+            else:
+                self._commit_lsn, self._received_lsn = 0, 0
+                self._next_confirm_s = 0.0
+                self._connection = connection
+                return
+
+    def _check_slot(self, connection: Connection, lsn: int) -> None:
+        slot = connection.slot(self._source.slot)
+        name = self._source.slot
+        if slot is None:
+            raise SourceError(
+                f"{connection.shown}: the replication slot {name} is gone, and with it the changes "
+                f"of {self._source.table_name} from {lsn_text(lsn)} on; start the job anew, "
+                "without its checkpoints"
+            )
+        if slot.confirmed_lsn > lsn:
+            raise SourceError(
+                f"{connection.shown}: the replication slot {name} is at "
+                f"{lsn_text(slot.confirmed_lsn)}, the job goes on from {lsn_text(lsn)}: a later "
+                "checkpoint of it was complete, or another job uses the slot; start the job from "
+                "its last checkpoint, or anew"
+            )
+
+    def _connected(self) -> Connection:
+        try:
+            return Connection(self._source.settings)
+        except UnreachableError as error:
+            raise SourceError(f"cannot begin to read {self._source.table_name}: {error}") from error
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _pending_bytes(self) -> int:
+        """How much of the server's log came, but is not of this job's past."""
+        split = self._split
+        lsn = None if split is None else split.lsn
+        return 0 if lsn is None else max(0, self._received_lsn - lsn)
+
+    @property
+    def _shown(self) -> str:
+        return f"{self._source.table_name} of the slot {self._source.slot}"
+
+
+def _kinds(change: decoding.Change) -> list[tuple[RowKind, list[Any]]]:
+    """The rows of a change, with their kinds."""
+    old, new = change.old, change.new
+    if new is None:
+        return [(RowKind.DELETE, old or [])]
+    if old is None:
+        kind = RowKind.INSERT if change.is_insert else RowKind.UPDATE_AFTER
+        return [(kind, new)]
+    if change.old_is_whole:
+        return [(RowKind.UPDATE_BEFORE, old), (RowKind.UPDATE_AFTER, new)]
+    return [(RowKind.DELETE, old), (RowKind.INSERT, new)]
+
+
+class _Rows:
+    """Makes rows of texts."""
+
+    def __init__(self, source: TableDescription) -> None:
+        self._source = source
+        self._names = list(source.columns)
+        types = source.row_type.get_field_types()
+        self._readers = [
+            reader_of(declared, name) for name, declared in zip(self._names, types, strict=True)
+        ]
+        #: By the number of a table of our name: where its columns are.
+        self._places: dict[int, list[int]] = {}
+
+    def relate(self, number: int, relation: decoding.Relation) -> None:
+        """Takes over what a table looks like from now on.
+
+        Raises:
+            SourceError: A column is gone.
+        """
+        source = self._source
+        self._places.pop(number, None)
+        if (relation.schema, relation.name) != (source.schema, source.table):
+            return
+        for name in self._names:
+            if name not in relation.columns:
+                raise SourceError(
+                    f"{source.table_name} has no column {name!r} any more; it has "
+                    f"{', '.join(relation.columns)}"
+                )
+        self._places[number] = [relation.columns.index(name) for name in self._names]
+
+    def is_of_table(self, number: int) -> bool:
+        """Whether a number is that of the table."""
+        return number in self._places
+
+    def of_change(
+        self, number: int, texts: list[Any], change: decoding.Change, kind: RowKind, where: str
+    ) -> Any:
+        """The row of the table that a change has.
+
+        Raises:
+            SourceError: The server has not sent a value.
+        """
+        places = self._places[number]
+        wanted = [texts[place] for place in places]
+        if decoding.UNCHANGED in wanted:
+            if change.old is None or not change.old_is_whole:
+                column = self._names[wanted.index(decoding.UNCHANGED)]
+                raise SourceError(
+                    f"{self._source.table_name}: {where} has not changed the long value of "
+                    f"{column!r}, which the server then leaves out; say ALTER TABLE "
+                    f"{self._source.table_name} REPLICA IDENTITY FULL, or do not read the column"
+                )
+            wanted = [
+                change.old[place] if text is decoding.UNCHANGED else text
+                for place, text in zip(places, wanted, strict=True)
+            ]
+        return self.of_texts(wanted, kind, where)
+
+    def of_texts(self, texts: Sequence[Any], kind: RowKind, where: str) -> Any:
+        """The row of texts in the order of the declared columns.
+
+        Raises:
+            FormatError: One is not of the declared type.
+        """
+        values = []
+        for read, text, name in zip(self._readers, texts, self._names, strict=True):
+            try:
+                values.append(None if text is None else read(text))
+            except (ValueError, ArithmeticError) as error:
+                raise FormatError(
+                    f"{self._source.table_name}, {where}: the column {name!r} is {text!r}: {error}"
+                ) from error
+        row = named_row(self._names, values)
+        row.set_row_kind(kind)
+        return row

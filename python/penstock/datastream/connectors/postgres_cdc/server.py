@@ -1,0 +1,282 @@
+"""Connections to a server: questions, slots, the snapshot, and the stream of changes.
+
+All of them are of libpq's replication mode, which takes simple questions and answers in texts.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+import uuid
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from penstock.common.optional_library import optional_library
+from penstock.errors import InvalidProgramError, SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Rows of a snapshot that are fetched at once.
+_FETCHED_ROWS: Final = 5000
+
+#: So that values are sent as they are read, and nothing ends the snapshot's transaction.
+_SETTINGS: Final = (
+    "-c TimeZone=UTC -c DateStyle=ISO -c bytea_output=hex -c extra_float_digits=3 "
+    "-c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
+)
+
+#: Conditions that may pass: no connection, a server that starts or stops, a slot that another
+#: connection still uses, too many connections.
+_PASSING: Final = ("08", "57P", "55006", "53300")
+
+#: The same where the server tells no code: when a connection is made.
+_PASSING_WORDS: Final = (
+    "starting up",
+    "shutting down",
+    "not yet accepting",
+    "recovery mode",
+    "too many",
+    "connection slots",
+)
+
+_YEAR_2000_S: Final = 946_684_800
+
+_STATUS: Final = struct.Struct(">cQQQqB")
+_DATA: Final = struct.Struct(">cQQq")
+_ALIVE: Final = struct.Struct(">cQqB")
+
+
+class UnreachableError(Exception):
+    """The server is away, or cannot do it now."""
+
+
+def postgres_library() -> Any:
+    """The module ``psycopg``.
+
+    Raises:
+        DependencyError: It is not installed.
+    """
+    return optional_library("psycopg", "psycopg", "postgres", "PostgresCdcSource")
+
+
+def connection_settings(url: str) -> dict[str, Any]:
+    """The parts of a URL or of a text of libpq's settings.
+
+    Raises:
+        InvalidProgramError: It is neither.
+    """
+    library = postgres_library()
+    try:
+        found: dict[str, Any] = library.conninfo.conninfo_to_dict(url)
+    except library.ProgrammingError as error:
+        # The text may hold a password.
+        raise InvalidProgramError(
+            "PostgresCdcSource takes a URL as postgresql://user@host/database, or libpq's "
+            "settings; what it was given is neither"
+        ) from error.with_traceback(None)
+    found.setdefault("connect_timeout", 10)
+    found.setdefault("application_name", "penstock")
+    found["options"] = f"{_SETTINGS} {found.get('options', '')}".strip()
+    return {**found, "replication": "database", "client_encoding": "UTF8"}
+
+
+def lsn_of(text: str) -> int:
+    """The number of a position as the server writes it, ``0/16B3748``."""
+    high, _, low = text.partition("/")
+    return int(high, 16) << 32 | int(low, 16)
+
+
+def lsn_text(lsn: int) -> str:
+    """A position as the server writes it."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+class Slot(NamedTuple):
+    """A replication slot: up to where everything is confirmed, and of what it is."""
+
+    confirmed_lsn: int
+    plugin: str
+    database: str
+
+
+class Message(NamedTuple):
+    """What came over the stream.
+
+    Attributes:
+        data: A message of pgoutput; None if the server only says how far it is.
+        wal_end: Everything before was sent.
+        wants_reply: Whether the server waits for our position.
+    """
+
+    data: bytes | None
+    wal_end: int
+    wants_reply: bool
+
+
+class Connection:
+    """One connection in replication mode."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        """Connects; blocks for at most ``connect_timeout`` seconds.
+
+        Raises:
+            UnreachableError: The server is away.
+            SourceError: It lets us not in.
+        """
+        self._library = postgres_library()
+        self._pq = self._library.pq
+        text = self._library.conninfo.make_conninfo("", **settings).encode()
+        self._connection = self._pq.PGconn.connect(text)
+        self.shown = f"{settings.get('host', 'localhost')}/{settings.get('dbname', '')}"
+        if self._connection.status != self._pq.ConnStatus.OK:
+            reason = self._reason()
+            self.close()
+            # libpq tells no code here: what a server says begins with its severity.
+            if "FATAL:" in reason and not any(words in reason for words in _PASSING_WORDS):
+                raise SourceError(f"cannot connect to {self.shown}: {reason}")
+            raise UnreachableError(f"cannot connect to {self.shown}: {reason}")
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.finish()
+
+    def rows(self, question: str) -> list[tuple[Any, ...]]:
+        """What the server answers: texts, None for null.
+
+        Raises:
+            UnreachableError: The connection is lost, or the condition may pass.
+            SourceError: The server refuses.
+        """
+        return self._rows(self._ask(question))
+
+    def literal(self, text: str) -> str:
+        """A text in quotes."""
+        found: bytes = self._pq.Escaping(self._connection).escape_literal(text.encode())
+        return found.decode()
+
+    def name(self, text: str) -> str:
+        """A name in quotes."""
+        found: bytes = self._pq.Escaping(self._connection).escape_identifier(text.encode())
+        return found.decode()
+
+    def slot(self, name: str) -> Slot | None:
+        """A slot, if it is there."""
+        found = self.rows(
+            "SELECT confirmed_flush_lsn, plugin, database FROM pg_replication_slots "
+            f"WHERE slot_name = {self.literal(name)}"
+        )
+        if not found:
+            return None
+        lsn, plugin, database = found[0]
+        return Slot(0 if lsn is None else lsn_of(lsn), plugin or "", database or "")
+
+    def create_slot(self, name: str) -> int:
+        """Makes a slot that outlives the connection; returns from where on it has changes."""
+        created = self.rows(
+            f"CREATE_REPLICATION_SLOT {self.name(name)} LOGICAL pgoutput NOEXPORT_SNAPSHOT"
+        )
+        return lsn_of(created[0][1])
+
+    def begin_snapshot(self) -> int:
+        """Begins a transaction that sees what was committed before a position, which it returns.
+
+        All that is committed later is in the changes from that position on.
+        """
+        self._ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        name = self.name(f"penstock_{uuid.uuid4().hex}")
+        created = self.rows(
+            f"CREATE_REPLICATION_SLOT {name} TEMPORARY LOGICAL pgoutput USE_SNAPSHOT"
+        )
+        return lsn_of(created[0][1])
+
+    def fetched(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, within the transaction of `begin_snapshot`."""
+        self._ask(f"DECLARE snapshot_rows NO SCROLL CURSOR FOR {query}")
+        while rows := self.rows(f"FETCH {_FETCHED_ROWS} FROM snapshot_rows"):
+            yield from rows
+
+    def start(self, slot: str, publication: str, lsn: int) -> None:
+        """Begins the stream of changes that were committed at a position or later."""
+        publications = self.literal(self.name(publication))
+        self._ask(
+            f"START_REPLICATION SLOT {self.name(slot)} LOGICAL {lsn_text(lsn)} "
+            f"(proto_version '1', publication_names {publications})"
+        )
+
+    def receive(self) -> Message | None:
+        """The next message of the stream without waiting; None if there is none yet.
+
+        Raises:
+            UnreachableError: The connection is lost.
+            SourceError: The server ends the stream, and says why.
+        """
+        try:
+            size, data = self._connection.get_copy_data(1)
+            if size == 0:
+                self._connection.consume_input()
+                size, data = self._connection.get_copy_data(1)
+        except self._library.OperationalError as error:
+            raise UnreachableError(str(error).strip()) from error
+        if size == 0:
+            return None
+        if size < 0:
+            self._result(self._connection.get_result(), "the stream of changes")
+            raise UnreachableError("the server ended the stream of changes")
+        given = bytes(data)
+        if given[:1] == b"w":
+            _, _, wal_end, _ = _DATA.unpack_from(given)
+            return Message(given[_DATA.size :], wal_end, False)
+        _, wal_end, _, wants_reply = _ALIVE.unpack_from(given)
+        return Message(None, wal_end, bool(wants_reply))
+
+    def confirm(self, received: int, lsn: int, *, wants_reply: bool = False) -> None:
+        """Tells how far we are; what was committed before ``lsn`` is never asked for again.
+
+        Raises:
+            UnreachableError: The connection is lost.
+        """
+        now_us = int((time.time() - _YEAR_2000_S) * 1_000_000)
+        status = _STATUS.pack(b"r", max(received, lsn), lsn, lsn, now_us, wants_reply)
+        try:
+            self._connection.put_copy_data(status)
+            self._connection.flush()
+        except self._library.OperationalError as error:
+            raise UnreachableError(str(error).strip()) from error
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits for bytes of the server; from any thread while no other uses the connection."""
+        readable, _, _ = select.select([self._connection.socket], [], [], timeout_s)
+        return bool(readable)
+
+    def _ask(self, question: str) -> Any:
+        return self._result(self._connection.exec_(question.encode()), question)
+
+    def _result(self, result: Any, question: str) -> Any:
+        status = self._pq.ExecStatus
+        if result is None or result.status in (
+            status.COMMAND_OK,
+            status.TUPLES_OK,
+            status.COPY_BOTH,
+        ):
+            return result
+        code = (result.error_field(self._pq.DiagnosticField.SQLSTATE) or b"").decode()
+        reason = result.error_message.decode(errors="replace").strip() or self._reason()
+        message = f"{self.shown}: {reason} (asked for: {question})"
+        if not code or code.startswith(_PASSING):
+            raise UnreachableError(message)
+        raise SourceError(message)
+
+    def _rows(self, result: Any) -> list[tuple[Any, ...]]:
+        columns = range(result.nfields)
+        return [
+            tuple(
+                None if (value := result.get_value(row, column)) is None else value.decode()
+                for column in columns
+            )
+            for row in range(result.ntuples)
+        ]
+
+    def _reason(self) -> str:
+        found: bytes = self._connection.error_message
+        return found.decode(errors="replace").strip()

@@ -1,0 +1,368 @@
+"""PostgresCdcSource against a real PostgreSQL of Debian's package.
+
+The tests are skipped where the package is not installed.
+"""
+
+import datetime
+import os
+import runpy
+import signal
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from penstock.common import Configuration, Types, WatermarkStrategy
+from penstock.common.time import Instant
+from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.postgres_cdc import PostgresCdcSource
+from penstock.errors import DependencyError, FormatError, InvalidProgramError, SourceError
+from pyarrow import parquet
+from support.postgres_server import PostgresServer, programs
+
+pytest.importorskip("psycopg")
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        programs() is None, reason="PostgreSQL is not installed: apt-get install postgresql"
+    ),
+]
+
+ORDERS = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.STRING()])
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = PostgresServer(wal_level="logical", max_replication_slots=50, max_wal_senders=50)
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def table(server, request):
+    """The name of a table, its slot and its publication, of each test its own."""
+    name = f"t{abs(hash(request.node.name))}"
+    server.execute(f"CREATE TABLE {name} (id BIGINT PRIMARY KEY, item TEXT)")
+    return name
+
+
+@pytest.fixture(params=["native", "pure"])
+def runtime(request, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
+
+
+def environment(target="in-process", **options):
+    configuration = Configuration.from_dict(options)
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+        configuration.set_string("execution.target", target)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(2)
+    return env
+
+
+def source_of(server, table, rows=ORDERS, **settings):
+    return PostgresCdcSource(server.url, table, rows, **{"slot": table, **settings})
+
+
+def stream_of(env, source):
+    return env.from_source(source, WatermarkStrategy.no_watermarks(), "changes")
+
+
+def shown(stream):
+    """Each row with its kind, as a text."""
+    return stream.map(
+        lambda row: f"{row.get_row_kind()} " + " ".join(map(str, row)), Types.STRING()
+    )
+
+
+def taken(found, count):
+    return [next(found) for _ in range(count)]
+
+
+def read(source):
+    env = environment()
+    env.set_parallelism(1)
+    with shown(stream_of(env, source)).execute_and_collect() as found:
+        return list(found)
+
+
+def confirmed(server, slot):
+    """Up to where the server need not keep its log for the slot."""
+    return server.execute(
+        "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = '" + slot + "'"
+    )[0][0]
+
+
+def test_rows_and_then_their_changes(server, table, runtime):
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea'), (2, NULL)")
+    stream = shown(stream_of(environment(), source_of(server, table)))
+    with stream.execute_and_collect() as found:
+        assert sorted(taken(found, 2)) == ["+I 1 tea", "+I 2 None"]
+        server.execute(f"INSERT INTO {table} VALUES (3, 'jam')")
+        server.execute(f"UPDATE {table} SET item = 'cake' WHERE id = 2")
+        server.execute(f"UPDATE {table} SET id = 4 WHERE id = 1")
+        server.execute(f"DELETE FROM {table} WHERE id = 3")
+        assert taken(found, 5) == ["+I 3 jam", "+U 2 cake", "-D 1 None", "+I 4 tea", "-D 3 None"]
+        server.execute(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+        server.execute(f"ALTER TABLE {table} ADD COLUMN price REAL DEFAULT 2")
+        server.execute(f"UPDATE {table} SET item = 'bun' WHERE id = 2")
+        server.execute(f"DELETE FROM {table} WHERE id = 4")
+        assert taken(found, 3) == ["-U 2 cake", "+U 2 bun", "-D 4 tea"]
+
+
+def test_values_of_every_type(server, table):
+    columns = {
+        "small": ("SMALLINT", Types.SHORT(), "-7", -7),
+        "number": ("INT", Types.INT(), "70000", 70000),
+        "real8": ("DOUBLE PRECISION", Types.DOUBLE(), "0.1", 0.1),
+        "price": ("NUMERIC(10, 2)", Types.BIG_DEC(), "2.50", Decimal("2.50")),
+        "truth": ("BOOLEAN", Types.BOOLEAN(), "true", True),
+        "day": ("DATE", Types.SQL_DATE(), "'2020-02-29'", datetime.date(2020, 2, 29)),
+        "hour": ("TIME", Types.SQL_TIME(), "'13:14:15'", datetime.time(13, 14, 15)),
+        "at": (
+            "TIMESTAMP",
+            Types.SQL_TIMESTAMP(),
+            "'2020-02-29 13:14:15.25'",
+            datetime.datetime(2020, 2, 29, 13, 14, 15, 250_000),
+        ),
+        "since": (
+            "TIMESTAMPTZ",
+            Types.INSTANT(),
+            "'1970-01-01 01:00:01.5+01'",
+            Instant(1, 500_000_000),
+        ),
+        "raw": ("BYTEA", Types.PRIMITIVE_ARRAY(Types.BYTE()), r"'\x00ff'", b"\x00\xff"),
+        "doc": ("JSONB", Types.STRING(), """'{"a": "é"}'""", '{"a": "é"}'),
+        "Odd Name": ("TEXT[]", Types.STRING(), "'{a,b}'", "{a,b}"),
+    }
+    for name, (kind, *_) in columns.items():
+        server.execute(f'ALTER TABLE {table} ADD COLUMN "{name}" {kind}')
+    values = ", ".join(literal for _, _, literal, _ in columns.values())
+    names = ", ".join(f'"{name}"' for name in columns)
+    insert = f"INSERT INTO {table} (id, {names}) VALUES (NUMBER, {values})"
+    declared = Types.ROW_NAMED(list(columns), [kind for _, kind, _, _ in columns.values()])
+    expected = {name: value for name, (*_, value) in columns.items()}
+    expected["raw"] = [0, -1]  # what is collected of arrays of bytes
+    server.execute(insert.replace("NUMBER", "1"))
+    stream = stream_of(environment(), source_of(server, table, declared))
+    with stream.execute_and_collect() as found:
+        assert next(found).as_dict() == expected
+        server.execute(insert.replace("NUMBER", "2"))
+        assert next(found).as_dict() == expected
+
+
+def test_a_bounded_source_ends_with_what_was_there(server, table):
+    server.execute(f"INSERT INTO {table} SELECT n, 'x' FROM generate_series(1, 12345) n")
+    found = read(source_of(server, table, bounded=True))
+    assert sorted(found) == sorted(f"+I {n} x" for n in range(1, 12346))
+    server.execute(f"DELETE FROM {table} WHERE id > 2")
+    without_rows = source_of(server, table, bounded=True, snapshot=False)
+    kept = read(without_rows)
+    assert len(kept) == 12343
+    assert all(text.startswith("-D") for text in kept)
+
+
+def test_long_values_that_an_update_leaves(server, table):
+    """The server does not send them again: they come from the row before, if that is whole."""
+    server.execute(f"ALTER TABLE {table} ADD COLUMN price INT")
+    server.execute(f"ALTER TABLE {table} ALTER item SET STORAGE EXTERNAL")
+    server.execute(f"ALTER TABLE {table} REPLICA IDENTITY FULL")
+    server.execute(f"INSERT INTO {table} VALUES (1, repeat('x', 10000), 1)")
+    with stream_of(environment(), source_of(server, table)).execute_and_collect() as found:
+        assert next(found).item == "x" * 10_000
+        server.execute(f"UPDATE {table} SET price = 2")
+        assert [row.item for row in taken(found, 2)] == ["x" * 10_000] * 2
+        server.execute(f"ALTER TABLE {table} REPLICA IDENTITY DEFAULT")
+        server.execute(f"UPDATE {table} SET price = 3")
+        with pytest.raises(SourceError, match="has not changed the long value of 'item'"):
+            next(found)
+
+
+def test_the_example_that_writes_files(server, table, tmp_path):
+    """Changes become rows of Parquet files, read by pyarrow."""
+    server.execute(f"ALTER TABLE {table} ADD COLUMN price REAL DEFAULT 2.5")
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea'), (2, 'jam')")
+    program = Path(__file__).resolve().parents[2] / "examples" / "cdc_to_parquet.py"
+    example = runpy.run_path(str(program))
+    env = environment()
+    env.enable_checkpointing(20)
+    example["define"](env, server.url, table, str(tmp_path), bounded=False)
+    client = env.execute_async()
+    is_active = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'cdc_to_parquet' AND active"
+    while not server.execute(is_active):
+        pass
+    server.execute(f"UPDATE {table} SET item = 'cake' WHERE id = 1")
+    server.execute(f"DELETE FROM {table} WHERE id = 2")
+    found = []
+    while len(found) < 4:
+        files = [path for path in tmp_path.rglob("*") if not path.name.startswith(".")]
+        tables = [parquet.read_table(path) for path in files if path.is_file()]
+        found = [tuple(row.values()) for part in tables for row in part.to_pylist()]
+    client.cancel().result()
+    assert sorted(found, key=str) == [
+        ("+I", 1, "tea", 2.5),
+        ("+I", 2, "jam", 2.5),
+        ("+U", 1, "cake", 2.5),
+        ("-D", 2, None, None),
+    ]
+
+
+class KillOnce(MapFunction):
+    """Kills its worker at some rows, at each once."""
+
+    def __init__(self, folder, ids):
+        self.folder, self.ids = folder, ids
+
+    def map(self, row):
+        if row.id in self.ids:
+            try:
+                Path(self.folder, str(row.id)).touch(exist_ok=False)
+            except FileExistsError:
+                return row
+            os.kill(os.getpid(), signal.SIGKILL)
+        return row
+
+
+def test_exactly_once_when_workers_are_killed(server, table, tmp_path, runtime):
+    """Kills in the snapshot, in a long transaction and after it: every row comes once."""
+    server.execute(f"INSERT INTO {table} SELECT n, 'x' FROM generate_series(1, 3000) n")
+    env = environment(
+        "local",
+        **{
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "3",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+            "taskmanager.numberOfTaskSlots": "2",
+        },
+    )
+    env.enable_checkpointing(20)
+    kill = KillOnce(str(tmp_path), {1500, 14_000, 20_000})
+    stream = shown(stream_of(env, source_of(server, table)).map(kill, ORDERS))
+    with stream.execute_and_collect() as found:
+        rows = taken(found, 3000)
+        # Twice within one transaction, which is longer than what lies between two checkpoints.
+        server.execute(f"INSERT INTO {table} SELECT n, 'y' FROM generate_series(3001, 20000) n")
+        rows += taken(found, 17_000)
+        server.execute(f"DELETE FROM {table} WHERE id = 1")
+        assert next(found) == "-D 1 None"
+    assert sorted(rows) == sorted(f"+I {n} {'x' if n <= 3000 else 'y'}" for n in range(1, 20_001))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_the_server_need_not_keep_what_a_checkpoint_has(server, table):
+    env = environment()
+    env.enable_checkpointing(20)
+    with shown(stream_of(env, source_of(server, table))).execute_and_collect() as found:
+        server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+        assert next(found) == "+I 1 tea"
+        before = confirmed(server, table)
+        number = 1
+        while confirmed(server, table) == before:
+            number += 1
+            server.execute(f"INSERT INTO {table} VALUES ({number}, 'tea')")
+            assert next(found) == f"+I {number} tea"
+
+
+def test_a_server_that_is_away_for_a_while(table):
+    server = PostgresServer(wal_level="logical")
+    try:
+        server.execute(f"CREATE TABLE {table} (id BIGINT PRIMARY KEY, item TEXT)")
+        with shown(stream_of(environment(), source_of(server, table))).execute_and_collect() as f:
+            server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+            assert next(f) == "+I 1 tea"
+            server.halt()
+            server.start()
+            server.execute(f"INSERT INTO {table} VALUES (2, 'jam')")
+            assert next(f) == "+I 2 jam"
+    finally:
+        server.stop()
+    with pytest.raises(SourceError, match="cannot begin to read public"):
+        read(source_of(server, table, retry_timeout_ms=0))
+
+
+def test_a_server_without_logical_log():
+    server = PostgresServer()
+    try:
+        server.execute("CREATE TABLE t (id BIGINT PRIMARY KEY, item TEXT)")
+        with pytest.raises(SourceError, match=r"'replica'.*set wal_level = logical in postgresql"):
+            read(source_of(server, "t"))
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("statements", "table_name", "settings", "expected"),
+    [
+        ([], "nowhere", {}, "there is no table public.nowhere"),
+        (["ALTER TABLE {t} DROP COLUMN item"], None, {}, "has no column 'item'; it has id"),
+        (["ALTER TABLE {t} DROP CONSTRAINT {t}_pkey"], None, {}, "ALTER TABLE public.* FULL"),
+        (
+            ["CREATE PUBLICATION {t}"],
+            None,
+            {},
+            "does not have the table .*; ALTER PUBLICATION .* ADD TABLE",
+        ),
+        (
+            ["SELECT pg_create_logical_replication_slot('{t}', 'test_decoding')"],
+            None,
+            {},
+            "is of the plug-in 'test_decoding'",
+        ),
+        (["INSERT INTO {t} VALUES (1, 'tea')"], None, {"as_numbers": True}, "'item' is 'tea'"),
+    ],
+)
+def test_what_cannot_be_read(server, table, statements, table_name, settings, expected):
+    for statement in statements:
+        server.execute(statement.format(t=table))
+    rows = ORDERS
+    if settings:
+        rows = Types.ROW_NAMED(["id", "item"], [Types.LONG(), Types.LONG()])
+    source = PostgresCdcSource(server.url, table_name or table, rows, slot=table, bounded=True)
+    with pytest.raises((SourceError, FormatError), match=expected):
+        read(source)
+
+
+def test_a_slot_that_has_gone_on(server, table, tmp_path):
+    """An old savepoint cannot go on: the server has forgotten what followed it."""
+    server.execute(f"INSERT INTO {table} VALUES (1, 'tea')")
+    env = environment("local")
+    env.enable_checkpointing(20)
+    env.set_parallelism(1)
+    shown(stream_of(env, source_of(server, f"public.{table}", slot=table)).uid("s")).print()
+    client = env.execute_async()
+    is_active = f"SELECT 1 FROM pg_replication_slots WHERE slot_name = '{table}' AND active"
+    while not server.execute(is_active):  # only one that runs does
+        pass
+    savepoint = client.stop_with_savepoint(False, str(tmp_path)).result()
+    server.execute(f"INSERT INTO {table} VALUES (2, 'jam')")
+    server.execute(
+        f"SELECT pg_replication_slot_advance('{table}', pg_current_wal_lsn())",
+    )
+    env = environment("local", **{"execution.state-recovery.path": savepoint})
+    stream = shown(stream_of(env, source_of(server, table)).uid("s"))
+    with pytest.raises(SourceError, match="start the job from its last checkpoint, or anew"):
+        stream.print()
+        env.execute()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"slot": "Wrong-Name"}, "no name of a slot"),
+        ({"row_type": Types.LONG()}, "takes a row type"),
+        ({"row_type": Types.ROW_NAMED(["a"], [Types.LIST(Types.INT())])}, "map it"),
+        ({"url": "secret word"}, "neither"),
+        ({"retry_timeout_ms": -1}, "at least 0"),
+    ],
+)
+def test_wrong_arguments(arguments, expected):
+    given = {"url": "postgresql://h/d", "table": "t", "row_type": ORDERS, "slot": "s", **arguments}
+    with pytest.raises(InvalidProgramError, match=expected) as failed:
+        PostgresCdcSource(**given)
+    assert "secret" not in str(failed.value)
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(DependencyError, match=r"pip install 'penstock\[postgres\]'"):
+        PostgresCdcSource("postgresql://h/d", "t", ORDERS, slot="s")

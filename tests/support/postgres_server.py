@@ -1,0 +1,65 @@
+"""A PostgreSQL of Debian's package, as a server of its own."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+
+def programs():
+    """The folder of PostgreSQL's programs; None where the package is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+class PostgresServer:
+    """A server at a Unix socket; it refuses to run as root."""
+
+    def __init__(self, **settings):
+        # Nobody but root gets into the folders of pytest.
+        folder = self._folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
+        self._user = None
+        if os.getuid() == 0:
+            self._user = "nobody"
+            shutil.chown(folder, "nobody")
+        self._data = str(folder / "data")
+        self._run("initdb", "-D", self._data, "-U", "penstock", "-A", "trust", "--no-sync")
+        # Without a port: two servers never want the same.
+        self._settings = f"-h '' -k {folder} -F"
+        for name, value in settings.items():
+            self._settings += f" -c {name}={value}"
+        self.start()
+        self.url = f"postgresql:///postgres?host={folder}&user=penstock"
+
+    def start(self):
+        log = str(self._folder / "log")
+        self._run("pg_ctl", "-D", self._data, "-w", "-l", log, "-o", self._settings, "start")
+
+    def halt(self):
+        self._run("pg_ctl", "-D", self._data, "-w", "-m", "fast", "stop")
+
+    def execute(self, sql, url=None):
+        import psycopg
+
+        with psycopg.connect(url or self.url, autocommit=True) as connection:
+            cursor = connection.execute(sql)
+            return cursor.fetchall() if cursor.description else []
+
+    def stop(self):
+        if (self._folder / "data" / "postmaster.pid").exists():
+            self._run("pg_ctl", "-D", self._data, "-w", "-m", "immediate", "stop")
+        shutil.rmtree(self._folder)
+
+    def _run(self, name, *arguments):
+        done = subprocess.run(
+            [programs() / name, *arguments],
+            user=self._user,
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
