@@ -1,0 +1,300 @@
+"""RedisSink and RedisLookup: commands to Redis, and answers from it (beyond PyFlink)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from penstock.common.optional_library import optional_library
+from penstock.datastream.connectors.writer_sink import PythonSink, SinkWriter, WriterInitContext
+from penstock.datastream.functions.asynchronous import AsyncFunction
+from penstock.errors import (
+    InvalidProgramError,
+    PenstockError,
+    SinkError,
+    SourceError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["RedisLookup", "RedisSink"]
+
+logger = logging.getLogger(__name__)
+
+#: What a command's parts may be.
+_PARTS: Final = (str, bytes, int, float)
+
+
+class RedisSink(PythonSink[Any]):
+    """Executes a command for each element, at least once, in batches.
+
+    Before each checkpoint all that came before it was executed.  After a failure commands are
+    executed again: those that say what a key holds (``SET``, ``HSET``, ``DEL``, ``ZADD``) leave
+    what a job without failures would have left, those that count or append do not.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        command: Callable[[Any], Sequence[Any]],
+        *,
+        batch_size: int = 1000,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> None:
+        """Makes a sink.
+
+        Args:
+            url: ``redis://user:password@host:port/database``, ``rediss://…`` or ``unix://path``.
+            command: Makes the parts of a command of an element: ``("SET", key, value)``.
+            batch_size: The most commands that are sent together.
+            max_retries: How often a batch is tried again when the server is away.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for each answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package redis is not installed.
+        """
+        super().__init__()
+        if batch_size < 1:
+            raise InvalidProgramError(f"RedisSink: batch_size is at least 1, got {batch_size}")
+        self._server = _Server("RedisSink", url, max_retries, retry_delay_ms, timeout_ms)
+        self._command = _callable(command, "RedisSink", "command")
+        self._batch_size = batch_size
+
+    def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
+        """Makes the writer of a subtask, which connects when it has something to send."""
+        del context
+        return _RedisWriter(self._server, self._command, self._batch_size)
+
+
+class RedisLookup(AsyncFunction[Any, Any]):
+    """Asks Redis about each element, for `AsyncDataStream.ordered_wait` or ``unordered_wait``."""
+
+    def __init__(
+        self,
+        url: str,
+        command: Callable[[Any], Sequence[Any]],
+        result: Callable[[Any, Any], Any],
+        *,
+        connections: int = 8,
+        max_retries: int = 5,
+        retry_delay_ms: int = 500,
+        timeout_ms: int = 10_000,
+    ) -> None:
+        """Makes a function.
+
+        Args:
+            url: As that of `RedisSink`.
+            command: Makes the parts of a command of an element: ``("GET", key)``.
+            result: Makes what is emitted of the element and the answer, which is None, a text, a
+                number, or a list or dictionary of such.
+            connections: How many requests a subtask has under way at a time.
+            max_retries: How often a command is tried again when the server is away.
+            retry_delay_ms: Before the first of them; twice as long before each further one.
+            timeout_ms: For the connection and for each answer.
+
+        Raises:
+            InvalidProgramError: An argument cannot be meant so.
+            DependencyError: The package redis is not installed.
+        """
+        if connections < 1:
+            raise InvalidProgramError(f"RedisLookup: connections is at least 1, got {connections}")
+        self._server = _Server("RedisLookup", url, max_retries, retry_delay_ms, timeout_ms)
+        self._command = _callable(command, "RedisLookup", "command")
+        self._result = _callable(result, "RedisLookup", "result")
+        self._connections = connections
+        self._threads: ThreadPoolExecutor | None = None
+        self._client: Any = None
+        self._closed: threading.Event | None = None
+
+    def open(self, runtime_context: Any) -> None:
+        """Makes the threads, which connect when they have something to ask."""
+        del runtime_context
+        self._closed = threading.Event()
+        self._client = self._server.client()
+        self._threads = ThreadPoolExecutor(self._connections, thread_name_prefix="redis-lookup")
+
+    def close(self) -> None:
+        """Ends the connections."""
+        if self._closed is not None:
+            self._closed.set()
+        if self._threads is not None:
+            self._threads.shutdown()
+        if self._client is not None:
+            self._client.close()
+
+    async def async_invoke(self, value: Any) -> list[Any]:
+        """What is emitted for an element."""
+        command = _parts(self._command(value), "RedisLookup")
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(self._threads, self._ask, command)
+        return [self._result(value, answer)]
+
+    def _ask(self, command: tuple[Any, ...]) -> Any:
+        assert self._closed is not None, "opened"
+        return self._server.execute(self._client, [command], self._closed)[0]
+
+
+class _RedisWriter(SinkWriter[Any]):
+    def __init__(
+        self, server: _Server, command: Callable[[Any], Sequence[Any]], batch_size: int
+    ) -> None:
+        self._server = server
+        self._command = command
+        self._batch_size = batch_size
+        self._commands: list[tuple[Any, ...]] = []
+        self._client: Any = server.client()
+        self._closed = threading.Event()
+
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        """Keeps a command until there are enough of them."""
+        del context
+        self._commands.append(_parts(self._command(element), "RedisSink"))
+        if len(self._commands) >= self._batch_size:
+            self.flush(False)
+
+    def flush(self, end_of_input: bool) -> None:
+        """Sends what is kept, and waits for the answers.
+
+        Raises:
+            SinkError: The server refuses a command, or is away for too long.
+        """
+        del end_of_input
+        if self._commands:
+            self._server.execute(self._client, self._commands, self._closed)
+            self._commands = []
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._closed.set()
+        self._client.close()
+
+
+class _Server:
+    """Where a server is, and how to try again."""
+
+    def __init__(
+        self, user: str, url: str, max_retries: int, retry_delay_ms: int, timeout_ms: int
+    ) -> None:
+        redis_library(user)
+        parts = urlsplit(url)
+        if parts.scheme not in ("redis", "rediss", "unix"):
+            # The rest of the URL may hold a password.
+            raise InvalidProgramError(
+                f"{user} takes a URL as redis://host:6379/0, rediss://… or unix://path, got one of "
+                f"the scheme {parts.scheme!r}"
+            )
+        for name, number, least in (
+            ("max_retries", max_retries, 0),
+            ("retry_delay_ms", retry_delay_ms, 0),
+            ("timeout_ms", timeout_ms, 1),
+        ):
+            if number < least:
+                raise InvalidProgramError(f"{user}: {name} is at least {least}, got {number}")
+        self._user = user
+        self._url = url
+        self._shown = f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
+        self._max_retries = max_retries
+        self._retry_delay_ms = retry_delay_ms
+        self._timeout_ms = timeout_ms
+
+    def client(self) -> Any:
+        """A client, which connects when it is used and tries nothing again by itself."""
+        library = redis_library(self._user)
+        timeout_s = self._timeout_ms / 1000
+        return library.Redis.from_url(
+            self._url,
+            decode_responses=True,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
+            retry=library.retry.Retry(library.backoff.NoBackoff(), 0),
+        )
+
+    def execute(
+        self, client: Any, commands: Sequence[tuple[Any, ...]], closed: threading.Event
+    ) -> list[Any]:
+        """The answers to commands that are sent together.
+
+        Raises:
+            SinkError, SourceError: The server refuses one, or is away for too long.
+        """
+        errors = redis_library(self._user).exceptions
+        delay_ms = self._retry_delay_ms
+        for tries_left in range(self._max_retries, -1, -1):
+            try:
+                with client.pipeline(transaction=False) as pipeline:
+                    for command in commands:
+                        pipeline.execute_command(*command)
+                    answers: list[Any] = pipeline.execute(raise_on_error=False)
+                # A replica that is not yet the master passes; any other refusal does not.
+                refused = [a for a in answers if isinstance(a, errors.ReadOnlyError)]
+                if refused:
+                    raise refused[0]
+            except errors.AuthenticationError as error:
+                raise self._error(f"does not let us in: {error}") from error
+            except (errors.ConnectionError, errors.TimeoutError, errors.ReadOnlyError) as error:
+                if tries_left == 0 or closed.is_set():
+                    raise self._error(
+                        f"is away, tried {self._max_retries + 1} times: {error}"
+                    ) from error
+                logger.warning(
+                    "%s: Redis at %s is away: %s; trying again in %d ms",
+                    self._user,
+                    self._shown,
+                    error,
+                    delay_ms,
+                )
+                closed.wait(delay_ms / 1000)
+                delay_ms *= 2
+            else:
+                break
+        for command, answer in zip(commands, answers, strict=True):
+            if isinstance(answer, Exception):
+                named = " ".join(map(str, command[:2]))
+                raise self._error(f"refuses {named}: {answer}") from answer
+        return answers
+
+    def _error(self, what: str) -> PenstockError:
+        kind = SinkError if self._user == "RedisSink" else SourceError
+        return kind(f"{self._user}: Redis at {self._shown} {what}")
+
+
+def redis_library(used_by: str) -> Any:
+    """The module ``redis``.
+
+    Raises:
+        DependencyError: It is not installed.
+    """
+    # Its module of retries, too, is imported by the package itself.
+    return optional_library("redis", "redis", "redis", used_by)
+
+
+def _callable(given: Any, user: str, name: str) -> Any:
+    if not callable(given):
+        raise InvalidProgramError(f"{user} takes a function as {name}, got {given!r}")
+    return given
+
+
+def _parts(command: Any, user: str) -> tuple[Any, ...]:
+    """The parts of a command.
+
+    Raises:
+        InvalidProgramError: It is none.
+    """
+    is_command = isinstance(command, (tuple, list)) and len(command) > 0
+    if not is_command or not all(
+        isinstance(part, _PARTS) and not isinstance(part, bool) for part in command
+    ):
+        raise InvalidProgramError(
+            f"{user}: a command is a tuple of texts, bytes and numbers, as ('SET', key, value), "
+            f"got {command!r}"
+        )
+    return tuple(command)

@@ -1,0 +1,246 @@
+"""RedisSink and RedisLookup against a real Redis of Debian's package.
+
+The tests are skipped where the package is not installed.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from penstock.common import Configuration, Time, Types
+from penstock.datastream import AsyncDataStream, MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.redis import RedisLookup, RedisSink
+from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+
+redis = pytest.importorskip("redis")
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(
+        shutil.which("redis-server") is None,
+        reason="Redis is not installed: apt-get install redis-server",
+    ),
+]
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+class RedisServer:
+    """A server at a Unix socket, which keeps what it holds when it ends."""
+
+    def __init__(self):
+        self._folder = Path(tempfile.mkdtemp(prefix="penstock-redis-"))
+        self.url = f"unix://{self._folder}/socket"
+        self.start()
+
+    def start(self):
+        settings = {"port": "0", "unixsocket": "socket", "appendonly": "yes", "save": ""}
+        arguments = [word for name, value in settings.items() for word in (f"--{name}", value)]
+        self._process = subprocess.Popen(
+            ["redis-server", *arguments], cwd=self._folder, stdout=subprocess.PIPE, text=True
+        )
+        for line in self._process.stdout:
+            if "ready to accept" in line.lower():
+                return
+        raise AssertionError("Redis does not start")
+
+    def halt(self):
+        self._process.terminate()
+        self._process.communicate()
+
+    def stop(self):
+        self.halt()
+        shutil.rmtree(self._folder)
+
+    def ask(self, *command):
+        with redis.Redis.from_url(self.url, decode_responses=True) as client:
+            return client.execute_command(*command)
+
+
+@pytest.fixture
+def server():
+    found = RedisServer()
+    yield found
+    found.stop()
+
+
+@pytest.fixture(params=["native", "pure"])
+def runtime(request, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", request.param)
+
+
+def environment(target="in-process", **options):
+    configuration = Configuration.from_dict(options)
+    if os.environ.get("PENSTOCK_RUNTIME") != "pure":  # which needs processes of its own
+        configuration.set_string("execution.target", target)
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+    env.set_parallelism(1)
+    return env
+
+
+def write(url, elements, command, **settings):
+    env = environment()
+    env.from_collection(elements).sink_to(RedisSink(url, command, retry_delay_ms=50, **settings))
+    env.execute()
+
+
+def test_commands_in_batches(server, runtime):
+    env = environment()
+    stream = env.from_collection([(f"k{n}", n) for n in range(2500)], PAIR)
+    stream.sink_to(RedisSink(server.url, lambda pair: ("SET", *pair), batch_size=1000))
+    env.execute()
+    assert server.ask("DBSIZE") == 2500
+    assert server.ask("GET", "k2499") == "2499"
+
+
+class KillOnce(MapFunction):
+    def __init__(self, folder, at):
+        self.folder, self.at = folder, at
+
+    def map(self, pair):
+        if pair[1] == self.at:
+            try:
+                Path(self.folder, "killed").touch(exist_ok=False)
+            except FileExistsError:
+                return pair
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pair
+
+
+def test_a_worker_that_is_killed_loses_nothing(server, tmp_path):
+    env = environment(
+        "local",
+        **{
+            "restart-strategy.type": "fixed-delay",
+            "restart-strategy.fixed-delay.attempts": "1",
+            "restart-strategy.fixed-delay.delay": "1 ms",
+        },
+    )
+    env.enable_checkpointing(20)
+    pairs = [(f"k{n % 100}", n) for n in range(20_000)]
+    stream = env.from_collection(pairs, PAIR).map(KillOnce(str(tmp_path), 15_000), PAIR)
+    stream.sink_to(RedisSink(server.url, lambda pair: ("HSET", "last", *pair)))
+    env.execute()
+    assert (tmp_path / "killed").exists()
+    found = server.ask("HGETALL", "last")
+    assert found == {f"k{n % 100}": str(n) for n in range(19_900, 20_000)}
+
+
+class HaltsAt(MapFunction):
+    """Has the server end before an element, in threads of this process."""
+
+    servers: ClassVar = {}
+
+    def __init__(self, url, at):
+        self.url, self.at = url, at
+
+    def map(self, pair):
+        if pair[1] == self.at:
+            self.servers[self.url].halt()
+        return pair
+
+
+class StartsAgain(logging.Handler):
+    """Starts a server when the job says that it is away."""
+
+    def __init__(self, server):
+        super().__init__()
+        self.server, self.told = server, []
+
+    def emit(self, record):
+        self.told.append(record.getMessage())
+        if len(self.told) == 2:
+            self.server.start()
+
+
+def test_a_server_that_is_away_for_a_while(server):
+    """The connection of before is broken: the batch is sent again over a new one."""
+    HaltsAt.servers[server.url] = server
+    starts_again = StartsAgain(server)
+    logger = logging.getLogger("penstock.datastream.connectors.redis")
+    logger.addHandler(starts_again)
+    try:
+        env = environment()
+        stream = env.from_collection([(f"k{n}", n) for n in range(6)], PAIR)
+        stream.map(HaltsAt(server.url, 3), PAIR).sink_to(
+            RedisSink(server.url, lambda pair: ("SET", *pair), batch_size=2, retry_delay_ms=20)
+        )
+        env.execute()
+    finally:
+        logger.removeHandler(starts_again)
+    assert "is away" in starts_again.told[0]
+    assert "trying again in 20 ms" in starts_again.told[0]
+    assert server.ask("DBSIZE") == 6
+    server.halt()
+    with pytest.raises(SinkError, match=r"Redis at .*socket is away, tried 2 times"):
+        write(server.url, ["a"], lambda key: ("SET", key, 1), max_retries=1)
+    server.start()
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "expected"),
+    [
+        (lambda key: ("LPUSH", "text", key), SinkError, "refuses LPUSH text: WRONGTYPE"),
+        (lambda key: ("NONSENSE", key), SinkError, "refuses NONSENSE a: unknown command"),
+        (lambda key: f"SET {key}", InvalidProgramError, "a command is a tuple of texts"),
+        (lambda key: ("SET", key, None), InvalidProgramError, "a command is a tuple of texts"),
+    ],
+)
+def test_what_is_refused_fails_the_job(server, command, error, expected):
+    server.ask("SET", "text", "x")
+    with pytest.raises(error, match=expected):
+        write(server.url, ["a"], command)
+
+
+@pytest.mark.parametrize("wait", [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait])
+def test_lookups(server, runtime, wait):
+    server.ask("MSET", "k1", "tea", "k2", "jam")
+    env = environment()
+    numbers = env.from_collection([1, 2, 3] * 50, Types.INT())
+    lookup = RedisLookup(server.url, lambda n: ("GET", f"k{n}"), lambda n, item: f"{n} {item}")
+    with wait(numbers, lookup, Time.seconds(30), 10, Types.STRING()).execute_and_collect() as found:
+        results = list(found)
+    assert sorted(results) == ["1 tea"] * 50 + ["2 jam"] * 50 + ["3 None"] * 50
+    if wait is AsyncDataStream.ordered_wait:
+        assert results[:3] == ["1 tea", "2 jam", "3 None"]
+
+
+def test_a_lookup_that_is_refused_fails_the_job(server):
+    server.ask("SET", "text", "x")
+    numbers = environment().from_collection([1], Types.INT())
+    lookup = RedisLookup(server.url, lambda n: ("LRANGE", "text", 0, n), lambda n, found: "x")
+    stream = AsyncDataStream.ordered_wait(numbers, lookup, Time.seconds(30), 10, Types.STRING())
+    with (
+        pytest.raises(SourceError, match=r"RedisLookup: .* refuses LRANGE text"),
+        stream.execute_and_collect() as found,
+    ):
+        list(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"url": "http://user:hidden@host"}, "scheme 'http'"),
+        ({"command": "SET"}, "takes a function as command"),
+        ({"batch_size": 0}, "batch_size is at least 1"),
+        ({"timeout_ms": 0}, "timeout_ms is at least 1"),
+    ],
+)
+def test_wrong_arguments(arguments, expected):
+    with pytest.raises(InvalidProgramError, match=expected) as failed:
+        RedisSink(**{"url": "redis://localhost", "command": str, **arguments})
+    assert "hidden" not in str(failed.value)
+    with pytest.raises(InvalidProgramError, match="connections is at least 1"):
+        RedisLookup("redis://localhost", str, str, connections=0)
+
+
+def test_a_missing_package_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(DependencyError, match=r"pip install 'penstock\[redis\]'"):
+        RedisSink("redis://localhost", str)
