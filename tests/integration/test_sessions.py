@@ -464,6 +464,9 @@ def test_a_remote_environment_names_a_session_by_its_address(session):
 def test_the_rest_interface_ends_a_session(session):
     last = Session("last")
     role = last.jobmanager()
-    client = next(Client(one) for one in running_clusters() if one.pid == role.pid)
-    assert client.ask("/cluster", "DELETE")[0] == 200
-    assert role.end() == 0
+    try:
+        client = next(Client(one) for one in running_clusters() if one.pid == role.pid)
+        assert client.ask("/cluster", "DELETE")[0] == 200
+        assert role.end() == 0
+    finally:
+        role.process.kill()
