@@ -9,7 +9,7 @@ from penstock.datastream.functions.checkpointed import CheckpointedFunction
 from penstock.datastream.state import ListStateDescriptor, MapStateDescriptor
 from penstock.errors import JobExecutionError
 
-pytestmark = pytest.mark.timeout(40)
+pytestmark = pytest.mark.timeout(120)
 
 
 def environment(parallelism=1):

@@ -17,8 +17,6 @@ from penstock.datastream.connectors.split_source import (
     SplitEnumerator,
 )
 
-pytestmark = pytest.mark.timeout(20)
-
 
 @dataclass
 class Range(SourceSplit):

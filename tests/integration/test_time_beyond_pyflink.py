@@ -7,7 +7,7 @@ from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, ProcessFunction, StreamExecutionEnvironment
 from penstock.datastream.functions import SourceFunction
 
-pytestmark = pytest.mark.timeout(40)
+pytestmark = pytest.mark.timeout(120)
 
 
 def environment(**settings):

@@ -90,13 +90,11 @@ class Broker:
                 *self._java(),
                 "kafka.tools.StorageTool",
                 "format",
-                "-t",
-                cluster,
+                f"--cluster-id={cluster}",  # which may begin with a dash
                 "-c",
                 str(properties),
             ],
             check=True,
-            capture_output=True,
         )
 
 
