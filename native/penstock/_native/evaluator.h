@@ -209,7 +209,7 @@ static inline int ps_begin(PsProgram *program, PsMade *made, PsValue *result, in
     return outcome;
 }
 
-static inline int ps_evaluate(PsProgram *program, PsValue *result) {
+static inline __attribute__((always_inline)) int ps_evaluate(PsProgram *program, PsValue *result) {
     PsMade made;
     return ps_begin(program, &made, result, 0);
 }
