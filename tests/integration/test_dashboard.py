@@ -1,7 +1,6 @@
 """The dashboard in a real browser: what it shows, what it does, and who can use it."""
 
 import contextlib
-import os
 import re
 import shutil
 
@@ -9,6 +8,7 @@ import pytest
 from penstock.common import Types
 from penstock.errors import JobCancelledError
 from penstock.rest.history import HistoryServer
+from support.packages import required
 from support.rest_client import Client, FailsOnce, UntilMarked, environment
 
 PATIENCE_MS = 60_000
@@ -17,12 +17,9 @@ WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 
 @pytest.fixture(scope="module")
 def browser():
-    """The system's Chromium; without one the tests are left out, unless it is required."""
+    """The system's Chromium; without one the tests are left out, unless packages are required."""
     path = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chrome"))), None)
-    if path is None:
-        if os.environ.get("PENSTOCK_BROWSER_REQUIRED"):
-            pytest.fail("there is no Chromium: apt-get install chromium")
-        pytest.skip("the dashboard needs a browser to be tested: apt-get install chromium")
+    required(path, "chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

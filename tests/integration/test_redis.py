@@ -1,6 +1,6 @@
 """RedisSink and RedisLookup against a real Redis of Debian's package.
 
-The tests are skipped where the package is not installed.
+Without the package the tests are left out.
 """
 
 import logging
@@ -18,15 +18,10 @@ from penstock.common import Configuration, Time, Types
 from penstock.datastream import AsyncDataStream, MapFunction, StreamExecutionEnvironment
 from penstock.datastream.connectors.redis import RedisLookup, RedisSink
 from penstock.errors import DependencyError, InvalidProgramError, SinkError, SourceError
+from support.packages import required
 
 redis = pytest.importorskip("redis")
-pytestmark = [
-    pytest.mark.timeout(120),
-    pytest.mark.skipif(
-        shutil.which("redis-server") is None,
-        reason="Redis is not installed: apt-get install redis-server",
-    ),
-]
+pytestmark = pytest.mark.timeout(120)
 
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 
@@ -35,6 +30,7 @@ class RedisServer:
     """A server at a Unix socket, which keeps what it holds when it ends."""
 
     def __init__(self):
+        required(shutil.which("redis-server"), "redis-server")
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-redis-"))
         self.url = f"unix://{self._folder}/socket"
         self.start()

@@ -6,17 +6,15 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-
-def programs():
-    """The folder of PostgreSQL's programs; None where the package is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
+from support.packages import required
 
 
 class PostgresServer:
     """A server at a Unix socket; it refuses to run as root."""
 
     def __init__(self, **settings):
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+        self._programs = required(found[-1] if found else None, "postgresql")
         # Nobody but root gets into the folders of pytest.
         folder = self._folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
         self._user = None
@@ -53,7 +51,7 @@ class PostgresServer:
 
     def _run(self, name, *arguments):
         done = subprocess.run(
-            [programs() / name, *arguments],
+            [self._programs / name, *arguments],
             user=self._user,
             cwd=self._folder,
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,15 @@
+"""What tests use of the system's packages."""
+
+import os
+
+import pytest
+
+
+def required(found, package):
+    """Returns what was found of a package; without it the test is left out, or fails in CI."""
+    if found is None:
+        reason = f"it needs a package of the system: apt-get install {package}"
+        if os.environ.get("PENSTOCK_PACKAGES_REQUIRED"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
