@@ -160,6 +160,8 @@ class ElementTable(StoredNamespaces, Generic[P]):
 
     def dispose(self) -> None:
         """Lets go of what is in memory; rows go with the store."""
+        for contents in self._contents.values():
+            contents.parts.clear()  # the user's states have the contents
         self._parts.clear()
         self._changed.clear()
         self._contents.clear()
