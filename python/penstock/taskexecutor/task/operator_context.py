@@ -11,7 +11,7 @@ from penstock import network
 from penstock.errors import InvalidProgramError
 from penstock.expressions.evaluation import Evaluation
 from penstock.expressions.functions import bound_function
-from penstock.graph.key_groups import key_group_range
+from penstock.graph.key_groups import key_group, key_group_range
 from penstock.serialization.key_types import key_type_of
 from penstock.serialization.type_serializer import TypeSerializer, TypeSerializerSnapshot
 from penstock.taskexecutor.compiled import (
@@ -199,6 +199,12 @@ class OperatorContext:
             SerializationError: It is not of the declared type, or cannot be serialised.
         """
         return self._restored_keys.identity(key)
+
+    def has_key(self, identity: Any) -> bool:
+        """Whether a key, given by what stands for it in state, is one of this subtask."""
+        grouping = self._key_grouping
+        hashed = network.key_hash(grouping.kind)(network.key_of(identity))
+        return key_group(hashed, grouping.max_parallelism) in grouping.key_groups
 
     @cached_property
     def _restored_keys(self) -> KeyReader:

@@ -70,6 +70,8 @@ class StateLookup:
                 identity = context.identity_of(key)
             except (PenstockError, TypeError, ValueError):
                 continue  # keys of this operator are of another type
+            if not context.has_key(identity):
+                continue
             for contents in table.namespaces():
                 value = contents.get(identity)
                 if value is None or len(self.found) >= MAX_FOUND:
