@@ -258,7 +258,7 @@ def test_idleness(broker, topics, runtime, written):
         .set_value_only_deserializer(SimpleStringSchema())
         .build()
     )
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(300))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(3))
     env = environment(parallelism=3)
     counted = (
         env.from_source(source, strategy, "kafka")
