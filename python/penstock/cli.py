@@ -236,7 +236,3 @@ def _arguments(params: Mapping[str, Any]) -> list[str]:
             for one in value if option.multiple else (value,):
                 found += [name, str(one)]
     return [*found, params["program"], *params["arguments"]]
-
-
-if __name__ == "__main__":
-    main()

@@ -144,7 +144,7 @@ def test_everything_reaches_the_workers(program, shipment, tmp_path, target):
     python = str(shipment / "env/bin/python")
     outcome = run_program(
         [
-            *("-m", "penstock.cli", "run", *chosen, "--as-pyflink"),
+            *("-m", "penstock", "run", *chosen, "--as-pyflink"),
             *(str(program / "main.py"), str(shipment), python),
         ]
     )
@@ -210,7 +210,7 @@ def test_on_spark_too_what_cannot_be_had_is_named(tmp_path):
         """)
     )
     outcome = run_program(
-        ["-m", "penstock.cli", "run", "--master", "local[1]", str(path), str(tmp_path)]
+        ["-m", "penstock", "run", "--master", "local[1]", str(path), str(tmp_path)]
     )
     assert outcome.code == 0, outcome.err
     lines = outcome.out.splitlines()

@@ -30,7 +30,7 @@ def test_word_count(master: str, runtime: str, text: Path, tmp_path: Path) -> No
     outcome = run_program(
         [
             "-m",
-            "penstock.cli",
+            "penstock",
             "run",
             "--master",
             master,

@@ -181,7 +181,7 @@ def test_it_reaches_restarted_workers_and_what_workers_start(tmp_path):
     )
     outcome = run_program(
         [
-            *("-m", "penstock.cli", "run", "--target", "local", "--as-pyflink"),
+            *("-m", "penstock", "run", "--target", "local", "--as-pyflink"),
             *("-D", "restart-strategy.type=fixed-delay"),
             *("-D", "restart-strategy.fixed-delay.delay=1 ms"),
             *(str(program / "main.py"), str(tmp_path / "marker")),
@@ -245,7 +245,7 @@ def test_packages_are_run_as_modules(tmp_path, monkeypatch, how):
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [path.strip(), own]))
     elif how == "penstock run -m":
         options = ["--target", "local", "--as-pyflink"]
-        arguments = ["-m", "penstock.cli", "run", *options, "-m", "prog.main"]
+        arguments = ["-m", "penstock", "run", *options, "-m", "prog.main"]
     outcome = run_program(arguments, **environment)
     assert outcome.code == 0, outcome.err
     assert outcome.out == "[3, 5]\n"
@@ -307,7 +307,7 @@ def test_no_file_outlives_a_driver_that_is_killed(tmp_path):
     )
     options = ["--target", "local", "-D", f"io.tmp.dirs={scratch}"]
     outcome = run_program(
-        ["-m", "penstock.cli", "run", *options, str(program / "main.py"), str(scratch)]
+        ["-m", "penstock", "run", *options, str(program / "main.py"), str(scratch)]
     )
     assert outcome.code == -9, outcome.err
     assert list(scratch.iterdir()) == []

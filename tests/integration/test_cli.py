@@ -10,7 +10,7 @@ from e2e.running import Outcome, run_program
 def penstock_run(tmp_path: Path, program: str, *arguments: str, after: tuple = ()) -> Outcome:
     path = tmp_path / "program.py"
     path.write_text(textwrap.dedent(program))
-    return run_program(["-m", "penstock.cli", "run", *arguments, str(path), *after])
+    return run_program(["-m", "penstock", "run", *arguments, str(path), *after])
 
 
 def test_options_and_arguments_reach_the_program(tmp_path: Path) -> None:
@@ -97,14 +97,14 @@ def test_a_program_starts_from_a_savepoint(tmp_path: Path) -> None:
     )
     assert rest.code == 0, rest.err
     assert int(rest.out) + int(seen) == end + 1
-    shown = run_program(["-m", "penstock.cli", "savepoint", "inspect", path])
+    shown = run_program(["-m", "penstock", "savepoint", "inspect", path])
     assert shown.code == 0, shown.err
     for text in (path, "SAVEPOINT_SUSPEND 1 of 20", "uid 'numbers'", "'SourceReaderState'"):
         assert text in shown.out
-    assert run_program(["-m", "penstock.cli", "savepoint", "dispose", path]).code == 0
+    assert run_program(["-m", "penstock", "savepoint", "dispose", path]).code == 0
     assert not Path(path).exists()
     for command in ("inspect", "dispose"):
-        gone = run_program(["-m", "penstock.cli", "savepoint", command, path])
+        gone = run_program(["-m", "penstock", "savepoint", command, path])
         assert gone.code == 1
         assert f"{path} is no checkpoint or savepoint" in gone.err
 

@@ -54,7 +54,7 @@ def watched(tmp_path):
 def test_jobs_of_this_machine_are_found_by_another_process(watched):
     _, client, job_id = watched
     found = subprocess.run(
-        [sys.executable, "-m", "penstock.cli", "list"],
+        [sys.executable, "-m", "penstock", "list"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -254,11 +254,11 @@ def test_a_detached_program_is_watched_and_ends(program, tmp_path, monkeypatch):
                     program, str(tmp_path / "stop"))  # fmt: skip
     job_id = re.search("JobID ([0-9a-f]{32})", told)[1]
     watching = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "status", "--watch", "--json", job_id[:10]],
+        [sys.executable, "-m", "penstock", "status", "--watch", "--json", job_id[:10]],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     shown = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "status", "--watch", job_id[:10]],
+        [sys.executable, "-m", "penstock", "status", "--watch", job_id[:10]],
         stdout=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "150"},
     )  # fmt: skip
     while json.loads(watching.stdout.readline())["job"]["vertices"][1]["in-rate"] is None:
@@ -281,7 +281,7 @@ def test_who_watches_is_told_that_the_driver_was_killed(program, tmp_path, monke
     told = penstock("run", "-d", "--target", "local", program, str(tmp_path / "stop"))
     job_id, pid = re.search("JobID ([0-9a-f]{32})", told)[1], re.search("Process ([0-9]+)", told)[1]
     watching = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "status", "--watch", "--json", job_id],
+        [sys.executable, "-m", "penstock", "status", "--watch", "--json", job_id],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     watching.stdout.readline()
@@ -311,7 +311,7 @@ def test_logs_are_printed(watched):
     assert "no TaskExecutor 'nobody'" in penstock("logs", "nobody", code=1)
     assert penstock("logs", "-f", "--json", code=2)
     following = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "logs", "-f"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "penstock", "logs", "-f"], stdout=subprocess.PIPE, text=True
     )
     try:
         assert following.stdout.readline()
@@ -357,7 +357,7 @@ def test_the_demo_runs_until_it_is_interrupted(tmp_path):
     """Its dashboard is there, its job checkpoints, and Ctrl-C ends all of it."""
     assert "def build(env" in penstock("demo", "--source")
     demo = subprocess.Popen(
-        [sys.executable, "-m", "penstock.cli", "demo", "--no-browser", "-D", "rest.port=0",
+        [sys.executable, "-m", "penstock", "demo", "--no-browser", "-D", "rest.port=0",
          "-D", "execution.checkpointing.interval=200 ms"],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=tmp_path, text=True,
     )  # fmt: skip

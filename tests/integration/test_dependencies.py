@@ -357,7 +357,7 @@ print(sys.path == before)
     )
     code = str(tmp_path / "code" / "in_process_module.py")
     options = ["--target", "in-process", "-D", f"io.tmp.dirs={scratch}"]
-    outcome = run_program(["-m", "penstock.cli", "run", *options, program, code])
+    outcome = run_program(["-m", "penstock", "run", *options, program, code])
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == ["[\"VALUE = 'module'\\nmodule\"]"] * 2 + ["True"]
 

@@ -182,7 +182,7 @@ def test_a_history_server_does_not_delete_all(tmp_path):
 
 def test_the_command_serves_until_it_is_ended(archives):
     folder, jobs = archives
-    command = ["-m", "penstock.cli", "history-server", "--json", "-D", "historyserver.web.port=0"]
+    command = ["-m", "penstock", "history-server", "--json", "-D", "historyserver.web.port=0"]
     where = f"historyserver.archive.fs.dir={folder}"
     with subprocess.Popen(
         [sys.executable, *command, "-D", where], stdout=subprocess.PIPE, text=True

@@ -43,7 +43,7 @@ env = StreamExecutionEnvironment.get_execution_environment()
 env.add_source(UntilMarked(Path(sys.argv[1]))).map(lambda x: x).print()
 """
 )
-RUN = ["-m", "penstock.cli", "run", "--target", "session"]
+RUN = ["-m", "penstock", "run", "--target", "session"]
 TESTS = str(Path(__file__).parent.parent)
 
 
@@ -398,7 +398,7 @@ def test_workers_do_not_inherit_the_token(session):
 
 def penstock(*arguments, code=0):
     done = subprocess.run(
-        [sys.executable, "-m", "penstock.cli", *arguments],
+        [sys.executable, "-m", "penstock", *arguments],
         capture_output=True,
         text=True,
         timeout=120,

@@ -368,7 +368,7 @@ def test_the_fields_of_a_class_in_state_may_change(tmp_path):
     def run(fields, *options, after=()):
         program.write_text(textwrap.dedent(PLACES).format(fields=fields))
         options = ["--target", "local", *options]
-        return run_program(["-m", "penstock.cli", "run", *options, str(program), *after])
+        return run_program(["-m", "penstock", "run", *options, str(program), *after])
 
     first = run("count: int; kind: str = 'old'", after=[str(tmp_path)])
     assert first.code == 0, first.err

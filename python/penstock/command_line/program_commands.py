@@ -77,7 +77,7 @@ def detach(arguments: Sequence[str], options: dict[str, str], *, as_json: bool) 
     # Not a Popen: nobody waits for it, it outlives this process.
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-m", "penstock.cli", "run", *extra, *arguments],
+        [sys.executable, "-m", "penstock", "run", *extra, *arguments],
         os.environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

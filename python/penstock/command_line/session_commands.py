@@ -260,7 +260,7 @@ def _spawned(arguments: list[str], token: str, name: str) -> tuple[SessionAddres
     # Not a Popen: nobody waits for it, it outlives this process.
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-m", "penstock.cli", "jobmanager", *arguments],
+        [sys.executable, "-m", "penstock", "jobmanager", *arguments],
         {key: value for key, value in os.environ.items() if key != TOKEN_VARIABLE},
         file_actions=[
             (os.POSIX_SPAWN_DUP2, reader, 0),
