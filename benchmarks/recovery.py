@@ -21,6 +21,7 @@ from penstock.checkpoint_storage.file_systems import FileSystems
 from penstock.checkpoint_storage.storage import load_metadata
 from penstock.common import Configuration, Types, WatermarkStrategy
 from penstock.datastream import MapFunction, StreamExecutionEnvironment
+from penstock.datastream.connectors.data_generator import DataGeneratorSource, RateLimiterStrategy
 from penstock.datastream.connectors.number_seq import NumberSequenceSource
 
 PATIENCE_S = 60.0
@@ -122,9 +123,17 @@ def checkpoints(subtasks, rounds):
                 "execution.checkpointing.interval": "50 ms",
                 "execution.checkpointing.num-retained": str(rounds),
                 "taskmanager.numberOfTaskSlots": str((subtasks + 3) // 4),
+                # Each of half the subtasks exchanges with each of the other half.
+                "taskmanager.memory.network.segments": str(max(2048, subtasks**2 // 2)),
+                "taskmanager.memory.segment-size": "4 kb",
             },
         )
-        numbers(env).map(Pause()).rebalance().filter(lambda value: False).print()
+        # Sources that wait, not functions: a barrier does not pass an element that sleeps.
+        few = DataGeneratorSource(
+            lambda index: index, 2**60, RateLimiterStrategy.per_second(subtasks), Types.LONG()
+        )
+        stream = env.from_source(few, WatermarkStrategy.no_watermarks(), "few")
+        stream.rebalance().filter(lambda value: False).print()
         client = env.execute_async("checkpoints")
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
@@ -141,14 +150,6 @@ def checkpoints(subtasks, rounds):
                 continue
         client.cancel().result()
     return found
-
-
-class Pause(MapFunction):
-    """Hardly lets anything pass."""
-
-    def map(self, value):
-        time.sleep(0.02)
-        return value
 
 
 def main():
