@@ -16,7 +16,12 @@ from penstock.datastream.connectors import (
     SupportsCommitter,
     SupportsWriterState,
 )
-from penstock.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
+from penstock.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileCompactStrategy,
+    FileSink,
+    RollingPolicy,
+)
 from penstock.datastream.connectors.writer_sink import StatefulSinkWriter
 from penstock.datastream.functions import (
     CheckpointedFunction,
@@ -140,16 +145,18 @@ def expected_lines(elements):
     )
 
 
-def write_files(out, elements, policy, fate, options):
-    """Runs the job with a FileSink."""
+def write_files(out, elements, policy, fate, options, compactor=None):
+    """Runs the job with a FileSink, which makes one file of those of four checkpoints or not."""
     env, stream = lines(elements, fate, options)
     sink = (
         FileSink.for_row_format(str(out), Encoder.simple_string_encoder())
         .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
         .with_rolling_policy(POLICIES[policy]())
-        .build()
     )
-    stream.sink_to(sink)
+    if compactor is not None:
+        builder = FileCompactStrategy.builder().enable_compaction_on_checkpoint(4)
+        sink.enable_compact(builder.set_num_compact_threads(2).build(), compactor)
+    stream.sink_to(sink.build())
     env.execute()
 
 

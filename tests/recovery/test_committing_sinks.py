@@ -6,6 +6,7 @@ Method: real processes of the local target; each moment fails once in one job.
 """
 
 import pytest
+from penstock.datastream.connectors.file_system import FileCompactor, StreamFormat
 from recovery.sink_functions import FileTransactions, FileWriteAhead, write_by_function
 from recovery.sink_programs import (
     POLICIES,
@@ -46,6 +47,36 @@ def test_files_are_exactly_those_of_an_unfailed_run(tmp_path, monkeypatch, runti
     assert sorted(line for part in parts for line in part.read_text().splitlines()) == (
         expected_lines(ELEMENTS)
     )
+
+
+class FailingCompactor(FileCompactor):
+    """Fails when a subtask begins to put files together: what it is asked first is its format."""
+
+    def __init__(self, fate):
+        super().__init__(FileCompactor.RECORD_WISE, read_format=StreamFormat.text_line_format())
+        self.fate = fate
+
+    def __getattribute__(self, name):
+        if name == "read_format":
+            object.__getattribute__(self, "fate").strike("while files are put together")
+        return super().__getattribute__(name)
+
+
+@RUNS
+def test_files_that_are_put_together_are_exactly_those_of_an_unfailed_run(
+    tmp_path, monkeypatch, runtime, how
+):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", runtime)
+    fates(tmp_path / "fates", [*ON_THE_WAY, "while files are put together"])
+    out = tmp_path / "out"
+    fate = Fate(tmp_path / "fates", how)
+    write_files(out, ELEMENTS, "on checkpoint", fate, {}, FailingCompactor(fate))
+    assert not list((tmp_path / "fates").iterdir()), "the job ended before it failed"
+    parts = [path for path in out.iterdir() if not path.name.startswith(".")]
+    assert sorted(line for part in parts for line in part.read_text().splitlines()) == (
+        expected_lines(ELEMENTS)
+    )
+    assert len([path for path in parts if path.name.startswith("compacted-")]) > len(parts) / 2
 
 
 @RUNS

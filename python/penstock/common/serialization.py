@@ -139,7 +139,13 @@ class BulkWriter(ABC):
 
 
 class BulkWriterFactory:
-    """Makes the writers of a FileSink's files; subclasses say how."""
+    """Makes the writers of a FileSink's files; subclasses say how.
+
+    Attributes:
+        can_be_concatenated: Whether the bytes of two files, one behind the other, are a file.
+    """
+
+    can_be_concatenated = True
 
     def __init__(self, j_bulk_writer_factory: None = None) -> None:
         """Makes a factory.

@@ -207,7 +207,7 @@ class StreamGraphGenerator:
     ) -> None:
         for upstream_id in self._ids(source):
             edge = self._graph.add_edge(upstream_id, target.id, input_number)
-            if isinstance(target, t.CommitterTransformation):
+            if isinstance(target, t.CommitterTransformation | t.CompactorTransformation):
                 # All that a checkpoint covers has come when it is taken, and is committed together.
                 edge.supports_unaligned_checkpoints = False
             if edge.exchange_mode is ExchangeMode.UNDEFINED:
@@ -359,6 +359,8 @@ def _operator_name(transformation: t.OneInputTransformation) -> str:
         return f"{transformation.name}: Global Committer"
     if isinstance(transformation, t.CommitterTransformation):
         return f"{transformation.name}: Committer"
+    if isinstance(transformation, t.CompactorTransformation):
+        return f"{transformation.name}: Compactor"
     if isinstance(transformation, t.SinkTransformation | t.SinkWriterTransformation):
         return f"{transformation.name}: Writer"
     return transformation.name

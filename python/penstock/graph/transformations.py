@@ -237,6 +237,10 @@ class SinkWriterTransformation(OneInputTransformation):
     """The writer of a sink that commits; it emits committables."""
 
 
+class CompactorTransformation(OneInputTransformation):
+    """What makes few committables of many, in front of the committer."""
+
+
 class CommitterTransformation(SinkTransformation):
     """The committer of a sink, which reads the committables of the writers."""
 

@@ -241,8 +241,6 @@ def test_what_is_refused(monkeypatch):
     builder = FileSink.for_bulk_format("/out", Upper())
     with pytest.raises(InvalidProgramError, match="on_checkpoint_rolling_policy"):
         builder.with_rolling_policy(RollingPolicy.default_rolling_policy())
-    with pytest.raises(InvalidProgramError, match="does not put files together"):
-        builder.enable_compact(None, None)
     settings = Configuration()
     settings.set_string("orc.unknown", "1")
     for wrong in (

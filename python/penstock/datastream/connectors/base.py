@@ -60,6 +60,10 @@ class Sink(JavaFunctionWrapper):
         """The operator that commits what the writers emit; None for a sink that does not."""
         return None
 
+    def compactor_operator(self) -> OperatorDescriptor | None:
+        """The operator between writers and committers that makes few files of many; or None."""
+        return None
+
     def has_global_committer(self) -> bool:
         """Whether one committer serves all writers."""
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
@@ -11,6 +12,7 @@ from penstock.errors import WrongArgumentError
 from penstock.graph.transformations import (
     ChainingStrategy,
     CommitterTransformation,
+    CompactorTransformation,
     GlobalCommitterTransformation,
     OneInputTransformation,
     SinkWriterTransformation,
@@ -36,11 +38,13 @@ class DataStreamSink(MissingMethods):
         environment: StreamExecutionEnvironment,
         transformation: OneInputTransformation,
         committer: CommitterTransformation | None = None,
+        compactor: CompactorTransformation | None = None,
     ) -> None:
         """Wraps a sink's operators; sinks are made by streams."""
         self._environment = environment
         self._transformation = transformation
         self._committer = committer
+        self._compactor = compactor
 
     @property
     def transformation(self) -> OneInputTransformation:
@@ -58,6 +62,8 @@ class DataStreamSink(MissingMethods):
         self._transformation.uid = uid
         if self._committer is not None:
             self._committer.uid = f"Sink Committer: {uid}"
+        if self._compactor is not None:
+            self._compactor.uid = f"Sink Compactor: {uid}"
         return self
 
     def set_uid_hash(self, uid_hash: str) -> DataStreamSink:
@@ -89,7 +95,8 @@ class DataStreamSink(MissingMethods):
         return self
 
     def _operators(self) -> list[OneInputTransformation]:
-        return [self._transformation, *([] if self._committer is None else [self._committer])]
+        behind = (self._compactor, self._committer)
+        return [self._transformation, *(operator for operator in behind if operator is not None)]
 
 
 def committing_sink(
@@ -118,6 +125,10 @@ def committing_sink(
         if not isinstance(given, DataStream):
             raise WrongArgumentError(f"add_pre_commit_topology returned {given!r}, no DataStream")
         committables = given
+    compactor = _compactor(committables, sink, parallelism)
+    if compactor is not None:
+        environment.add_operator(compactor)
+        committables = DataStream(environment, compactor)
     is_global = sink.has_global_committer()
     committer = (GlobalCommitterTransformation if is_global else CommitterTransformation)(
         committables.transformation,
@@ -128,4 +139,30 @@ def committing_sink(
     )
     committer.has_own_parallelism = is_global
     environment.add_operator(committer)
-    return DataStreamSink(environment, writer, committer)
+    return DataStreamSink(environment, writer, committer, compactor)
+
+
+def _compactor(
+    committables: DataStream[Any], sink: Sink, parallelism: int
+) -> CompactorTransformation | None:
+    operator = sink.compactor_operator()
+    if operator is None:
+        return None
+    by_folder = committables.partition_custom(_subtask_of_folder, _folder_of)
+    return CompactorTransformation(
+        by_folder.transformation, "Sink", shipped(operator, "sink_to"), None, parallelism
+    )
+
+
+def _folder_of(committable: Any) -> str:
+    """The folder of a file that is to be committed: all files of one go to the same subtask."""
+    from penstock.datastream.connectors.committer import CommittableWithLineage
+
+    if not isinstance(committable, CommittableWithLineage):
+        return ""
+    folder: str = committable.committable.final_path.rpartition("/")[0]
+    return folder
+
+
+def _subtask_of_folder(folder: str, parallelism: int) -> int:
+    return zlib.crc32(folder.encode()) % parallelism

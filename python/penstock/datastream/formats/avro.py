@@ -132,6 +132,8 @@ class AvroBulkWriters:
 
 
 class _AvroWriters(BulkWriterFactory):
+    can_be_concatenated = False
+
     def __init__(self, schema: AvroSchema, codec: str) -> None:
         super().__init__()
         self._schema = schema

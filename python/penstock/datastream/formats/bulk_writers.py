@@ -26,6 +26,8 @@ class ColumnWriters(BulkWriterFactory):
     A file's rows are gathered in memory, some thousands at a time.
     """
 
+    can_be_concatenated = False
+
     def __init__(
         self,
         kind: str,

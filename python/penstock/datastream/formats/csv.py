@@ -58,6 +58,7 @@ class _CsvWriters(BulkWriterFactory):
     def __init__(self, schema: CsvSchema) -> None:
         super().__init__()
         self._schema = schema
+        self.can_be_concatenated = not schema.settings.has_header
 
     def create(self, file: BinaryIO) -> BulkWriter:
         """A writer of one file."""

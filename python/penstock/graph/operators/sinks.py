@@ -86,3 +86,18 @@ class FileSink(OperatorDescriptor):
 @dataclass(frozen=True)
 class FileCommitter(OperatorDescriptor):
     """Gives the files of a `FileSink` their names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileCompactor(OperatorDescriptor):
+    """Puts files of a `FileSink` together before they get their names.
+
+    Attributes:
+        sink: The sink that wrote them.
+        strategy: A FileCompactStrategy: when; None hands on what a former job has kept.
+        compactor: A FileCompactor: how; None without a strategy.
+    """
+
+    sink: FileSink
+    strategy: Any = None
+    compactor: Any = None

@@ -64,6 +64,7 @@ FACTORIES: Final[Mapping[type[OperatorDescriptor], tuple[str, str]]] = {
     operators.SinkCommitter: ("sinks.committer", "create_committer"),
     operators.FileSink: ("sinks.file_sinks", "create_file_sink"),
     operators.FileCommitter: ("sinks.file_committer", "create_file_committer"),
+    operators.FileCompactor: ("sinks.file_compactor", "create_file_compactor"),
     operators.CollectSink: ("sinks.collect", "create_collect_sink"),
     operators.DiscardingSink: ("sinks.function", "create_discarding_sink"),
 }

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.taskexecutor.sinks.file import FileSinkOperator
+from penstock.taskexecutor.sinks.part_stream import PartStream
 
 if TYPE_CHECKING:
     from penstock.common.serialization import BulkWriter
     from penstock.graph import operators
-    from penstock.taskexecutor.sinks.part_file import PartFile
     from penstock.taskexecutor.task.operator_context import OperatorContext
-
-
-class _PartStream(io.RawIOBase):
-    """A part as a stream that is written from its start to its end."""
-
-    def __init__(self, part: PartFile, now_ms: int) -> None:
-        self._part = part
-        self._position = 0
-        self.now_ms = now_ms
-        self.is_given_up = False
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def write(self, data: Any) -> int:
-        size = len(memoryview(data).cast("B"))
-        if not self.is_given_up:
-            self._part.write(bytes(data), self.now_ms)
-        self._position += size
-        return size
 
 
 class BulkFileSinkOperator(FileSinkOperator):
@@ -49,7 +25,7 @@ class BulkFileSinkOperator(FileSinkOperator):
         """Creates the sink."""
         super().__init__(context, descriptor)
         self.factory = descriptor.bulk_writer_factory
-        self.writers: dict[str, tuple[BulkWriter, _PartStream]] = {}
+        self.writers: dict[str, tuple[BulkWriter, PartStream]] = {}
 
     def process(self, value: Any, timestamp: int) -> None:
         """Takes one element."""
@@ -62,7 +38,7 @@ class BulkFileSinkOperator(FileSinkOperator):
             found = None
         if found is None:
             part = self.parts[bucket] = self._new_part(bucket, now_ms)
-            stream = _PartStream(part, now_ms)
+            stream = PartStream(part, now_ms)
             found = self.writers[bucket] = (self.factory.create(stream), stream)
         writer, stream = found
         stream.now_ms = now_ms

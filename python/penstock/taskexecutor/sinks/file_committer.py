@@ -48,6 +48,7 @@ class FileCommitter(Committer["PendingFile"]):
             SinkError: A file cannot be renamed, or is not as long as it was.
         """
         folders: set[Path] = set()
+        of_no_use: list[str] = []
         for request in requests:
             pending = request.get_committable()
             if urlsplit(pending.path).scheme:
@@ -61,12 +62,14 @@ class FileCommitter(Committer["PendingFile"]):
                 if size_bytes == pending.size_bytes:
                     path.rename(final_path)
                     folders.add(final_path.parent)
+                    of_no_use.extend(pending.segments)
                     continue
             except FileNotFoundError:
                 # A name belongs to one file: either this was committed before, and may have been
                 # moved on since, or somebody has removed what belongs to the sink.
                 if not final_path.exists():
                     logger.warning("neither %s nor %s is there any more", path, final_path)
+                of_no_use.extend(pending.segments)
                 request.signal_already_committed()
                 continue
             except OSError as error:
@@ -79,6 +82,9 @@ class FileCommitter(Committer["PendingFile"]):
             )
         for folder in folders:
             _synchronize(folder)
+        # What a file was put together of goes when the file's own name is durable.
+        for segment in of_no_use:
+            Path(segment).unlink(missing_ok=True)
 
     def _commit_object(self, request: CommitRequest[PendingFile]) -> None:
         pending = request.get_committable()

@@ -22,7 +22,8 @@ class PendingFile:
         path: The hidden file.
         final_path: What it is called once it is committed.
         size_bytes: How long it is.
-        segments: Objects that are of no use once it is committed; there are some in stores only.
+        segments: Files and objects that are of no use once it is committed: what it was put
+            together of, and in stores what checkpoints held of it while it was written.
     """
 
     path: str

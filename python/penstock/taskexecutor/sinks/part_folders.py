@@ -34,6 +34,9 @@ class PartFolder(Protocol):
     def has(self, bucket: str, name: str) -> bool:
         """Whether a bucket has a file of that name."""
 
+    def bucket_of(self, final_path: str) -> str:
+        """The bucket of a part."""
+
     def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
         """A new part."""
 
@@ -73,6 +76,10 @@ class LocalFolder:
         """Whether a bucket has a file of that name."""
         return (self._base / bucket / name).exists()
 
+    def bucket_of(self, final_path: str) -> str:
+        """The bucket of a part."""
+        return str(Path(final_path).parent.relative_to(self._base))
+
     def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
         """A new part."""
         return PartFile.begin(self._base / bucket, name, now_ms)
@@ -107,6 +114,10 @@ class ObjectFolder:
     def has(self, bucket: str, name: str) -> bool:
         """Whether a bucket has an object of that name."""
         return self._store.exists(f"{self._folder(bucket)}/{name}")
+
+    def bucket_of(self, final_path: str) -> str:
+        """The bucket of a part."""
+        return final_path[len(self._base) + 1 :].rpartition("/")[0]
 
     def begin(self, bucket: str, name: str, now_ms: int) -> PartFile:
         """A new part."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from penstock.common.jvm import requires_jvm
-from penstock.errors import InvalidProgramError
+from penstock.errors import InvalidProgramError, WrongArgumentError
+
+if TYPE_CHECKING:
+    from penstock.datastream.formats.file_format import FileFormat
 
 
 class FileCompactStrategy:
@@ -13,8 +16,8 @@ class FileCompactStrategy:
 
     Attributes:
         num_checkpoints: After so many checkpoints; None does not count.
-        size_threshold_bytes: When this size is reached; None does not count.
-        num_threads: How many threads do it.
+        size_threshold_bytes: When the files of a bucket have this size; None does not count.
+        num_threads: How many threads of a subtask do it.
     """
 
     def __init__(
@@ -58,7 +61,9 @@ class FileCompactStrategy:
             return self
 
         def set_size_threshold(self, size_threshold: int) -> FileCompactStrategy.Builder:
-            """Puts files together when they have this size in bytes."""
+            """Puts the files of a bucket together when they have this size in bytes."""
+            if size_threshold <= 0:
+                raise InvalidProgramError(f"a size must be positive, got {size_threshold} bytes")
             self._size_threshold = size_threshold
             return self
 
@@ -91,23 +96,59 @@ class FileCompactor:
     """Puts files together.
 
     Attributes:
-        file_delimiter: What stands between the contents; None allows single files only.
+        kind: `CONCAT`, `IDENTICAL` or `RECORD_WISE`.
+        file_delimiter: What stands between the contents of two files; empty of other kinds.
+        read_format: How a file is read that is written anew; None of other kinds.
     """
 
-    def __init__(self, kind: str, file_delimiter: bytes | None = None) -> None:
+    CONCAT: Final = "concat"
+    IDENTICAL: Final = "identical"
+    RECORD_WISE: Final = "record-wise"
+
+    def __init__(
+        self, kind: str, file_delimiter: bytes = b"", read_format: FileFormat | None = None
+    ) -> None:
         """Makes a compactor; use the static methods."""
         self.kind = kind
         self.file_delimiter = file_delimiter
+        self.read_format = read_format
 
     @staticmethod
     def concat_file_compactor(file_delimiter: bytes | None = None) -> FileCompactor:
         """Writes the contents one after the other, with a delimiter in between."""
-        return FileCompactor("concat", file_delimiter)
+        given: Any = file_delimiter
+        if given is not None and not isinstance(given, bytes | bytearray):
+            raise WrongArgumentError(f"a file delimiter is bytes, got {file_delimiter!r}")
+        return FileCompactor(FileCompactor.CONCAT, bytes(file_delimiter or b""))
 
     @staticmethod
     def identical_file_compactor() -> FileCompactor:
-        """Leaves files as they are."""
-        return FileCompactor("identical")
+        """Leaves each file as it is: it gets its name when its turn comes."""
+        return FileCompactor(FileCompactor.IDENTICAL)
+
+    @staticmethod
+    def record_wise_file_compactor(read_format: FileFormat) -> FileCompactor:
+        """Reads the elements of the files, and writes them as the sink does (beyond PyFlink).
+
+        Args:
+            read_format: What a `FileSource` would read the files with.
+
+        Raises:
+            InvalidProgramError: It is no format, or one that leaves out what is malformed.
+        """
+        from penstock.datastream.formats.file_format import FileFormat
+
+        given: Any = read_format
+        if not isinstance(given, FileFormat):
+            raise WrongArgumentError(
+                f"record_wise_file_compactor takes a format of a FileSource, got {given!r}"
+            )
+        if given.has_dead_letters:
+            raise InvalidProgramError(
+                "record_wise_file_compactor: a format that leaves out what is malformed would "
+                "lose elements; give it no skip_malformed and no dead_letters"
+            )
+        return FileCompactor(FileCompactor.RECORD_WISE, read_format=given)
 
     def get_java_object(self) -> NoReturn:
         """Refused: there is no Java object behind it."""

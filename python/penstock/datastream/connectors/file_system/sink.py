@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from penstock.common.argument_kinds import checks_arguments
 from penstock.common.serialization import BulkWriterFactory, Encoder
@@ -33,10 +33,13 @@ class FileSink(Sink, SupportsPreprocessing):
     checkpoint that holds its end is complete; without checkpoints, at the end of the input.
     """
 
-    def __init__(self, operator: operators.FileSink) -> None:
-        """Makes a sink; use `for_row_format`."""
+    def __init__(
+        self, operator: operators.FileSink, compactor: operators.FileCompactor | None = None
+    ) -> None:
+        """Makes a sink; use `for_row_format` and `for_bulk_format`."""
         super().__init__(None)
         self._operator = operator
+        self._compactor = compactor
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -76,6 +79,10 @@ class FileSink(Sink, SupportsPreprocessing):
         """Gives the files their names."""
         return operators.FileCommitter()
 
+    def compactor_operator(self) -> operators.FileCompactor | None:
+        """Puts the files together."""
+        return self._compactor
+
     @checks_arguments
     class BaseBuilder:
         """Collects the settings of a FileSink."""
@@ -88,6 +95,7 @@ class FileSink(Sink, SupportsPreprocessing):
             self._bucket_check_interval_ms = 60_000
             self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
             self._output_file_config = OutputFileConfig("part", "")
+            self._compaction: tuple[Any, Any] | None = None
 
         def with_bucket_check_interval(self, interval: int) -> Self:
             """Sets how often files are checked for age and inactivity, in ms."""
@@ -106,24 +114,44 @@ class FileSink(Sink, SupportsPreprocessing):
             self._output_file_config = output_file_config
             return self
 
-        def enable_compact(
-            self,
-            strategy: FileCompactStrategy,  # noqa: ARG002
-            compactor: FileCompactor,  # noqa: ARG002
-        ) -> NoReturn:
-            """Refused: files are not put together.
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> Self:
+            """Puts files together before they get their names.
+
+            Args:
+                strategy: When.
+                compactor: How.
 
             Raises:
-                InvalidProgramError: Always.
+                InvalidProgramError: The compactor appends bytes to each other, and files of this
+                    format are not to be read then.
             """
-            raise InvalidProgramError(
-                "FileSink.enable_compact: penstock does not put files together; make them larger "
-                "by with_rolling_policy(RollingPolicy.default_rolling_policy(part_size, "
-                "rollover_interval, inactivity_interval))"
+            from penstock.datastream.connectors.file_system.compaction import (
+                FileCompactor,
+                FileCompactStrategy,
             )
 
+            given: tuple[Any, Any] = (strategy, compactor)
+            if not isinstance(given[0], FileCompactStrategy):
+                raise WrongArgumentError(f"a strategy is a FileCompactStrategy, got {strategy!r}")
+            if not isinstance(given[1], FileCompactor):
+                raise WrongArgumentError(f"a compactor is a FileCompactor, got {compactor!r}")
+            factory = self._bulk_writer_factory
+            if (
+                compactor.kind == FileCompactor.CONCAT
+                and factory is not None
+                and not factory.can_be_concatenated
+            ):
+                raise InvalidProgramError(
+                    f"enable_compact: two files of {type(factory).__name__}, one behind the other, "
+                    "are no file; take FileCompactor.record_wise_file_compactor with the format "
+                    "that reads them"
+                )
+            self._compaction = (strategy, compactor)
+            return self
+
         def disable_compact(self) -> Self:
-            """Leaves small files as they are; always so."""
+            """Puts no files together, and gives those their names that a former job has kept."""
+            self._compaction = (None, None)
             return self
 
         @abstractmethod
@@ -132,7 +160,14 @@ class FileSink(Sink, SupportsPreprocessing):
 
         def build(self) -> FileSink:
             """The sink."""
-            return FileSink(self._operator())
+            operator = self._operator()
+            if self._compaction is None:
+                return FileSink(operator)
+            strategy, compactor = self._compaction
+            return FileSink(
+                operator,
+                operators.FileCompactor(sink=operator, strategy=strategy, compactor=compactor),
+            )
 
         def _operator(self, *, named_by_subtask: bool = False) -> operators.FileSink:
             return operators.FileSink(
