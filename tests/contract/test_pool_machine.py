@@ -104,9 +104,11 @@ class Pools(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4))
     def take_exclusive(self, count):
-        # What is promised but in use would block, so only what is free is asked for.
+        # What is promised but in use would block, so only what is free is asked for, and not what
+        # a pool without a segment at hand may take when the sizes change.
         room = TOTAL - self.network.required_segments
-        if count <= room and count <= self.network.available_segments:
+        takers = sum(pool.available_segments == 0 for pool in self.alive())
+        if count <= room and count + takers <= self.network.available_segments:
             self.exclusive.append(self.network.request_unpooled_segments(count))
 
     @rule()

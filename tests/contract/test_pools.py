@@ -417,6 +417,16 @@ class TestLocalBufferPool:
         for channel in (0, 1):
             assert give_from(channel)
 
+    def test_the_next_segment_is_fetched_at_a_quota_as_well(self, pool_of):
+        """A pool that has room keeps a segment at hand, also while a channel is at its quota."""
+        local = pool_of(20).create_buffer_pool(4, 10, 2, max_buffers_per_channel=1)
+        held = []
+        for channel in (0, 1, 0):
+            held.append(local.request_builder(channel))
+            assert (local.available_segments, local.requested) == (1, len(held) + 1)
+        for builder in held:
+            builder.close()
+
     @pytest.mark.parametrize("size", [1, 5, 10])
     @pytest.mark.parametrize("overdraft", [0, 1, 5])
     def test_overdraft(self, pool_of, size, overdraft):

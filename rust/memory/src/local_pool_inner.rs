@@ -124,7 +124,10 @@ impl LocalPoolInner {
             }
         }
         let mut signal = None;
-        if state.should_be_available() != state.availability.is_available() {
+        // The last one at hand is followed by the next, whether or not a subpartition is at its quota.
+        if state.segments.is_empty()
+            || state.should_be_available() != state.availability.is_available()
+        {
             signal = self.update_availability(&mut state);
         }
         drop(state);
