@@ -1,11 +1,13 @@
-"""DeltaSource: the rows of a snapshot of a Delta Lake table (beyond PyFlink)."""
+"""DeltaSource: the rows of a Delta Lake table, and their changes (beyond PyFlink)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from penstock.datastream.connectors.delta.changes import ChangesSplit, DeltaChangesSource
 from penstock.datastream.connectors.delta.library import delta_library
+from penstock.datastream.connectors.delta.log import check_features
 from penstock.datastream.connectors.file_system.source import FileSource, sink_path
 from penstock.datastream.formats.arrow_types import column_values, row_type_of
 from penstock.datastream.formats.file_format import Batch, BulkFormat, FileRange
@@ -18,12 +20,9 @@ if TYPE_CHECKING:
 
     from penstock.common.typeinfo import TypeInformation
 
-#: Features of tables whose files do not hold what their rows are.
-_NOT_READ: Final = frozenset({"columnMapping", "deletionVectors"})
-
 
 class DeltaSource:
-    """Reads a version of a table; the files are read as those of a `FileSource`."""
+    """Reads a version of a table, or what its versions change."""
 
     @staticmethod
     def for_snapshot(
@@ -33,6 +32,8 @@ class DeltaSource:
         storage_options: dict[str, str] | None = None,
     ) -> FileSource:
         """A source of the rows that the table has now, or had in a version.
+
+        The files are read as those of a `FileSource`, by all subtasks.
 
         Args:
             table_uri: The folder of the table, or a URL that both deltalake and pyarrow know.
@@ -48,27 +49,8 @@ class DeltaSource:
         """
         import pyarrow as pa
 
-        library = delta_library("DeltaSource")
-        table = library.DeltaTable(
-            sink_path(table_uri), version=version, storage_options=storage_options
-        )
-        unread = _NOT_READ.intersection(table.protocol().reader_features or ())
-        mode = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-        if mode != "none":
-            unread |= {"columnMapping"}
-        if unread:
-            raise InvalidProgramError(
-                f"DeltaSource: the table {table_uri} has the features {sorted(unread)}, which "
-                "are not read; rewrite it without them"
-            )
-        schema = pa.schema(table.schema().to_arrow())
-        chosen = list(columns) if columns is not None else schema.names
-        for name in chosen:
-            if name not in schema.names:
-                raise InvalidProgramError(
-                    f"DeltaSource: {table_uri} has no column {name!r}, it has {schema.names}"
-                )
-        wanted = pa.schema([schema.field(name) for name in chosen])
+        table, wanted = _table_and_schema(table_uri, columns, version, storage_options)
+        chosen = wanted.names
         partitions = [name for name in table.metadata().partition_columns if name in chosen]
         file_format: BulkFormat = ParquetColumnarRowInputFormat(
             row_type_of(
@@ -82,6 +64,85 @@ class DeltaSource:
             by_name = {uri: values[uri.rpartition("/")[2]] for uri in uris}
             file_format = _WithPartitions(file_format, row_type_of(wanted, "DeltaSource"), by_name)
         return FileSource(file_format, tuple(uris))
+
+    @staticmethod
+    def for_changes(
+        table_uri: str,
+        columns: Sequence[str] | None = None,
+        *,
+        snapshot: bool = True,
+        start_version: int | None = None,
+        end_version: int | None = None,
+        discovery_interval_ms: int = 1000,
+        storage_options: dict[str, str] | None = None,
+    ) -> DeltaChangesSource:
+        """A source of the rows that the table has, and then of what later versions change.
+
+        The elements are rows with kinds: INSERT of what is added, and of what a version removes
+        DELETE; an update is a DELETE of the old and an INSERT of the new row, and where the table
+        keeps its changes (``delta.enableChangeDataFeed``) an UPDATE_BEFORE and an UPDATE_AFTER.
+        Rows of a version have the time of its commit as their timestamp, those of the snapshot
+        have none.  Versions that only put files together change nothing.
+
+        Args:
+            table_uri: The folder of the table, or a URL that deltalake knows.
+            columns: Those to be read, in this order; all when None.
+            snapshot: Whether to begin with all rows of ``start_version``; otherwise with what the
+                version behind it changes.
+            start_version: The version; the one that is the newest when the program is built when
+                None.
+            end_version: The source ends with this version; None never.
+            discovery_interval_ms: How often to look for a new version when there is none.
+            storage_options: Those of deltalake for the store.
+
+        Raises:
+            InvalidProgramError: There is no such column, the table has a feature that is not
+                read, or the versions are not in order.
+            DependencyError: deltalake or pyarrow is not installed.
+            Exception: There is no such table or version, as deltalake says.
+        """
+        table, wanted = _table_and_schema(table_uri, columns, start_version, storage_options)
+        start = int(table.version())
+        if end_version is not None and end_version < start:
+            raise InvalidProgramError(
+                f"DeltaSource: end_version {end_version} is before start_version {start}"
+            )
+        if discovery_interval_ms <= 0:
+            raise InvalidProgramError(
+                f"DeltaSource: an interval must be positive, got {discovery_interval_ms} ms"
+            )
+        return DeltaChangesSource(
+            sink_path(table_uri),
+            storage_options,
+            row_type_of(wanted, "DeltaSource"),
+            ChangesSplit(start if snapshot else start + 1, snapshot),
+            end_version,
+            discovery_interval_ms,
+        )
+
+
+def _table_and_schema(
+    table_uri: str,
+    columns: Sequence[str] | None,
+    version: int | None,
+    storage_options: dict[str, str] | None,
+) -> tuple[Any, Any]:
+    """The table, opened at a version, and the schema of the columns that are asked for."""
+    import pyarrow as pa
+
+    library = delta_library("DeltaSource")
+    table = library.DeltaTable(
+        sink_path(table_uri), version=version, storage_options=storage_options
+    )
+    check_features(table.protocol().reader_features, table.metadata().configuration, table_uri)
+    schema = pa.schema(table.schema().to_arrow())
+    chosen = list(columns) if columns is not None else schema.names
+    for name in chosen:
+        if name not in schema.names:
+            raise InvalidProgramError(
+                f"DeltaSource: {table_uri} has no column {name!r}, it has {schema.names}"
+            )
+    return table, pa.schema([schema.field(name) for name in chosen])
 
 
 def _partition_values(table: Any, partitions: list[str], schema: Any) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from penstock.datastream.connectors.postgres_cdc.description import TableDescrip
 from penstock.datastream.connectors.postgres_cdc.reader import TableReader
 from penstock.datastream.connectors.postgres_cdc.server import connection_settings
 from penstock.datastream.connectors.postgres_cdc.values import reader_of
+from penstock.datastream.connectors.single_split import SingleSplitEnumerator
 from penstock.datastream.connectors.split_source import (
     Boundedness,
     PythonSource,
@@ -115,44 +116,14 @@ class PostgresCdcSource(PythonSource[Any, TableSplit]):
         self, enum_context: SplitEnumeratorContext[TableSplit]
     ) -> SplitEnumerator[TableSplit]:
         """Makes what gives the table to a reader."""
-        return _OneSplit(enum_context, [TableSplit()])
+        return SingleSplitEnumerator(enum_context, [TableSplit()])
 
     def restore_enumerator(
         self, enum_context: SplitEnumeratorContext[TableSplit], state: Any
     ) -> SplitEnumerator[TableSplit]:
         """Makes it again."""
-        return _OneSplit(enum_context, state)
+        return SingleSplitEnumerator(enum_context, state)
 
     def create_reader(self, reader_context: SourceReaderContext) -> SourceReader[TableSplit]:
         """Makes the reader of a subtask."""
         return TableReader(self._table, reader_context)
-
-
-class _OneSplit(SplitEnumerator[TableSplit]):
-    """Gives the table to the first reader that asks."""
-
-    def __init__(
-        self, context: SplitEnumeratorContext[TableSplit], splits: list[TableSplit]
-    ) -> None:
-        self._context = context
-        self._splits = list(splits)
-
-    def handle_split_request(self, subtask_id: int, requester_hostname: str) -> None:
-        """Gives it, and says that there is no other."""
-        del requester_hostname
-        if self._splits:
-            self._context.assign_split(self._splits.pop(), subtask_id)
-        self._context.signal_no_more_splits(subtask_id)
-
-    def add_splits_back(self, splits: list[TableSplit], subtask_id: int) -> None:
-        """Its reader failed: it asks again."""
-        del subtask_id
-        self._splits.extend(splits)
-
-    def add_reader(self, subtask_id: int) -> None:
-        """Nothing: readers ask."""
-
-    def snapshot_state(self, checkpoint_id: int) -> list[TableSplit]:
-        """The table while nobody has it."""
-        del checkpoint_id
-        return list(self._splits)

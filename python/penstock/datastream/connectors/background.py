@@ -1,0 +1,53 @@
+"""What readers of sources do in a thread of their own, so that their task need not wait for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class BackgroundCall(Generic[T]):
+    """One call at a time, after a while that closing cuts short."""
+
+    def __init__(self, name: str) -> None:
+        """Starts no thread yet.
+
+        Args:
+            name: What the thread is called.
+        """
+        self._name = name
+        self._thread: ThreadPoolExecutor | None = None
+        self._closed = Event()
+        self.future: Future[T | None] | None = None
+
+    def begin(self, call: Callable[[], T], delay_s: float = 0.0) -> None:
+        """Has the thread call, after so many seconds; the one before must be over."""
+        assert self.future is None, "one call at a time"
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix=self._name)
+        self.future = self._thread.submit(self._called, call, delay_s)
+
+    def is_done(self) -> bool:
+        """Whether there is an outcome that was not taken."""
+        return self.future is not None and self.future.done()
+
+    def taken(self) -> T | None:
+        """The outcome, None of a call that closing has cut short; raises what the call raised."""
+        assert self.future is not None, "begun"
+        future, self.future = self.future, None
+        return future.result()
+
+    def close(self) -> None:
+        """Waits for the call that is under way, and begins none that is waited for."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+
+    def _called(self, call: Callable[[], T], delay_s: float) -> T | None:
+        return None if self._closed.wait(delay_s) else call()
