@@ -11,6 +11,7 @@ import struct
 import threading
 
 from penstock.rpc.client import dial
+from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.server import RpcServer
 from penstock.taskexecutor import compiled as _compiled  # noqa: F401 -- of the runtime of all tests
 
@@ -48,11 +49,11 @@ class ControlDoor:
 
     def admits(self) -> None:
         """A peer with the token gets in."""
-        dial(self.address, TOKEN, ROLE.decode()).close()
+        dial(self.address, ControlCredentials(TOKEN), ROLE.decode()).close()
 
     def serves(self, address: tuple[str, int]) -> None:
         """A worker gets in, at the door itself or by a detour."""
-        dial(address, TOKEN, ROLE.decode()).close()
+        dial(address, ControlCredentials(TOKEN), ROLE.decode()).close()
 
     def close(self) -> None:
         self.server.close()

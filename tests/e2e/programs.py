@@ -240,6 +240,7 @@ def keeps_secrets(env, folder):
         setattr(module, name, recorded)
 
     record(dispatcher, "new_token")
+    record(dispatcher, "control_certificate", lambda made: made.private_key)
     record(job_credentials, "new_token")
     record(job_credentials, "derived_token")
     record(job_credentials, "new_job_certificate", lambda made: made.private_key)

@@ -169,16 +169,32 @@ def test_killed_worker_fails_the_job(master: str, tmp_path: Path) -> None:
     assert "TaskExecutorLostError" in outcome.err
 
 
-@pytest.mark.parametrize("master", MASTERS)
-def test_secrets_are_in_no_file(master: str, tmp_path: Path) -> None:
-    """Neither tokens (control, data, what the latter comes of) nor TLS key reach a disk."""
+SPARK_ENCRYPTS = [
+    "spark.authenticate=true",
+    "spark.authenticate.secret=a secret of Spark's own",
+    "spark.network.crypto.enabled=true",
+]
+
+
+@pytest.mark.parametrize(
+    ("master", "options"),
+    [
+        (MASTERS[0], ["security.ssl.internal.enabled=true"]),
+        (MASTERS[1], SPARK_ENCRYPTS),
+    ],
+    ids=MASTERS,
+)
+def test_secrets_are_in_no_file(master: str, options: list[str], tmp_path: Path) -> None:
+    """Neither tokens (control, data, what the latter comes of) nor TLS keys reach a disk.
+
+    The keys, of both planes, are made because a Spark encrypts its network, too.
+    """
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    options = ["security.ssl.internal.enabled=true"]
     arguments = [PROGRAMS, "keeps_secrets", master, str(tmp_path), *options]
     outcome = run_program(arguments, TMPDIR=str(temporary))
     assert outcome.code == 0, outcome.err
-    assert outcome.out.splitlines()[-1] == "4 secrets, True []"
+    assert outcome.out.splitlines()[-1] == "5 secrets, True []"
     assert list(temporary.iterdir()) == []
 
 

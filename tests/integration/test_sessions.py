@@ -24,6 +24,7 @@ from penstock.errors import (
     NoResourceAvailableError,
 )
 from penstock.rest.run_files import running_clusters
+from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.host_messages import Versions
 from penstock.session.files import find_session, sessions
 from penstock.taskexecutor.worker.host import TaskExecutorHost
@@ -341,9 +342,10 @@ def test_a_wrong_token_is_refused(session, monkeypatch):
     monkeypatch.setenv("PENSTOCK_SESSION_TOKEN", "x" * 32)
     env = session.environment(**{"penstock.session": f"127.0.0.1:{session.port}"})
     env.from_collection([1]).print()
-    with pytest.raises(ConfigurationError, match="does not know this token"):
+    with pytest.raises(ConfigurationError, match="does not accept this token"):
         env.execute()
-    host = TaskExecutorHost(("127.0.0.1", session.port), b"x" * 32, 1)
+    address = ("127.0.0.1", session.port)
+    host = TaskExecutorHost(address, ControlCredentials.of_session(b"x" * 32), 1)
     assert host.run() == 1
 
 
@@ -363,7 +365,8 @@ def test_another_penstock_or_python_is_refused_naming_both(session, monkeypatch,
     with pytest.raises(ConfigurationError, match="the session runs penstock") as refused:
         env.execute()
     assert str(versions) in str(refused.value)
-    host = TaskExecutorHost(("127.0.0.1", session.port), TOKEN.encode(), 1)
+    address = ("127.0.0.1", session.port)
+    host = TaskExecutorHost(address, ControlCredentials.of_session(TOKEN.encode()), 1)
     assert host.run() == 1
     assert f"and this taskexecutor {versions}" in caplog.text
 

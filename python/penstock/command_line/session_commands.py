@@ -24,9 +24,11 @@ from penstock.common.options.cluster import (
     SLOTS_PER_EXECUTOR,
     TEMPORARY_FOLDERS,
 )
+from penstock.common.options.security import TLS_ENABLED
 from penstock.datastream.process_configuration import process_configuration
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.rpc.authentication import new_token
+from penstock.rpc.control_credentials import ControlCredentials
 from penstock.session.files import (
     TOKEN_VARIABLE,
     SessionAddress,
@@ -142,7 +144,7 @@ def taskexecutor(
         _log_to_standard_error()
         served = TaskExecutorHost(
             where,
-            token.encode(),
+            ControlCredentials.of_session(token.encode(), insists=TLS_ENABLED.read(configuration)),
             slots or SLOTS_PER_EXECUTOR.read(configuration) or os.cpu_count() or 1,
             bind_host=host,
             temp_dirs=TEMPORARY_FOLDERS.read(configuration),

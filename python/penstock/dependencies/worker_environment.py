@@ -24,6 +24,7 @@ from penstock.dependencies.packing import unpack
 from penstock.dependencies.requirements import install_requirements
 from penstock.errors import CorruptStreamError, DependencyError
 from penstock.rpc.blob_client import BlobClient
+from penstock.rpc.control_credentials import ControlCredentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,8 +100,8 @@ def worker_environment(specification: Mapping[str, Any]) -> WorkerEnvironment:
     try:
         with folder.publishing():
             host, port = specification["driver"]
-            token = bytes.fromhex(specification["token"])
-            with BlobClient((host, port), token) as blobs:
+            credentials = ControlCredentials.of_launch(specification)
+            with BlobClient((host, port), credentials) as blobs:
                 return _Preparation(manifest, folder, blobs).environment()
     except (OSError, CorruptStreamError) as error:
         folder.leave()

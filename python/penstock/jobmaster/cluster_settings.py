@@ -25,7 +25,7 @@ class ClusterSettings:
             and a cancelled job to be cancelled, before workers are killed.
         bind_host: ``jobmanager.bind-host``.
         tls_enabled: ``security.ssl.internal.enabled``: the data plane's connections between hosts
-            are encrypted.
+            and those of the control plane are encrypted.
         runtime: ``penstock.runtime``, "native" or "pure"; that of the driver when not set.
         temp_dirs: ``io.tmp.dirs``: folders for what exceeds memory; the system's, or Spark's, when
             there are none.

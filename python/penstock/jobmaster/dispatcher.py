@@ -46,6 +46,7 @@ from penstock.rpc.authentication import new_token
 from penstock.rpc.connection import Connection
 from penstock.rpc.frames import read_frame
 from penstock.rpc.inspection_messages import Inspected
+from penstock.rpc.job_certificate import control_certificate
 from penstock.rpc.job_credentials import DataPlaneSecret
 from penstock.rpc.server import RpcServer
 
@@ -115,7 +116,12 @@ class Dispatcher:
         self._calls = main_thread.user("calls of the program", 1024)
         self._messages = main_thread.user("messages of TaskExecutors", 4096, waits=True)
         self._ends = main_thread.user("ends of TaskExecutors", MAX_EVENTS)
-        self._server = RpcServer(self._token, settings.bind_host, port)
+        self._control_certificate = (
+            control_certificate(self._token) if settings.tls_enabled else None
+        )
+        self._server = RpcServer(
+            self._token, settings.bind_host, port, tls_identity=self._control_certificate
+        )
         self._server.register(messages.ROLE_CONTROL, self._serve_control)
         self._server.register(messages.ROLE_HEARTBEAT, self._serve_heartbeat)
         self._server.register(messages.ROLE_COLLECT, self.collect.serve)
@@ -520,10 +526,12 @@ class Dispatcher:
     def _launch_specification(
         self, executor_id: str, epoch: int, slots: int, job_id: bytes
     ) -> Mapping[str, object]:
+        certificate = self._control_certificate
         return (
             {
                 "driver": list(self.address),
                 "token": self._token.hex(),
+                "control_certificate": certificate and tuple(part.hex() for part in certificate),
                 "jobs": {job_id.hex(): msgspec.to_builtins(self._data_plane.credentials(job_id))},
                 "executor_id": executor_id,
                 "slots": slots,

@@ -9,10 +9,12 @@ direction  bytes
 → client   32 random bytes (server nonce)
 → server   1 length of the role, role (ASCII), 32 client nonce,
            32 HMAC-SHA256(token, server nonce ‖ role)
-→ client   32 HMAC-SHA256(token, client nonce ‖ "driver")
+→ client   32 HMAC-SHA256(token, client nonce ‖ "driver" or "encrypting driver")
 =========  =========================================================================
 
-"driver" is no role that a client may claim, so a client's own proof cannot be played back to it.
+Neither is a role that a client may claim, so a client's own proof cannot be played back to it.
+An encrypting driver speaks TLS from then on, and nothing else: that it does is a part of what it
+proves, so that nobody in between can talk a peer out of it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ NONCE_BYTES = 32
 PROOF_BYTES = 32
 TOKEN_BYTES = 32
 MAX_ROLE_BYTES = 32
-_SERVER_ROLE = "driver"
+_PLAIN_SERVER = b"driver"
+_ENCRYPTING_SERVER = b"encrypting driver"
 
 
 def new_token() -> bytes:
@@ -47,10 +50,11 @@ class ServerHandshake:
         role: what the peer claimed and proved; None until it has.
     """
 
-    def __init__(self, token: bytes) -> None:
+    def __init__(self, token: bytes, *, encrypts: bool = False) -> None:
         self.greeting = os.urandom(NONCE_BYTES)
         self.role: str | None = None
         self._token = token
+        self._own_role = _ENCRYPTING_SERVER if encrypts else _PLAIN_SERVER
         self._received = b""
 
     @property
@@ -78,14 +82,17 @@ class ServerHandshake:
         client_nonce, proof = rest[:NONCE_BYTES], rest[NONCE_BYTES:]
         if not hmac.compare_digest(proof, _prove(self._token, self.greeting, role)):
             raise AuthenticationError("the peer does not hold the token")
-        if role == _SERVER_ROLE.encode() or not role.isascii():
+        if role in (_PLAIN_SERVER, _ENCRYPTING_SERVER) or not role.isascii():
             raise AuthenticationError(f"the peer claimed the role {role!r}")
         self.role = role.decode("ascii")
-        return _prove(self._token, client_nonce, _SERVER_ROLE.encode())
+        return _prove(self._token, client_nonce, self._own_role)
 
 
-def authenticate_to_server(sock: socket.socket, token: bytes, role: str) -> None:
+def authenticate_to_server(sock: socket.socket, token: bytes, role: str) -> bool:
     """Client side: proves the token to the server and checks the server's proof.
+
+    Returns:
+        Whether the server speaks TLS from now on.
 
     Raises:
         AuthenticationError: the server does not hold the token itself.
@@ -99,8 +106,11 @@ def authenticate_to_server(sock: socket.socket, token: bytes, role: str) -> None
     own_nonce = os.urandom(NONCE_BYTES)
     sock.sendall(bytes([len(encoded)]) + encoded + own_nonce + _prove(token, nonce, encoded))
     proof = read_exactly(sock, PROOF_BYTES)
-    if not hmac.compare_digest(proof, _prove(token, own_nonce, _SERVER_ROLE.encode())):
+    if hmac.compare_digest(proof, _prove(token, own_nonce, _ENCRYPTING_SERVER)):
+        return True
+    if not hmac.compare_digest(proof, _prove(token, own_nonce, _PLAIN_SERVER)):
         raise AuthenticationError("the server does not hold the token")
+    return False
 
 
 def _prove(token: bytes, nonce: bytes, role: bytes) -> bytes:

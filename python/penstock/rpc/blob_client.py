@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.dependencies.manifest import BlobKey
+    from penstock.rpc.control_credentials import ControlCredentials
 
 SILENCE_TIMEOUT_S = 60.0
 """How long the driver may send nothing while a blob is on its way."""
@@ -29,8 +30,8 @@ class BlobClient:
         OSError: The driver does not answer.
     """
 
-    def __init__(self, address: tuple[str, int], token: bytes) -> None:
-        self._socket = dial(address, token, ROLE_BLOB)
+    def __init__(self, address: tuple[str, int], credentials: ControlCredentials) -> None:
+        self._socket = dial(address, credentials, ROLE_BLOB)
         self._socket.settimeout(SILENCE_TIMEOUT_S)
         self._decoder = blob_client_decoder()
 

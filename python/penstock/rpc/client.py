@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
+from typing import TYPE_CHECKING
 
 from penstock.errors import AuthenticationError, CorruptStreamError
 from penstock.rpc.authentication import authenticate_to_server
+from penstock.rpc.encryption import encrypted_by_client
+
+if TYPE_CHECKING:
+    from penstock.rpc.control_credentials import ControlCredentials
 
 CONNECT_TIMEOUT_S = 20.0
 FIRST_PAUSE_S = 0.02
@@ -15,23 +20,52 @@ DOUBLINGS = 4
 
 
 def dial(
-    address: tuple[str, int], token: bytes, role: str, timeout_s: float = CONNECT_TIMEOUT_S
+    address: tuple[str, int],
+    credentials: ControlCredentials,
+    role: str,
+    timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> socket.socket:
-    """Connects to the driver and authenticates; the socket is left without a timeout.
+    """Connects to the driver, authenticates, and encrypts if the driver does.
+
+    The socket is left without a timeout.
+
+    Raises:
+        AuthenticationError: the driver refused, or could not prove itself; or only one of both
+            encrypts.
+        ConfigurationError: a package that encryption needs is not installed.
+        OSError: nobody answers at ``address``.
+    """
+    sock, identity = dial_unencrypted(address, credentials, role, timeout_s)
+    if identity is not None:
+        sock = encrypted_by_client(sock, identity, timeout_s)
+        sock.settimeout(None)
+    return sock
+
+
+def dial_unencrypted(
+    address: tuple[str, int],
+    credentials: ControlCredentials,
+    role: str,
+    timeout_s: float = CONNECT_TIMEOUT_S,
+) -> tuple[socket.socket, tuple[bytes, bytes] | None]:
+    """Connects to the driver and authenticates.
 
     A driver that is besieged may drop a connection before it was heard: that is tried again, as
     long as there is time.
 
+    Returns:
+        The socket, without a timeout, and what is to be shown in a TLS handshake now; None where
+        the driver does not encrypt.
+
     Raises:
-        AuthenticationError: the driver refused, or could not prove itself.
-        OSError: nobody answers at ``address``.
+        AuthenticationError, ConfigurationError, OSError: as `dial`.
     """
     deadline_s = time.monotonic() + timeout_s
     attempts = 0
     while True:
         attempts += 1
         try:
-            return _open(address, token, role, timeout_s)
+            return _open(address, credentials, role, timeout_s)
         except (CorruptStreamError, ConnectionError) as error:
             if isinstance(error, ConnectionRefusedError):
                 raise
@@ -53,13 +87,16 @@ def local_address_towards(host: str, port: int) -> str:
         return str(probe.getsockname()[0])
 
 
-def _open(address: tuple[str, int], token: bytes, role: str, timeout_s: float) -> socket.socket:
+def _open(
+    address: tuple[str, int], credentials: ControlCredentials, role: str, timeout_s: float
+) -> tuple[socket.socket, tuple[bytes, bytes] | None]:
     sock = socket.create_connection(address, timeout=timeout_s)
     try:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        authenticate_to_server(sock, token, role)
+        encrypts = authenticate_to_server(sock, credentials.token, role)
+        identity = credentials.identity(server_encrypts=encrypts)
         sock.settimeout(None)
     except BaseException:
         sock.close()
         raise
-    return sock
+    return sock, identity

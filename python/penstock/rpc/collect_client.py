@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from typing import TYPE_CHECKING
 
 from penstock.rpc.client import dial
 from penstock.rpc.collect_messages import (
@@ -24,6 +25,9 @@ from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.message import Message, encode_message
 from penstock.rpc.messages import ROLE_COLLECT
 
+if TYPE_CHECKING:
+    from penstock.rpc.control_credentials import ControlCredentials
+
 CHUNK_BYTES = 1024 * 1024
 
 
@@ -38,14 +42,14 @@ class CollectClient:
     def __init__(
         self,
         address: tuple[str, int],
-        token: bytes,
+        credentials: ControlCredentials,
         *,
         job_id: bytes,
         collect_id: str,
         subtask: int,
         attempt_number: int,
     ) -> None:
-        self._socket = dial(address, token, ROLE_COLLECT)
+        self._socket = dial(address, credentials, ROLE_COLLECT)
         self._lock = threading.Lock()
         self._closed = False
         self._is_asking = False

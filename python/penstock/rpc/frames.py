@@ -34,9 +34,18 @@ def write_frame(sock: socket.socket, body: bytes) -> None:
         ValueError: the body is empty or larger than `MAX_FRAME_BYTES`.
         OSError: the connection is broken.
     """
+    sock.sendall(framed(body))
+
+
+def framed(body: bytes) -> bytes:
+    """The bytes of one frame.
+
+    Raises:
+        ValueError: the body is empty or larger than `MAX_FRAME_BYTES`.
+    """
     if not 1 <= len(body) <= MAX_FRAME_BYTES:
         raise ValueError(f"a frame body has 1 to {MAX_FRAME_BYTES} bytes, this one has {len(body)}")
-    sock.sendall(_LENGTH.pack(len(body)) + body)
+    return _LENGTH.pack(len(body)) + body
 
 
 def read_frame(sock: socket.socket) -> bytes | None:

@@ -1,17 +1,28 @@
-"""The certificate by which the TaskExecutors of one job know each other.
+"""The certificates by which processes of one job, or of one control plane, know each other.
 
-The driver makes it when TLS is asked for and hands it to its workers together with the token.  It
-vouches for itself: it is the identity of every worker and the only certificate that any of them
-trusts, on either end of a connection (so nothing that another authority has signed counts).  It
-has no end date of its own; it ends with the job, for nobody keeps its key.
+The driver makes that of a job when TLS is asked for and hands it to its workers together with the
+token.  That of the control plane follows from the cluster's token, so that whoever holds the one
+has the other.  A certificate vouches for itself: it is what every process shows and the only one
+that any of them trusts, on either end of a connection (so nothing that another authority has
+signed counts).  It has no end date of its own; it ends with the job or the token, for nobody keeps
+its key.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
+import hmac
+import os
+import secrets
 from typing import NamedTuple
 
 from penstock.errors import ConfigurationError
+
+_CONTROL_PLANE = b"penstock control plane certificate\x01"
+_SEED_BYTES = 32
+_SERIAL_BITS = 150
+"""RFC 5280 (4.1.2.2): positive, and no more than 20 bytes."""
 
 SERVER_NAME = "executor.penstock.internal"
 """The name in every certificate, which connecting ends ask for; both runtimes use the same."""
@@ -35,16 +46,33 @@ def new_job_certificate() -> JobCertificate:
     Raises:
         ConfigurationError: the package that makes certificates is not installed.
     """
+    return _certificate(os.urandom(_SEED_BYTES), secrets.randbits(_SERIAL_BITS) + 1)
+
+
+@functools.lru_cache(maxsize=16)
+def control_certificate(token: bytes) -> JobCertificate:
+    """The certificate of the control plane of a cluster: the same wherever its token is known.
+
+    Its key is the first block of HKDF-Expand (RFC 5869, 2.3) of the token with HMAC-SHA256.
+
+    Raises:
+        ConfigurationError: the package that makes certificates is not installed.
+    """
+    return _certificate(hmac.digest(token, _CONTROL_PLANE, "sha256"), 1)
+
+
+def _certificate(seed: bytes, serial_number: int) -> JobCertificate:
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     except ImportError as error:
         raise ConfigurationError(
-            "security.ssl.internal.enabled needs the package cryptography where the job is "
-            f"submitted: pip install 'penstock[tls]' ({error})"
+            "security.ssl.internal.enabled needs the package cryptography where jobs are "
+            "submitted, and at the jobmanager and the taskexecutors of a session: "
+            f"pip install 'penstock[tls]' ({error})"
         ) from error
-    key = Ed25519PrivateKey.generate()
+    key = Ed25519PrivateKey.from_private_bytes(seed)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, SERVER_NAME)])
     alternative_name = x509.SubjectAlternativeName([x509.DNSName(SERVER_NAME)])
     certificate = (
@@ -52,7 +80,7 @@ def new_job_certificate() -> JobCertificate:
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
+        .serial_number(serial_number)
         .not_valid_before(_NOT_BEFORE)
         .not_valid_after(_NOT_AFTER)
         .add_extension(alternative_name, critical=False)

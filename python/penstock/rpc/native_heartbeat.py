@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 
 class NativeHeartbeatSender:
-    """As `HeartbeatSender`, with the same arguments."""
+    """As `HeartbeatSender`; what is to be sent before the beats is an argument.
+
+    Args:
+        opening: what is sent first.
+        tls_identity: what to encrypt with; None for a connection that is not encrypted.
+    """
 
     def __init__(
         self,
@@ -25,18 +30,24 @@ class NativeHeartbeatSender:
         interval_ms: int,
         timeout_ms: int,
         on_lost: Callable[[str], None],
+        opening: bytes = b"",
+        tls_identity: tuple[bytes, bytes] | None = None,
     ) -> None:
         self._socket = sock
         self._interval_ms = interval_ms
         self._timeout_ms = timeout_ms
         self._on_lost = on_lost
+        self._opening = opening
+        self._tls_identity = tls_identity
         self._closed = threading.Event()
         self._heartbeat: Heartbeat | None = None
         self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
 
     def start(self) -> None:
         """Starts beating."""
-        self._heartbeat = Heartbeat(self._socket.fileno(), self._interval_ms)
+        self._heartbeat = Heartbeat(
+            self._socket.fileno(), self._interval_ms, self._opening, self._tls_identity
+        )
         # The native thread has a descriptor of its own.
         self._socket.close()
         self._thread.start()

@@ -26,6 +26,7 @@ from penstock.rpc.admission import (
     origin_of,
 )
 from penstock.rpc.authentication import ServerHandshake
+from penstock.rpc.encryption import encrypted_by_server
 
 logger = logging.getLogger(__name__)
 
@@ -33,19 +34,21 @@ HANDSHAKE_TIMEOUT_S = 10.0
 LISTEN_BACKLOG = 1024
 
 Handler = Callable[[socket.socket, str], None]
-"""Takes an authenticated socket and the peer's address; called in the connection's own thread,
-which ends when the handler returns.  The handler owns the socket: closing the server leaves it
-alone."""
+"""Takes an authenticated socket, encrypted if the server encrypts, and the peer's address; called
+in the connection's own thread, which ends when the handler returns.  The handler owns the socket:
+closing the server leaves it alone."""
 
 
 class _Guest:
     """A connection whose peer has not proved the token yet."""
 
-    def __init__(self, sock: socket.socket, peer: str, token: bytes, deadline_s: float) -> None:
+    def __init__(
+        self, sock: socket.socket, peer: str, handshake: ServerHandshake, deadline_s: float
+    ) -> None:
         self.socket = sock
         self.peer = peer
         self.deadline_s = deadline_s
-        self.handshake = ServerHandshake(token)
+        self.handshake = handshake
 
     def greet(self) -> None:
         """Speaks first.
@@ -90,6 +93,8 @@ class RpcServer:
         bind_host: where to listen; the port is the kernel's choice when it is 0.
         port: see above.
         handshake_timeout_s: how long a peer may take to prove the token, all in all.
+        tls_identity: the certificate that both ends of every connection show, and its key (DER);
+            None where connections are not encrypted.
     """
 
     def __init__(
@@ -99,9 +104,11 @@ class RpcServer:
         port: int = 0,
         *,
         handshake_timeout_s: float = HANDSHAKE_TIMEOUT_S,
+        tls_identity: tuple[bytes, bytes] | None = None,
     ) -> None:
         self._token = token
         self._handshake_timeout_s = handshake_timeout_s
+        self._tls_identity = tls_identity
         self._handlers: dict[str, Handler] = {}
         self._listener = socket.create_server((bind_host, port), backlog=LISTEN_BACKLOG)
         self._listener.setblocking(False)
@@ -219,7 +226,8 @@ class RpcServer:
     def _admit(self, sock: socket.socket, address: tuple[str, int]) -> None:
         peer = f"{address[0]}:{address[1]}"
         deadline_s = time.monotonic() + self._handshake_timeout_s
-        guest = _Guest(sock, peer, self._token, deadline_s)
+        handshake = ServerHandshake(self._token, encrypts=self._tls_identity is not None)
+        guest = _Guest(sock, peer, handshake, deadline_s)
         self._selector.register(sock, selectors.EVENT_READ, guest)
         superfluous = self._guests.enter(guest, origin_of(address[0]))
         if superfluous is not None:
@@ -244,8 +252,8 @@ class RpcServer:
         self._leave(guest)
         guest.socket.settimeout(self._handshake_timeout_s)
         thread = threading.Thread(
-            target=handler,
-            args=(guest.socket, guest.peer),
+            target=self._serve,
+            args=(handler, guest.socket, guest.peer),
             name=f"rpc connection {guest.peer}",
             daemon=True,
         )
@@ -254,6 +262,21 @@ class RpcServer:
         except RuntimeError as error:  # the system has no thread left
             guest.socket.close()
             self._drops.note(f"dropped {guest.peer}: {error}", time.monotonic())
+
+    def _serve(self, handler: Handler, sock: socket.socket, peer: str) -> None:
+        """In the connection's own thread: a peer that holds the token may still be a slow one."""
+        if self._tls_identity is not None:
+            try:
+                sock = encrypted_by_server(sock, self._tls_identity, self._handshake_timeout_s)
+            except (AuthenticationError, OSError) as error:
+                logger.warning(
+                    "dropped %s, which holds the token: its connection is to be encrypted "
+                    "(security.ssl.internal.enabled): %s",
+                    peer,
+                    error,
+                )
+                return
+        handler(sock, peer)
 
     def _drop(self, guest: _Guest, reason: object) -> None:
         self._leave(guest)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock import pyflink_alias
 from penstock.common.options.cluster import ATTACHED, SESSION
+from penstock.common.options.security import TLS_ENABLED
 from penstock.common.options.user_code import SHIP_PROGRAM
 from penstock.dependencies.declarations import Dependencies
 from penstock.dependencies.program_folder import program_files, program_folder
@@ -53,7 +55,8 @@ class SessionExecutor:
         shipped = None
         if program is not None and SHIP_PROGRAM.read(configuration):
             shipped = (program, program_files(program))
-        client = SessionClient(find_session(SESSION.read(configuration)))
+        session = find_session(SESSION.read(configuration))
+        client = SessionClient(replace(session, must_encrypt=TLS_ENABLED.read(configuration)))
         try:
             manifest = stage(dependencies, client.put, shipped)
             graph = serialize_job_graph(job_graph)

@@ -16,6 +16,7 @@ import psutil
 
 from penstock.errors import ConfigurationError
 from penstock.rest.run_files import is_alive, private_folder, run_directory
+from penstock.rpc.control_credentials import ControlCredentials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,7 @@ class SessionAddress:
         port: The same.
         token: What it asks for.
         pid: The jobmanager, on this machine; None where that is not known.
+        must_encrypt: Whether nothing is said to it if it does not encrypt.
     """
 
     name: str
@@ -49,14 +51,15 @@ class SessionAddress:
     port: int
     token: str
     pid: int | None = None
+    must_encrypt: bool = False
 
     def __repr__(self) -> str:
         return f"SessionAddress({self.name!r}, {self.host}:{self.port})"
 
     @property
-    def token_bytes(self) -> bytes:
-        """The token as the authentication uses it."""
-        return self.token.encode()
+    def credentials(self) -> ControlCredentials:
+        """What is shown to its jobmanager."""
+        return ControlCredentials.of_session(self.token.encode(), insists=self.must_encrypt)
 
 
 class SessionFile:

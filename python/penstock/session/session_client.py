@@ -43,10 +43,11 @@ class SessionClient:
         address = (session.host, session.port)
         where = f"{session.host}:{session.port}"
         try:
-            self._socket = dial(address, session.token_bytes, messages.ROLE_CLIENT, DIAL_TIMEOUT_S)
+            self._socket = dial(address, session.credentials, messages.ROLE_CLIENT, DIAL_TIMEOUT_S)
         except AuthenticationError as error:
             raise ConfigurationError(
-                f"the session {session.name} at {where} does not know this token: {error}"
+                f"the session {session.name} at {where} and this program do not trust each other: "
+                f"{error}"
             ) from error
         except OSError as error:
             raise ConfigurationError(

@@ -96,7 +96,7 @@ class SessionCluster:
         if slots > 0:
             self._local = TaskExecutorHost(
                 (near, port),
-                self.address.token_bytes,
+                self.address.credentials,
                 slots,
                 temp_dirs=self.dispatcher.settings.temp_dirs,
                 registration_timeout_s=REGISTRATION_TIMEOUT.read(options) / 1000,

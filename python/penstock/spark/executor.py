@@ -5,9 +5,15 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.common.options.cluster import BIND_HOST
+from penstock.common.options.security import TLS_ENABLED
 from penstock.jobmaster.per_job_cluster import PerJobCluster
 from penstock.spark.driver import SparkDriver
-from penstock.spark.session import control_address, is_local, spark_context
+from penstock.spark.session import (
+    control_address,
+    encrypts_its_network,
+    is_local,
+    spark_context,
+)
 
 if TYPE_CHECKING:
     from penstock.graph.job_graph import JobGraph
@@ -36,6 +42,9 @@ class SparkExecutor:
         if started_here:
             atexit.register(context.stop)
         defaults = {BIND_HOST.key: control_address(context)}
+        if encrypts_its_network(context):
+            # Who has Spark encrypt does not expect a job's records beside it in the clear.
+            defaults[TLS_ENABLED.key] = "true"
         cluster = PerJobCluster(
             defaults | dict(configuration),
             lambda on_exit: SparkDriver(context, on_exit),

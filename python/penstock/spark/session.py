@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# What has Spark encrypt between its processes; the second one is the older way.
+_NETWORK_ENCRYPTION = (
+    "spark.network.crypto.enabled",
+    "spark.authenticate.enableSaslEncryption",
+    "spark.ssl.rpc.enabled",
+)
+
 # Spark's own start dominates a short job; what a data-plane host never needs is switched off.
 _EMBEDDED_DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
@@ -135,6 +142,12 @@ def control_address(context: "SparkContext") -> str:
     if is_local(context.getConf().get("spark.master")):
         return "127.0.0.1"
     return str(context.getConf().get("spark.driver.host"))
+
+
+def encrypts_its_network(context: "SparkContext") -> bool:
+    """Whether Spark's processes encrypt what they send each other."""
+    conf = context.getConf()
+    return any(str(conf.get(key, "false")).lower() == "true" for key in _NETWORK_ENCRYPTION)
 
 
 def is_local(master: str | None) -> bool:

@@ -1,20 +1,27 @@
 //! Heartbeats that a busy user function cannot hold up: a thread of this crate sends and counts
 //! them, and never needs the interpreter.
 //!
-//! A beat is eight bytes, the sender's counter, big-endian.  The stream is used for nothing else.
+//! A beat is eight bytes, the sender's counter, big-endian.  The stream is used for nothing else,
+//! but for what the connecting end says first.  With an identity all of it is TLS, in which the
+//! accepting end says by one byte that it takes the identity.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustls::{ClientConnection, StreamOwned};
+
 use crate::error::{Error, Result};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering};
+use crate::transport::{TlsIdentity, connect_blocking};
 
 /// Bytes of a beat.
 pub const BEAT_BYTES: usize = 8;
 /// Shortest wait handed to the system: a zero timeout would mean none at all.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+/// How long the peer may take to shake hands.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 struct Shared {
@@ -38,9 +45,18 @@ pub struct Heartbeat {
 impl Heartbeat {
     /// Starts to beat every `interval` over `stream`, which must be connected and authenticated.
     ///
+    /// `opening` is sent before the first beat; with `identity` this end encrypts, as the one
+    /// that has connected.
+    ///
     /// # Errors
-    /// `Io` when the stream cannot be prepared or the thread cannot start.
-    pub fn start(stream: TcpStream, interval: Duration) -> Result<Self> {
+    /// `Io` when the stream cannot be prepared or the thread cannot start, `Authentication` when
+    /// the identity cannot be used.
+    pub fn start(
+        stream: TcpStream,
+        interval: Duration,
+        opening: Vec<u8>,
+        identity: Option<&TlsIdentity>,
+    ) -> Result<Self> {
         let interval = interval.max(SHORTEST_WAIT);
         let prepare = || {
             stream.set_nonblocking(false)?;
@@ -48,7 +64,14 @@ impl Heartbeat {
             stream.set_write_timeout(Some(interval))?;
             stream.try_clone()
         };
-        let reader = prepare().map_err(|error| Error::io("preparing a heartbeat", &error))?;
+        let stream_of_thread =
+            prepare().map_err(|error| Error::io("preparing a heartbeat", &error))?;
+        let wire = match identity {
+            None => Wire::Plain(stream_of_thread),
+            Some(identity) => {
+                Wire::Encrypted(Box::new(connect_blocking(identity, stream_of_thread)?))
+            }
+        };
         let shared = Arc::new(Shared {
             started: Instant::now(),
             last_beat_millis: AtomicU64::new(0),
@@ -60,7 +83,7 @@ impl Heartbeat {
         let thread = std::thread::Builder::new()
             .name("penstock-heartbeat".into())
             .spawn(move || {
-                if let Err(error) = beat(&for_thread, reader, interval)
+                if let Err(error) = beat(&for_thread, wire, interval, &opening)
                     && !for_thread.stopping.load(Ordering::Acquire)
                 {
                     log::warn!("heartbeats ended: {error}");
@@ -116,7 +139,63 @@ impl Drop for Heartbeat {
     }
 }
 
-fn beat(shared: &Shared, mut stream: TcpStream, interval: Duration) -> std::io::Result<()> {
+/// The stream as the thread uses it.
+enum Wire {
+    Plain(TcpStream),
+    Encrypted(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Wire {
+    fn socket(&self) -> &TcpStream {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Encrypted(stream) => &stream.sock,
+        }
+    }
+
+    /// Says what comes first, and hears whether the identity is taken.
+    fn open(&mut self, opening: &[u8]) -> std::io::Result<()> {
+        self.socket().set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+        self.write_all(opening)?;
+        if matches!(self, Self::Encrypted(_)) {
+            self.read_exact(&mut [0])?;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Wire {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(into),
+            Self::Encrypted(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Wire {
+    fn write(&mut self, from: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write(from),
+            Self::Encrypted(stream) => stream.write(from),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.flush(),
+            Self::Encrypted(stream) => stream.flush(),
+        }
+    }
+}
+
+fn beat(
+    shared: &Shared,
+    mut wire: Wire,
+    interval: Duration,
+    opening: &[u8],
+) -> std::io::Result<()> {
+    wire.open(opening)?;
     let mut counter = 0_u64;
     let mut next = Instant::now();
     let mut input = [0; 64 * BEAT_BYTES];
@@ -125,14 +204,14 @@ fn beat(shared: &Shared, mut stream: TcpStream, interval: Duration) -> std::io::
         let now = Instant::now();
         if now >= next {
             counter += 1;
-            stream.write_all(&counter.to_be_bytes())?;
+            wire.write_all(&counter.to_be_bytes())?;
             next = now + interval;
         }
         let wait = next
             .saturating_duration_since(Instant::now())
             .max(SHORTEST_WAIT);
-        stream.set_read_timeout(Some(wait))?;
-        match stream.read(&mut input) {
+        wire.socket().set_read_timeout(Some(wait))?;
+        match wire.read(&mut input) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 partial += count;

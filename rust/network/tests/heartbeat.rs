@@ -13,8 +13,8 @@ fn beats_flow_both_ways_until_one_side_stops() {
     let left = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (right, _) = listener.accept().unwrap();
     let interval = Duration::from_millis(2);
-    let left = Heartbeat::start(left, interval).unwrap();
-    let right = Heartbeat::start(right, interval).unwrap();
+    let left = Heartbeat::start(left, interval, Vec::new(), None).unwrap();
+    let right = Heartbeat::start(right, interval, Vec::new(), None).unwrap();
     while left.beats_received() < 5 || right.beats_received() < 5 {
         thread::yield_now();
     }

@@ -4,6 +4,7 @@ use std::net::TcpStream;
 use std::os::fd::{BorrowedFd, RawFd};
 use std::time::Duration;
 
+use penstock_network::TlsIdentity;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
@@ -19,8 +20,17 @@ pub(crate) struct Heartbeat {
 #[pymethods]
 impl Heartbeat {
     /// Starts to beat over a duplicate of `fd`; the caller keeps, and closes, its own.
+    ///
+    /// `opening` is sent first; with `tls_identity`, a certificate and its key, all is encrypted.
     #[new]
-    fn new(py: Python<'_>, fd: RawFd, interval_ms: u64) -> PyResult<Self> {
+    #[pyo3(signature = (fd, interval_ms, opening = Vec::new(), tls_identity = None))]
+    fn new(
+        py: Python<'_>,
+        fd: RawFd,
+        interval_ms: u64,
+        opening: Vec<u8>,
+        tls_identity: Option<(Vec<u8>, Vec<u8>)>,
+    ) -> PyResult<Self> {
         if fd < 0 {
             return Err(PyValueError::new_err("the socket is closed"));
         }
@@ -32,8 +42,17 @@ impl Heartbeat {
             .map_err(|error| PyOSError::new_err(error.to_string()))?;
         let stream = TcpStream::from(owned);
         let interval = Duration::from_millis(interval_ms);
-        let heartbeat = penstock_network::heartbeat::Heartbeat::start(stream, interval)
-            .map_err(|error| network_error(py, &error))?;
+        let identity = tls_identity.map(|(certificate, private_key)| TlsIdentity {
+            certificate,
+            private_key,
+        });
+        let heartbeat = penstock_network::heartbeat::Heartbeat::start(
+            stream,
+            interval,
+            opening,
+            identity.as_ref(),
+        )
+        .map_err(|error| network_error(py, &error))?;
         Ok(Self { heartbeat })
     }
 

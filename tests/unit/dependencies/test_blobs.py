@@ -11,6 +11,7 @@ from penstock.jobmaster import blob_server
 from penstock.jobmaster.blob_server import BlobServer
 from penstock.rpc.blob_client import BlobClient
 from penstock.rpc.blob_messages import BlobChunk
+from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.frames import read_frame, write_frame
 from penstock.rpc.message import encode_message
 from penstock.rpc.messages import ROLE_BLOB
@@ -38,7 +39,7 @@ def key_of(data):
 
 def test_blobs_of_all_sizes(blobs, tmp_path):
     chunk = blob_server.CHUNK_BYTES
-    with BlobClient(blobs.address, TOKEN) as client:
+    with BlobClient(blobs.address, ControlCredentials(TOKEN)) as client:
         for size in (0, 1, chunk - 1, chunk, chunk + 1, 3 * chunk):
             data = os.urandom(size)
             key = blobs.put(lambda out, data=data: out.write(data))
@@ -52,7 +53,7 @@ def test_one_content_is_kept_once(blobs, tmp_path):
     assert len({blobs.put(lambda out: out.write(b"same")) for _ in range(2)}) == 1
     blobs.put(lambda out: out.write(b"other"))
     for number, data in enumerate((b"same", b"other")):
-        with BlobClient(blobs.address, TOKEN) as client:
+        with BlobClient(blobs.address, ControlCredentials(TOKEN)) as client:
             client.fetch(key_of(data), tmp_path / str(number))
         assert (tmp_path / str(number)).read_bytes() == data
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0", "1"]
@@ -81,7 +82,7 @@ def test_other_bytes_than_were_named_are_refused(tmp_path, chunks, message):
     server.start()
     try:
         with (
-            BlobClient(server.address, TOKEN) as client,
+            BlobClient(server.address, ControlCredentials(TOKEN)) as client,
             pytest.raises(DependencyError, match=message),
         ):
             client.fetch(key_of(b"right"), tmp_path / "copy")
@@ -93,7 +94,7 @@ def test_other_bytes_than_were_named_are_refused(tmp_path, chunks, message):
 def test_what_is_no_blob_is_refused(blobs, tmp_path, digest):
     blobs.put(lambda out: out.write(b"there"))
     with (
-        BlobClient(blobs.address, TOKEN) as client,
+        BlobClient(blobs.address, ControlCredentials(TOKEN)) as client,
         pytest.raises(DependencyError, match="the driver does not send copy"),
     ):
         client.fetch(BlobKey(digest, 5), tmp_path / "copy")
@@ -101,13 +102,13 @@ def test_what_is_no_blob_is_refused(blobs, tmp_path, digest):
 
 def test_a_stranger_gets_nothing(blobs):
     with pytest.raises(AuthenticationError):
-        BlobClient(blobs.address, bytes(31) + b"x")
+        BlobClient(blobs.address, ControlCredentials(bytes(31) + b"x"))
 
 
 def test_after_the_end_there_are_no_blobs(blobs, tmp_path):
     """A connection that is open then is dropped."""
     key = blobs.put(lambda out: out.write(b"gone"))
-    with BlobClient(blobs.address, TOKEN) as client:
+    with BlobClient(blobs.address, ControlCredentials(TOKEN)) as client:
         client.fetch(key, tmp_path / "first")
         blobs.close()
         with pytest.raises((DependencyError, OSError)):
@@ -116,7 +117,7 @@ def test_after_the_end_there_are_no_blobs(blobs, tmp_path):
 
 def test_a_request_that_is_none_ends_its_connection(blobs):
     """No byte of it is acted upon, and others are served."""
-    with BlobClient(blobs.address, TOKEN) as client:
+    with BlobClient(blobs.address, ControlCredentials(TOKEN)) as client:
         sock = client._socket
         sock.sendall(b"\x00\x00\x00\x03\xc1\xc1\xc1")
         assert read_frame(sock) is None

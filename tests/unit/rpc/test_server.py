@@ -16,6 +16,7 @@ from penstock.rpc import messages
 from penstock.rpc.authentication import NONCE_BYTES, new_token
 from penstock.rpc.client import dial
 from penstock.rpc.connection import Connection
+from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.frames import MAX_FRAME_BYTES, write_frame
 from penstock.rpc.message import encode_message
 from penstock.rpc.server import RpcServer
@@ -57,7 +58,7 @@ def server(recorder: Recorder) -> Iterator[RpcServer]:
 
 
 def still_serves(server: RpcServer, recorder: Recorder) -> None:
-    with dial(server.address, TOKEN, "worker") as sock:
+    with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, encode_message(messages.FatalError("hello")))
         assert recorder.received.get(timeout=10) == messages.FatalError("hello")
 
@@ -81,7 +82,7 @@ def test_a_wrong_token_is_dropped(
     server: RpcServer, recorder: Recorder, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING), pytest.raises(AuthenticationError):
-        dial(server.address, new_token(), "worker", timeout_s=0.2)
+        dial(server.address, ControlCredentials(new_token()), "worker", timeout_s=0.2)
     still_serves(server, recorder)
     assert "does not hold the token" in caplog.text
 
@@ -101,13 +102,13 @@ def test_garbage_is_dropped(
 
 
 def test_a_role_nobody_serves_is_dropped(server: RpcServer, recorder: Recorder) -> None:
-    with dial(server.address, TOKEN, "nonsense") as sock:
+    with dial(server.address, ControlCredentials(TOKEN), "nonsense") as sock:
         assert read_to_end(sock) == b""
     still_serves(server, recorder)
 
 
 def test_an_oversized_frame_ends_the_connection(server: RpcServer, recorder: Recorder) -> None:
-    with dial(server.address, TOKEN, "worker") as sock:
+    with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         sock.sendall((MAX_FRAME_BYTES + 1).to_bytes(4, "big"))
         assert read_to_end(sock) == b""
     assert "announced" in recorder.ended.get(timeout=10)
@@ -117,7 +118,7 @@ def test_an_oversized_frame_ends_the_connection(server: RpcServer, recorder: Rec
 def test_a_frame_that_is_no_message_ends_the_connection(
     server: RpcServer, recorder: Recorder
 ) -> None:
-    with dial(server.address, TOKEN, "worker") as sock:
+    with dial(server.address, ControlCredentials(TOKEN), "worker") as sock:
         write_frame(sock, b"\xc1 garbage")
         assert read_to_end(sock) == b""
     assert "no message" in recorder.ended.get(timeout=10)

@@ -1,4 +1,4 @@
-"""Options of what protects the data plane's connections."""
+"""Options of what protects connections."""
 
 from typing import Final
 
@@ -9,7 +9,9 @@ TLS_ENABLED: Final = Option(
     "security.ssl.internal.enabled",
     BooleanType(),
     False,
-    "encrypt what TaskExecutors send each other; see [Encryption](running.md#encryption)",
+    "encrypt what TaskExecutors send each other and what they and the driver do; see "
+    "[Encryption](running.md#encryption)",
+    default_text="false; true on a Spark that encrypts its network",
     scope="cluster",
 )
 HANDSHAKE_TIMEOUT: Final = Option(

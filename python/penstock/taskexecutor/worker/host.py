@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from penstock.dependencies.worker_environment import SharedEnvironment, WorkerEnvironment
-from penstock.errors import AuthenticationError, CorruptStreamError, DependencyError
+from penstock.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    CorruptStreamError,
+    DependencyError,
+)
 from penstock.network import runtime
 from penstock.rpc.client import dial, local_address_towards
 from penstock.rpc.connection import Connection
@@ -48,6 +53,7 @@ from penstock.taskexecutor.worker.worker_process import WorkerProcess, surroundi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.rpc.control_credentials import ControlCredentials
     from penstock.rpc.host_messages import ToHost
 
 logger = logging.getLogger(__name__)
@@ -65,7 +71,7 @@ class TaskExecutorHost:
     def __init__(
         self,
         jobmanager: tuple[str, int],
-        token: bytes,
+        credentials: ControlCredentials,
         slots: int,
         *,
         bind_host: str | None = None,
@@ -76,7 +82,7 @@ class TaskExecutorHost:
 
         Args:
             jobmanager: Host and port.
-            token: The session's.
+            credentials: The session's.
             slots: How many workers run here at a time.
             bind_host: Where workers listen for each other; the address that the jobmanager sees
                 when None.
@@ -84,7 +90,7 @@ class TaskExecutorHost:
             registration_timeout_s: How long a jobmanager is looked for.
         """
         self.jobmanager = jobmanager
-        self.token = token
+        self.credentials = credentials
         self.slots = slots
         self.bind_host = bind_host
         self.temp_dirs = list(temp_dirs)
@@ -132,8 +138,8 @@ class TaskExecutorHost:
                 if self._stopping.is_set():
                     link.close("this taskexecutor was told to end")
                 link.serve()
-            except AuthenticationError as error:
-                logger.error("the jobmanager %s:%d does not know this token: %s", host, port, error)
+            except (AuthenticationError, ConfigurationError) as error:
+                logger.error("the jobmanager %s:%d cannot be trusted: %s", host, port, error)
                 return EXIT_FAILED
             except OSError as error:
                 reason = str(error)
@@ -177,7 +183,7 @@ class _Link:
         self._forgotten: set[bytes] = set()
         self._closed = threading.Event()
         self._heartbeat: HeartbeatSender | None = None
-        sock = dial(host.jobmanager, host.token, ROLE_HOST, DIAL_TIMEOUT_S)
+        sock = dial(host.jobmanager, host.credentials, ROLE_HOST, DIAL_TIMEOUT_S)
         self._connection = Connection(
             sock, to_host_decoder(), self._handle, self._lost, "jobmanager connection"
         )
@@ -242,7 +248,7 @@ class _Link:
         self._connection.close(reason)
 
     def _accepted(self, message: HostAccepted) -> None:
-        sock = dial(self._host.jobmanager, self._host.token, ROLE_HOST_HEARTBEAT)
+        sock = dial(self._host.jobmanager, self._host.credentials, ROLE_HOST_HEARTBEAT)
         write_frame(sock, encode_message(HeartbeatHello(self._id, 0)))
         self._heartbeat = HeartbeatSender(
             sock, message.heartbeat_interval_ms, message.heartbeat_timeout_ms, self.close

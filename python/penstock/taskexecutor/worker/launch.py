@@ -12,6 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from penstock.errors import ConfigurationError
+from penstock.rpc.control_credentials import ControlCredentials
 from penstock.rpc.job_credentials import JobCredentials  # noqa: TC001 (msgspec looks it up)
 
 MAX_LAUNCH_BYTES = 1024 * 1024
@@ -29,6 +30,8 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     Attributes:
         driver: host and port of the driver's rpc server.
         token: what the driver's port asks for, in hexadecimal.
+        control_certificate: where connections to the driver are encrypted the certificate of the
+            control plane and its key (DER, in hexadecimal).
         jobs: by their ids in hexadecimal what the workers of each job that this one may serve show
             each other.
         config: the cluster's options, and the values of those of jobs that set none.
@@ -56,6 +59,7 @@ class LaunchSpec(msgspec.Struct, frozen=True):
     log_levels: dict[str, int] = {}
     sys_path: tuple[str, ...] = ()
     temp_dirs: tuple[str, ...] = ()
+    control_certificate: tuple[str, str] | None = None
     program_path: str | None = None
     cached_files: dict[str, str] = {}
     job_folder: str | None = None
@@ -67,9 +71,9 @@ class LaunchSpec(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self) + b"\n"
 
     @property
-    def token_bytes(self) -> bytes:
-        """The token as the authentication uses it."""
-        return bytes.fromhex(self.token)
+    def credentials(self) -> ControlCredentials:
+        """What this worker shows to the driver."""
+        return ControlCredentials.of_launch(msgspec.structs.asdict(self))
 
 
 def read_launch_spec(stream: BinaryIO) -> LaunchSpec:

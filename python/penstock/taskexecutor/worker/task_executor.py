@@ -23,7 +23,6 @@ from penstock.errors import PenstockError, TaskExecutorLostError
 from penstock.rpc.client import dial
 from penstock.rpc.collect_client import CollectClient
 from penstock.rpc.connection import Connection
-from penstock.rpc.frames import write_frame
 from penstock.rpc.inspection_messages import (
     DumpThreads,
     Inspection,
@@ -32,10 +31,8 @@ from penstock.rpc.inspection_messages import (
     SampleRecords,
     SampleStacks,
 )
-from penstock.rpc.message import Message, encode_message
 from penstock.rpc.messages import (
     ROLE_CONTROL,
-    ROLE_HEARTBEAT,
     AcceptSlots,
     AddSplits,
     CancelTask,
@@ -44,7 +41,6 @@ from penstock.rpc.messages import (
     ForCheckpoints,
     FreeSlot,
     FromCoordinator,
-    HeartbeatHello,
     NoMoreSplits,
     NotifyCheckpointAborted,
     NotifyCheckpointComplete,
@@ -69,6 +65,7 @@ from penstock.rpc.messages import (
 )
 from penstock.taskexecutor.task.task import TERMINAL_STATES, Task
 from penstock.taskexecutor.task.task_failure import describe_failure
+from penstock.taskexecutor.worker.heartbeats import heartbeat_sender
 from penstock.taskexecutor.worker.import_lock import IMPORT_LOCK
 from penstock.taskexecutor.worker.job_networks import JobNetworks
 from penstock.taskexecutor.worker.slot_resources import SlotResources
@@ -81,6 +78,7 @@ from penstock.taskexecutor.worker.time_slice import shorten_time_slices, wants_s
 
 if TYPE_CHECKING:
     from penstock.rpc.heartbeat import HeartbeatSender
+    from penstock.rpc.message import Message
     from penstock.rpc.native_heartbeat import NativeHeartbeatSender
     from penstock.rpc.task_deployment import TaskDeploymentDescriptor
     from penstock.taskexecutor.logs.forwarder import LogForwarder
@@ -157,7 +155,7 @@ class TaskExecutor:
             AuthenticationError, OSError: the driver could not be reached.
         """
         launch = self._launch
-        sock = dial(launch.driver, launch.token_bytes, ROLE_CONTROL)
+        sock = dial(launch.driver, launch.credentials, ROLE_CONTROL)
         if wants_short_slices(launch.config):
             shorten_time_slices()
         self._connection = Connection(
@@ -296,12 +294,7 @@ class TaskExecutor:
         self.stop(f"lost contact with the driver: {reason}")
 
     def _registered(self, message: RegistrationAccepted) -> None:
-        launch = self._launch
-        sock = dial(launch.driver, launch.token_bytes, ROLE_HEARTBEAT)
-        write_frame(sock, encode_message(HeartbeatHello(launch.executor_id, launch.epoch)))
-        self._heartbeat = heartbeat_sender()(
-            sock, message.heartbeat_interval_ms, message.heartbeat_timeout_ms, self.stop
-        )
+        self._heartbeat = heartbeat_sender(self._launch, message, self.stop)
         self._heartbeat.start()
 
     # ---- slots -------------------------------------------------------------------------------
@@ -440,7 +433,7 @@ class TaskExecutor:
     ) -> CollectClient:
         return CollectClient(
             self._launch.driver,
-            self._launch.token_bytes,
+            self._launch.credentials,
             job_id=descriptor.job_id,
             collect_id=collect_id,
             subtask=descriptor.subtask,
@@ -485,16 +478,3 @@ class TaskExecutor:
         """Reports that this worker is beyond repair, and ends it."""
         self._send(FatalError(reason))
         self.stop(reason)
-
-
-def heartbeat_sender() -> type[HeartbeatSender | NativeHeartbeatSender]:
-    """What beats in the runtime in use; the native one does so without the interpreter lock."""
-    from penstock.network import runtime
-
-    if runtime() == "native":
-        from penstock.rpc.native_heartbeat import NativeHeartbeatSender
-
-        return NativeHeartbeatSender
-    from penstock.rpc.heartbeat import HeartbeatSender
-
-    return HeartbeatSender

@@ -49,6 +49,7 @@ pub(crate) use self::link::Link;
 use self::listeners::Listeners;
 use self::tls::Tls;
 pub use self::tls::TlsIdentity;
+pub(crate) use self::tls::connect_blocking;
 pub(crate) use self::waiting::Waiting;
 use crate::environment::EnvironmentConfig;
 use crate::error::{Error, Result};

@@ -13,6 +13,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Serve
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{
     ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection,
+    StreamOwned,
 };
 
 use crate::error::{Error, Result};
@@ -90,9 +91,12 @@ impl Tls {
 
     /// The connecting end.
     pub(super) fn connect(&self, stream: TcpStream) -> io::Result<TlsStream> {
+        Ok(TlsStream::new(stream, self.client_session()?.into()))
+    }
+
+    fn client_session(&self) -> io::Result<ClientConnection> {
         let name = ServerName::try_from(SERVER_NAME).map_err(io::Error::other)?;
-        let session = ClientConnection::new(Arc::clone(&self.client), name).map_err(invalid)?;
-        Ok(TlsStream::new(stream, session.into()))
+        ClientConnection::new(Arc::clone(&self.client), name).map_err(invalid)
     }
 
     /// The accepting end.
@@ -100,6 +104,20 @@ impl Tls {
         let session = ServerConnection::new(Arc::clone(&self.server)).map_err(invalid)?;
         Ok(TlsStream::new(stream, session.into()))
     }
+}
+
+/// The connecting end over a socket that blocks; its first read or write shakes hands.
+///
+/// # Errors
+/// `Authentication` when the identity is not what it should be, `Io` when no session can begin.
+pub(crate) fn connect_blocking(
+    identity: &TlsIdentity,
+    stream: std::net::TcpStream,
+) -> Result<StreamOwned<ClientConnection, std::net::TcpStream>> {
+    let session = Tls::new(identity)?
+        .client_session()
+        .map_err(|error| Error::io("beginning TLS", &error))?;
+    Ok(StreamOwned::new(session, stream))
 }
 
 /// AES with 128 bits first: as far beyond reach as 256, and quicker.

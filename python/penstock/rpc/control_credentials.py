@@ -1,0 +1,79 @@
+"""What a peer of the control plane shows to the driver, and what it asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import AuthenticationError
+from penstock.rpc.job_certificate import control_certificate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, repr=False)
+class ControlCredentials:
+    """The token, and how it is with encryption.
+
+    Attributes:
+        token: What the driver's port asks for.
+        tls_identity: The certificate of the control plane and its key (DER), where the driver has
+            given them; such a peer speaks to an encrypting driver alone.
+        follows: Whether it makes the certificate by itself if the driver encrypts.
+        insists: Whether it speaks to an encrypting driver alone.
+    """
+
+    token: bytes
+    tls_identity: tuple[bytes, bytes] | None = None
+    follows: bool = False
+    insists: bool = False
+
+    @staticmethod
+    def of_session(token: bytes, *, insists: bool = False) -> ControlCredentials:
+        """Those of a process that knows a session by its token.
+
+        Args:
+            token: The session's.
+            insists: Whether ``security.ssl.internal.enabled`` is set for this process.
+        """
+        return ControlCredentials(token, follows=True, insists=insists)
+
+    @staticmethod
+    def of_launch(specification: Mapping[str, Any]) -> ControlCredentials:
+        """Those in a worker's launch specification (`penstock.taskexecutor.worker.launch`)."""
+        token = bytes.fromhex(specification["token"])
+        given = specification.get("control_certificate")
+        if given is None:
+            return ControlCredentials(token)
+        certificate, private_key = given
+        return ControlCredentials(
+            token, (bytes.fromhex(certificate), bytes.fromhex(private_key)), insists=True
+        )
+
+    def identity(self, *, server_encrypts: bool) -> tuple[bytes, bytes] | None:
+        """What to encrypt with; None for a connection that is not encrypted.
+
+        Args:
+            server_encrypts: What the server has proved.
+
+        Raises:
+            AuthenticationError: The two do not fit together.
+            ConfigurationError: The package that makes certificates is not installed.
+        """
+        if not server_encrypts:
+            if self.insists:
+                raise AuthenticationError(
+                    "the server does not encrypt its connections, and security.ssl.internal."
+                    "enabled is set here: set it there too"
+                )
+            return None
+        if self.tls_identity is not None:
+            return self.tls_identity
+        if self.follows:
+            certificate, private_key = control_certificate(self.token)
+            return certificate, private_key
+        raise AuthenticationError(
+            "the server encrypts its connections (security.ssl.internal.enabled), and nobody has "
+            "given a certificate to this process"
+        )

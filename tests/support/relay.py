@@ -1,0 +1,62 @@
+"""Stands between processes and a server, and keeps what passes."""
+
+import contextlib
+import socket
+import threading
+
+
+class Relay:
+    """Listens at ``address``; whoever connects there speaks with ``target``."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self.seen = bytearray()
+        self._target = target
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address: tuple[str, int] = self._listener.getsockname()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._begin(self._accept)
+
+    def close(self) -> None:
+        """Ends all connections; returns when nothing of it is left."""
+        # Closing would not wake the thread that accepts.
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._threads[0].join()
+        self._listener.close()
+        for sock in self._sockets:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for sock in self._sockets:
+            sock.close()
+
+    def _begin(self, do, *arguments) -> None:
+        thread = threading.Thread(target=do, args=arguments)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            self._sockets.append(near)
+            try:
+                far = socket.create_connection(self._target)
+            except OSError:
+                near.shutdown(socket.SHUT_RDWR)
+                continue
+            self._sockets.append(far)
+            self._begin(self._pass, near, far)
+            self._begin(self._pass, far, near)
+
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                self.seen += data
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
