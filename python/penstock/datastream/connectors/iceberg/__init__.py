@@ -1,0 +1,5 @@
+"""Tables of Apache Iceberg: a sink."""
+
+from penstock.datastream.connectors.iceberg.sink import IcebergSink
+
+__all__ = ["IcebergSink"]

@@ -1,0 +1,70 @@
+"""An IcebergSink whose workers are killed in each phase of a commit: every row once.
+
+The table is read by pyiceberg.
+"""
+
+from penstock.common import Types, WatermarkStrategy
+from penstock.datastream.connectors import Committer
+from penstock.datastream.connectors.data_generator import (
+    DataGeneratorSource,
+    RateLimiterStrategy,
+)
+from penstock.datastream.connectors.iceberg import IcebergSink
+from pyiceberg.catalog import load_catalog
+from recovery.programs import environment
+from recovery.sink_programs import Fate, fates
+
+ELEMENTS = 3000
+MOMENTS = ["before commit", "after commit"]
+DECLARED = Types.ROW_NAMED(["n"], [Types.LONG()])
+
+
+class FailingCommitter(Committer):
+    """Kills its worker before a commit, and when the table has one that the job does not know."""
+
+    def __init__(self, committer, fate):
+        self.committer = committer
+        self.fate = fate
+        self.commits = 0
+
+    def commit(self, requests):
+        self.commits += 1
+        if self.commits == 2:
+            self.fate.strike("before commit")
+        self.committer.commit(requests)
+        if self.commits == 3:
+            self.fate.strike("after commit")
+
+
+class FailingSink(IcebergSink):
+    def __init__(self, catalog, fate):
+        super().__init__("db.t", DECLARED, catalog=catalog)
+        self.fate = fate
+
+    def create_committer(self, context):
+        return FailingCommitter(super().create_committer(context), self.fate)
+
+
+def test_every_row_once_though_workers_are_killed(tmp_path):
+    fates(tmp_path / "fates", MOMENTS)
+    catalog = {
+        "type": "sql",
+        "uri": f"sqlite:///{tmp_path}/catalog.db",
+        "warehouse": f"file://{tmp_path}/warehouse",
+    }
+    opened = load_catalog("default", **catalog)
+    opened.create_namespace("db")
+    env = environment({})
+    source = DataGeneratorSource(
+        lambda number: (number,),
+        ELEMENTS,
+        RateLimiterStrategy.per_checkpoint(300),
+        Types.TUPLE([Types.LONG()]),
+    )
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    numbers.sink_to(FailingSink(catalog, Fate(tmp_path / "fates", "kill")))
+    env.execute()
+    assert not list((tmp_path / "fates").iterdir())
+    table = opened.load_table("db.t")
+    assert sorted(table.scan().to_arrow()["n"].to_pylist()) == list(range(ELEMENTS))
+    assert len(table.snapshots()) > 3
