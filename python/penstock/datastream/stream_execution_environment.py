@@ -425,6 +425,45 @@ class StreamExecutionEnvironment(MissingMethods):
 
         return stream_of_spark(self, frame, path)
 
+    def from_queue(
+        self, queue: Any, type_info: TypeArgument = None, *, end: Any = None
+    ) -> DataStream[Any]:
+        """What the program puts into a queue while the job runs (beyond PyFlink).
+
+        With checkpoints each element is read once as long as the program lives; without them
+        what is under way when a task fails is lost.
+
+        Args:
+            queue: A ``queue.Queue``, or what has its ``get``; it stays in this process.
+            type_info: The type of the elements.
+            end: The element, compared by identity, behind which the stream ends.
+
+        Raises:
+            WrongArgumentError: It is no queue.
+        """
+        from penstock.datastream.connectors.queues import QueueSource
+
+        source = QueueSource.of_queue(queue, end)
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), "Queue", type_info)
+
+    def from_async_iterator(self, elements: Any, type_info: TypeArgument = None) -> DataStream[Any]:
+        """What an asynchronous iterator gives, to its end (beyond PyFlink).
+
+        It is iterated in this process, in an event loop of its own; otherwise as `from_queue`.
+
+        Args:
+            elements: What ``async for`` takes, or a function without arguments that makes it.
+            type_info: The type of the elements.
+
+        Raises:
+            WrongArgumentError: It is neither.
+        """
+        from penstock.datastream.connectors.queues import QueueSource
+
+        source = QueueSource.of_async_iterator(elements)
+        name = "Asynchronous Iterator"
+        return self.from_source(source, WatermarkStrategy.no_watermarks(), name, type_info)
+
     def _from_table(self, source: Source, name: str) -> DataStream[Row]:
         return self.from_source(source, WatermarkStrategy.no_watermarks(), name)
 
