@@ -191,6 +191,20 @@ def test_what_is_on_its_way_back_belongs_to_a_checkpoint():
             test.close()
 
 
+def test_a_barrier_may_come_round_before_its_head_has_taken_its_snapshot():
+    """The head's thread sends the barrier, and another one brings it to the tail at once."""
+    head, tail = started((None, None))
+    tail.process_element("on its way")
+    head.operator.prepare_snapshot_pre_barrier(1)
+    of_tail = tail.snapshot(1)
+    for test in (head, tail):
+        test.close()
+    head, tail = started((None, of_tail))
+    assert emitted(head) == ["on its way"]
+    for test in (head, tail):
+        test.close()
+
+
 def test_checkpoints_of_an_iteration_may_overlap_and_be_aborted():
     head, tail = started((None, None))
     head.snapshot(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.taskexecutor.compiled import (
     END_OF_DATA,
@@ -77,10 +77,13 @@ class IterationHead(SourceOperator):
         self.cancelled = False
         self.last_element_s = 0.0
 
-    def snapshot_state(self, context: Any) -> None:
-        """The barrier leaves for its way through the loop; the tail writes what is in it."""
+    def prepare_snapshot_pre_barrier(self, checkpoint_id: int) -> None:
+        """The barrier is about to leave for the loop; the tail writes what is in it.
+
+        Not once it has left: the tail may have it before this thread gets on.
+        """
         if self.channel is not None:
-            self.channel.begin_snapshot(context.get_checkpoint_id())
+            self.channel.begin_snapshot(checkpoint_id)
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:
         """The checkpoint will not be completed."""
