@@ -37,7 +37,7 @@ build/kafka/jars:
 	sh ci/kafka.sh
 
 test-rust: | prerequisites  ## the Rust tests alone, and the models within bounds
-	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network
+	cargo test --quiet --locked --profile develop -p penstock-memory -p penstock-network -p penstock-profile
 	LOOM_MAX_PREEMPTIONS=2 sh ci/proof.sh models
 
 proof: | prerequisites  ## models, Miri, sanitizers and valgrind over the Rust code (PARTS='models miri …')

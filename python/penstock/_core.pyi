@@ -29,6 +29,7 @@ __all__ = [
     "RecordDeserializer",
     "RecordSerializer",
     "ResultPartition",
+    "StackSampler",
     "__version__",
 ]
 
@@ -462,3 +463,14 @@ class Heartbeat:
     def beats_received(self) -> int: ...
     def is_closed(self) -> bool: ...
     def stop(self) -> None: ...
+
+@final
+class StackSampler:
+    def __new__(
+        cls,
+        layout: tuple[int, int | None, int, int, int, int | None, tuple[int, int] | None],
+    ) -> StackSampler: ...
+    def look(
+        self, threads: list[tuple[int, int]], delay_ms: int
+    ) -> list[tuple[bool, bool, list[int], list[tuple[int, int, bool]]] | None]: ...
+    def name(self, address: int) -> tuple[str, str]: ...

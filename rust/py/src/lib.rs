@@ -13,6 +13,7 @@ mod heartbeat;
 mod input_gate;
 mod legacy;
 mod result_partition;
+mod stack_sampler;
 mod waiting;
 
 use legacy::{buffers, io_manager, memory_segment, pools, records};
@@ -30,6 +31,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<result_partition::ResultPartition>()?;
     module.add_class::<input_gate::InputGate>()?;
     module.add_class::<heartbeat::Heartbeat>()?;
+    module.add_class::<stack_sampler::StackSampler>()?;
     module.add_class::<memory_segment::MemorySegment>()?;
     module.add_class::<pools::NetworkBufferPool>()?;
     module.add_class::<pools::LocalBufferPool>()?;

@@ -1,0 +1,6 @@
+CODE_INSTRUCTIONS: int
+
+def layout() -> (
+    tuple[int, int | None, int, int, int, int | None, tuple[int, int] | None] | None
+): ...
+def thread_state(ident: int) -> int: ...
