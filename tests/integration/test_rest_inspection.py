@@ -62,10 +62,17 @@ def test_tasks_are_looked_at_while_they_run(target, runtime, tmp_path, monkeypat
     for wrong in ("edge=1", "edge=x", "count=101", "subtask=2", "count=-1"):
         assert client.ask(f"{at}/records?{wrong}")[0] == 400, wrong
 
-    graph = client.until(f"{at}/flamegraph", lambda found: found["endTimestamp"] > 0)["data"]
+    shown = client.until(f"{at}/flamegraph", lambda found: found["endTimestamp"] > 0)
+    graph = shown["data"]
     assert graph["name"] == "root"
     assert graph["value"] >= 10
     assert "process_input" in json.dumps(graph)
+    if runtime == "native":
+        assert "note" not in shown
+        assert "StreamInputProcessor.process_next (input_processor)" in json.dumps(graph)
+    else:
+        assert "PENSTOCK_RUNTIME=pure" in shown["note"]
+        assert " (" not in json.dumps(graph)
     on, off = (
         client.get(f"{at}/flamegraph?type={kind}")["data"]["value"]
         for kind in ("on_cpu", "OFF_CPU")
@@ -75,6 +82,18 @@ def test_tasks_are_looked_at_while_they_run(target, runtime, tmp_path, monkeypat
     # A source whose function has a thread of its own is seen in that, too.
     sampled = client.until(f"{source}/flamegraph", lambda found: found["endTimestamp"] > 0)
     assert "UntilMarked.run" in json.dumps(sampled)
+    end(job, tmp_path)
+
+
+def test_native_functions_are_left_out_where_that_is_asked_for(tmp_path):
+    options = {**FLAME, "penstock.rest.flamegraph-native-functions": "false"}
+    job, client, job_id = running_job(tmp_path / "stop", **options)
+    vertex = client.get(f"/jobs/{job_id}")["vertices"][1]["id"]
+    path = f"/jobs/{job_id}/vertices/{vertex}/flamegraph"
+    shown = client.until(path, lambda found: found["endTimestamp"] > 0)
+    assert "process_input" in json.dumps(shown)
+    assert " (" not in json.dumps(shown)
+    assert "note" not in shown
     end(job, tmp_path)
 
 

@@ -45,12 +45,14 @@ class _Seen:
         stacks: What was seen last.
         look: What is under way.
         asked_s: When somebody asked last, monotonic.
+        note: What it is without, and why.
     """
 
     ended_ms: int | None = None
     stacks: Sequence[StackCount] = ()
     look: asyncio.Task[None] | None = None
     asked_s: float = 0.0
+    note: str = ""
 
 
 class FlameGraphs:
@@ -66,14 +68,15 @@ class FlameGraphs:
         self._samples = rest.FLAME_GRAPH_SAMPLES.read(configuration)
         self._delay_ms = rest.FLAME_GRAPH_DELAY.read(configuration)
         self._depth = rest.FLAME_GRAPH_DEPTH.read(configuration)
+        self._native = rest.FLAME_GRAPH_NATIVE.read(configuration)
         self._refresh_ms = rest.FLAME_GRAPH_REFRESH.read(configuration)
         self._cleanup_s = rest.FLAME_GRAPH_CLEANUP.read(configuration) / 1000
         self._seen: dict[tuple[Any, ...], _Seen] = {}
 
     def of(
         self, key: tuple[Any, ...], gateway: ClusterGateway, subtasks: Sequence[SubtaskSnapshot]
-    ) -> tuple[int, Sequence[StackCount]]:
-        """The time of the last look at some subtasks and what was seen; begins another if due.
+    ) -> tuple[int, Sequence[StackCount], str]:
+        """When some subtasks were seen last, what, and what it is without; looks again if due.
 
         Args:
             key: Stands for the subtasks.
@@ -92,7 +95,7 @@ class FlameGraphs:
             age_ms is None or age_ms >= self._refresh_ms
         ):
             seen.look = asyncio.create_task(self._look(seen, gateway, list(subtasks)))
-        return WAITING if seen.ended_ms is None else seen.ended_ms, seen.stacks
+        return WAITING if seen.ended_ms is None else seen.ended_ms, seen.stacks, seen.note
 
     async def _look(
         self, seen: _Seen, gateway: ClusterGateway, subtasks: Sequence[SubtaskSnapshot]
@@ -111,6 +114,7 @@ class FlameGraphs:
             return_exceptions=True,
         )
         found: list[StackCount] = []
+        notes: set[str] = set()
         for answer in answers:
             if isinstance(answer, InspectionError):
                 logger.info("a flame graph is without the tasks of one worker: %s", answer)
@@ -118,12 +122,14 @@ class FlameGraphs:
                 raise answer
             else:
                 found += answer.stacks
+                notes.add(answer.note)
         seen.stacks = found
+        seen.note = "; ".join(sorted(notes - {""}))
         seen.ended_ms = time.time_ns() // 1_000_000
 
     def _request(self, attempts: tuple[bytes, ...]) -> Any:
         return lambda number: SampleStacks(
-            number, attempts, self._samples, self._delay_ms, self._depth
+            number, attempts, self._samples, self._delay_ms, self._depth, self._native
         )
 
 
@@ -145,12 +151,13 @@ def flame_graph(call: Call) -> Json:
     if not running:
         return {"endTimestamp": TERMINATED}
     attempts = tuple(one.current.attempt_id for one in running)
-    ended_ms, stacks = call.flame_graphs.of(attempts, call.gateway, running)
+    ended_ms, stacks, note = call.flame_graphs.of(attempts, call.gateway, running)
     if ended_ms < 0:
         return {"endTimestamp": ended_ms}
     on_cpu = _KINDS[kind]
     wanted = (one for one in stacks if on_cpu is None or one.on_cpu is on_cpu)
-    return {"endTimestamp": ended_ms, "data": merged(wanted)}
+    found = {"endTimestamp": ended_ms, "data": merged(wanted)}
+    return found | {"note": note} if note else found
 
 
 def merged(stacks: Iterable[StackCount]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class DumpThreads(Message, frozen=True):
 class SampleStacks(Message, frozen=True):
     """Asks where the threads of some tasks are, ``samples`` times; frames beyond ``depth`` are cut.
 
-    ``interval_ms`` is the time between two samples.
+    ``interval_ms`` is the time between two samples.  ``native`` asks for native functions, too.
     """
 
     request_id: int
@@ -27,6 +27,7 @@ class SampleStacks(Message, frozen=True):
     samples: int
     interval_ms: int
     depth: int
+    native: bool
 
 
 class SampleRecords(Message, frozen=True):
@@ -99,7 +100,7 @@ class FoundState(msgspec.Struct, frozen=True):
 class Inspected(Message, frozen=True):
     """The answer to a request; ``error`` says why there is none.
 
-    ``states`` are kinds of states by name.
+    ``states`` are kinds of states by name; ``note`` says what the answer is without, and why.
     """
 
     request_id: int
@@ -109,6 +110,7 @@ class Inspected(Message, frozen=True):
     states: dict[str, str] = msgspec.field(default_factory=dict)
     found: tuple[FoundState, ...] = ()
     error: str = ""
+    note: str = ""
 
 
 Inspection = DumpThreads | SampleStacks | SampleRecords | LookUpState

@@ -91,6 +91,13 @@ FLAME_GRAPH_DEPTH: Final = Option(
     "how many calls of a stack a flame graph shows, the innermost ones",
     scope="cluster",
 )
+FLAME_GRAPH_NATIVE: Final = Option(
+    "penstock.rest.flamegraph-native-functions",
+    BooleanType(),
+    True,
+    "whether flame graphs show native functions among those of Python; threads get signals then",
+    scope="cluster",
+)
 FLAME_GRAPH_REFRESH: Final = Option(
     "rest.flamegraph.refresh-interval",
     DurationType(),

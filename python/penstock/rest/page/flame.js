@@ -77,10 +77,14 @@ export class Flame {
 function shown(name) {
   // What a function is called says more than where it is.
   const [place, line] = name.split(/:(?=\d+$)/);
-  return line ? `${place.split(".").slice(-2).join(".")}:${line}` : name;
+  if (line) return `${place.split(".").slice(-2).join(".")}:${line}`;
+  const native = name.match(/^([^ ]+) \(/);
+  return native ? native[1].split(/\.|::/).slice(-2).join(".") : name;
 }
 
 function hue(name) {
+  // Native functions end with their library.
+  if (name.endsWith(")")) return "native";
   const module = name.split(":")[0].split(".").slice(0, -1).join(".");
   let sum = 0;
   for (const letter of module) sum = (sum * 31 + letter.charCodeAt(0)) % 997;

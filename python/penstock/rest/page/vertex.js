@@ -81,6 +81,7 @@ function flame(state, id) {
       h("input", { type: "search", placeholder: "Find a function", "aria-label": "Find a function",
         "data-input": "flameFind" }),
       !problem && h("span", { class: "quiet" }, `${count(found.data.value)} samples, ${time(found.endTimestamp)}`)),
+    !problem && found.note && h("p", { class: "quiet" }, `Functions of Python alone: ${found.note}.`),
     problem ? h("p", { class: "empty" }, problem)
       : h("div", { "data-keep": `flame-${id}-${flameKind}-${found.endTimestamp}`, class: "flame-place" }));
 }

@@ -6,6 +6,7 @@ Requests are answered by a few threads that come and go: nothing runs while nobo
 from __future__ import annotations
 
 import logging
+import random
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ from penstock.rpc.inspection_messages import (
     StackCount,
     ThreadStack,
 )
+from penstock.taskexecutor.worker.native_stacks import NativeStacks, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -42,8 +44,8 @@ MAX_DEPTH: Final = 200
 MAX_RECORDS: Final = 100
 MAX_RECORDS_TIMEOUT_MS: Final = 30_000
 _GONE: Final = "the task does not run here any more"
-PROBE_S: Final = 0.002
-"""How long a thread is watched to see whether it uses the processor."""
+MAX_DELAY_MS: Final = 5
+"""Between two looks at threads, this much at most of the time is left to chance."""
 
 
 class Inspector:
@@ -96,16 +98,25 @@ class Inspector:
     def _sample_stacks(self, request: SampleStacks) -> Inspected:
         found: Counter[tuple[tuple[str, ...], bool]] = Counter()
         depth = min(request.depth, MAX_DEPTH)
+        look, note = _look_at_python, ""
+        if request.native:
+            try:
+                look = NativeStacks().look
+            except UnavailableError as error:
+                note = str(error)
         for _ in range(min(request.samples, MAX_SAMPLES)):
             tasks = [t for t in self._tasks() if t.descriptor.attempt_id in request.attempt_ids]
             if not tasks:
                 break
-            for frames, on_cpu in _places(tasks, depth):
+            # Not in step with anything, such as the turns in which threads get the GIL.
+            delay_ms = random.randrange(1, MAX_DELAY_MS)
+            for frames, on_cpu in look(_threads_of(tasks), delay_ms, depth):
                 found[frames, on_cpu] += 1
-            if self._closed.wait(max(0.0, request.interval_ms / 1000 - PROBE_S)):
+            if self._closed.wait(max(0, request.interval_ms - delay_ms) / 1000):
                 break
         return Inspected(
             request.request_id,
+            note=note,
             stacks=tuple(
                 StackCount(frames, on_cpu, count)
                 for (frames, on_cpu), count in found.most_common(MAX_STACKS)
@@ -168,21 +179,26 @@ def thread_stacks() -> tuple[ThreadStack, ...]:
     return tuple(found)
 
 
-def _places(tasks: Sequence[Task], depth: int) -> list[tuple[tuple[str, ...], bool]]:
-    """Where the threads of tasks are now, and whether each uses the processor."""
+def _threads_of(tasks: Sequence[Task]) -> list[threading.Thread]:
     idents = {task.thread_ident for task in tasks}
     of_tasks = tuple(f" of {task.name}" for task in tasks)
-    threads = [
+    return [
         thread
         for thread in threading.enumerate()
         if thread.ident in idents or thread.name.endswith(of_tasks)
     ]
+
+
+def _look_at_python(
+    threads: Sequence[threading.Thread], delay_ms: int, depth: int
+) -> list[tuple[tuple[str, ...], bool]]:
+    """Where threads are in functions of Python, and whether each uses the processor."""
     before = [_processor_ns(thread.native_id) for thread in threads]
     frames = sys._current_frames()
     stacks = [_stack(frames.get(thread.ident or 0), depth) for thread in threads]
     del frames
     # Who waits for the interpreter is about to run: it gets its turn while this thread sleeps.
-    time.sleep(PROBE_S)
+    time.sleep(delay_ms / 1000)
     after = [_processor_ns(thread.native_id) for thread in threads]
     return [
         (stack, later > earlier)

@@ -1,0 +1,164 @@
+"""Functions of Python and native ones in one stack, of threads that go on as if nobody looked."""
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from penstock.network import runtime
+from penstock.taskexecutor.worker.native_stacks import NativeStacks, UnavailableError, merged
+
+PYTHON = "libpython3.11.so.1.0"
+EVAL = ("_PyEval_EvalFrameDefault", PYTHON)
+
+
+def together(native, python, *, from_outermost=True):
+    """Both outermost first, as one reads them; entries of Python have a star."""
+    frames = [(name.removesuffix("*"), name.endswith("*")) for name in reversed(python)]
+    return merged(native[::-1], frames, from_outermost=from_outermost)
+
+
+def test_functions_of_python_stand_where_they_are_evaluated():
+    native = [
+        ("clone3", "libc.so.6"), ("thread_run", PYTHON), ("method_vectorcall", PYTHON), EVAL,
+        ("list_sort_impl", PYTHON), ("_PyObject_Call", PYTHON),
+        ("_PyEval_EvalFrameDefault.cold", PYTHON), ("cfunction_vectorcall_O", PYTHON),
+        ("__pyx_f_8penstock_7_native_4text_6Reader_2read", "text.cpython-311-x86_64-linux-gnu.so"),
+        ("", "libc.so.6"),
+    ]  # fmt: skip
+    assert together(native, ["run*", "sorts", "key*"]) == (
+        "run",
+        "sorts",
+        "list_sort_impl (libpython3.11.so.1.0)",
+        "key",
+        "penstock._native.text.Reader.read (text)",
+        "(libc.so.6)",
+    )
+
+
+def test_what_the_interpreter_does_by_itself_is_seen():
+    native = [EVAL, ("dict_resize.isra.0", PYTHON), ("PyObject_Malloc", PYTHON)]
+    assert together(native, ["run*"]) == (
+        "run",
+        "dict_resize (libpython3.11.so.1.0)",
+        "PyObject_Malloc (libpython3.11.so.1.0)",
+    )
+
+
+def test_an_evaluation_that_begins_or_ends_has_no_function():
+    assert together([EVAL, ("map_next", PYTHON), EVAL], ["run*"]) == (
+        "run",
+        "map_next (libpython3.11.so.1.0)",
+    )
+    assert together([EVAL], ["run*", "ended*"]) == ("run",)
+
+
+def test_stacks_that_are_cut_meet_at_their_innermost():
+    native = [EVAL, ("map_next", PYTHON), EVAL, ("long_add", PYTHON)]
+    leaf = "long_add (libpython3.11.so.1.0)"
+    between = "map_next (libpython3.11.so.1.0)"
+    python = ["main*", "run*", "each*"]
+    assert together(native, python, from_outermost=False) == ("main", "run", between, "each", leaf)
+    assert together(native, ["each*"], from_outermost=False) == (between, "each", leaf)
+    assert together([("read", "libc.so.6")], ["run*"], from_outermost=False) == (
+        "run",
+        "read (libc.so.6)",
+    )
+
+
+def test_threads_without_python_show_what_is_native():
+    assert together([("clone3", "libc.so.6"), ("work", "libx.so")], []) == (
+        "clone3 (libc.so.6)",
+        "work (libx.so)",
+    )
+
+
+@pytest.fixture
+def stacks():
+    if runtime() != "native":
+        pytest.skip("the pure runtime has no native stacks")
+    return NativeStacks()
+
+
+def computes_until(ended):
+    while not ended.is_set():
+        sorted(range(5000), key=lambda number: -number)
+
+
+def test_a_function_is_seen_from_python_to_native_code(stacks):
+    ended = threading.Event()
+    thread = threading.Thread(target=computes_until, args=(ended,))
+    thread.start()
+    seen = []
+    try:
+        while not any("list_sort" in frame for frame in seen):
+            for frames, _ in stacks.look([thread], 1, 100):
+                seen = list(frames)
+                assert seen[0].startswith("threading.Thread._bootstrap:")
+                assert any(f".{computes_until.__name__}:" in frame for frame in seen)
+        at = next(i for i, frame in enumerate(seen) if "list_sort" in frame)
+        inside = [i for i, frame in enumerate(seen) if f".{computes_until.__name__}:" in frame]
+        assert inside[0] < at
+        line = int(seen[inside[0]].rpartition(":")[2])
+        assert line == computes_until.__code__.co_firstlineno + 2
+    finally:
+        ended.set()
+        thread.join()
+
+
+def waits(results):
+    """Waits in all the ways of Python; signals must end none of them early."""
+    lock, one, other = threading.Lock(), *socket.socketpair()
+    lock.acquire()
+    for wait, expected in (
+        (lambda: time.sleep(0.05), None),
+        (lambda: lock.acquire(timeout=0.05), False),
+        (lambda: select.select([one], [], [], 0.05)[0], []),
+        (lambda: threading.Event().wait(0.05), False),
+    ):
+        begun = time.monotonic()
+        results.append((wait() == expected, time.monotonic() - begun >= 0.049))
+    one.settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        one.recv(1)
+    code = "import time; time.sleep(0.05); print(7)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    results.append((found.stdout == b"7\n", True))
+    reader, writer = os.pipe()
+    timer = threading.Timer(0.05, os.write, (writer, b"x"))
+    timer.start()
+    results.append((os.read(reader, 1) == b"x", True))
+    timer.join()
+    for end in (reader, writer):
+        os.close(end)
+    one.close()
+    other.close()
+
+
+def test_what_waits_goes_on_waiting(stacks):
+    results = []
+    thread = threading.Thread(target=waits, args=(results,))
+    thread.start()
+    waiting = 0
+    while thread.is_alive():
+        waiting += sum(not is_running for _, is_running in stacks.look([thread], 1, 100))
+    thread.join()
+    assert results == [(True, True)] * 6
+    assert waiting
+
+
+def test_a_thread_that_has_ended_is_not_seen(stacks):
+    thread = threading.Thread(target=str)
+    thread.start()
+    thread.join()
+    assert stacks.look([thread], 1, 100) == []
+
+
+def test_the_pure_runtime_says_that_it_has_none(monkeypatch):
+    monkeypatch.setenv("PENSTOCK_RUNTIME", "pure")
+    with pytest.raises(UnavailableError, match="PENSTOCK_RUNTIME=pure"):
+        NativeStacks()
