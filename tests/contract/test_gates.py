@@ -3,12 +3,13 @@
 import pytest
 from penstock.errors import (
     CancelTaskError,
+    IllegalStateError,
     InsufficientBuffersError,
     PartitionNotFoundError,
     ProducerFailedError,
 )
 from penstock.network.data_type import DataType
-from penstock.network.events import CheckpointBarrier, EndOfData, EndOfPartition
+from penstock.network.events import CheckpointBarrier, EndOfData, EndOfPartition, serialize_event
 
 from contract.plane import (
     PATIENCE_MS,
@@ -114,6 +115,102 @@ def test_blocking_event_and_resume(plane, pair):
     assert reading.to_end().events[0][-1] == EndOfPartition()
 
 
+def test_gathered_barriers(plane, pair):
+    """F4: equal barriers are counted but for the last one; their channels stay blocked."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 4, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, n) for n in range(4)], local=local)
+    writing, reading = plane.writing(partition), plane.reading(gate)
+    first, second, third = (CheckpointBarrier(n, n) for n in (1, 2, 3))
+    gate.gather_barriers(serialize_event(first), 4)
+    writing.event(first)
+    reading.until(lambda seen: any(seen.events[n] for n in range(4)))
+    gathered = gate.take_gathered()
+    last = (set(range(4)) - set(gathered)).pop()
+    assert len(gathered) == len(set(gathered)) == 3
+    assert [len(reading.seen.events[n]) for n in range(4)] == [n == last for n in range(4)]
+    assert gate.take_gathered() == []
+    # Nothing follows on any channel before it is resumed.
+    writing.write(*(bytes([n]) + b"x" for n in range(4)))
+    writing.event(second)
+    assert reading.step(0) == 0
+    # What is gathered ends with being taken, and another barrier is no matter of it.
+    gate.gather_barriers(serialize_event(first), 4)
+    gate.resume_all(range(4))
+    reading.until(lambda seen: all(second in seen.events[n] for n in range(4)))
+    assert [reading.seen.values[n] for n in range(4)] == [[bytes([n]) + b"x"] for n in range(4)]
+    assert gate.take_gathered() == []
+    # Data, and other events, come while barriers are gathered.
+    gate.gather_barriers(serialize_event(third), 4)
+    gate.resume_all([2, 0])
+    gate.resume_all([])
+    writing.write(*(bytes([n]) + b"y" for n in (0, 2)))
+    writing.event(third)
+    reading.until(lambda seen: len(seen.values[0]) == len(seen.values[2]) == 2)
+    gate.resume_all([1, 3])
+    reading.until(lambda seen: any(third in seen.events[n] for n in range(4)))
+    told = [n for n in range(4) if third in reading.seen.events[n]]
+    assert len(told) == 1
+    assert sorted(gate.take_gathered() + told) == [0, 1, 2, 3]
+    gate.resume_all(range(4))
+    partition.finish()
+    seen = reading.to_end()
+    assert all(seen.events[n][-1] == EndOfPartition() for n in range(4))
+
+
+def test_a_reader_that_gathers_hears_of_everything_else(plane, pair):
+    """C-13: it sleeps through barriers that are not the last one, and through nothing else."""
+    producer, consumer, local = pair
+    ids = [partition_id(n) for n in range(3)]
+    partitions = [producer.create_result_partition(pid, 1, flush_timeout_ms=-1) for pid in ids]
+    gate = connect(plane, producer, consumer, [(pid, 0) for pid in ids], local=local)
+    writings = [plane.writing(partition, "GLOBAL") for partition in partitions]
+    reading = plane.reading(gate)
+    for number in range(1, 40):
+        barrier = CheckpointBarrier(number, number)
+        gate.gather_barriers(serialize_event(barrier), 3)
+        reader = Background(reading.step)
+        writings[number % 3].event(barrier)
+        if number % 2:
+            gate.wakeup()
+            assert reader.result() == 0
+        else:
+            writings[(number + 1) % 3].write(b"data")
+            writings[(number + 1) % 3].flush()
+            assert reader.result() == 1
+        reader = Background(reading.step)
+        for other in (1, 2):
+            writings[(number + other) % 3].event(barrier)
+        assert reader.result() == 1
+        assert len(gate.take_gathered()) == 2
+        gate.resume_all(range(3))
+    barrier = CheckpointBarrier(40, 40)
+    gate.gather_barriers(serialize_event(barrier), 3)
+    reader = Background(reading.step)
+    writings[0].event(barrier)
+    partitions[1].finish()
+    assert reader.result() == 1
+    assert reading.seen.events[1][-1] == EndOfPartition()
+    assert gate.take_gathered() == [0]
+    gate.close()
+    for partition in partitions:
+        partition.release()
+    assert_all_returned(*plane.environments)
+
+
+def test_resuming_what_is_not_there(plane, pair):
+    """C9: a channel that has ended, or that there is none of, is refused by name."""
+    producer, consumer, local = pair
+    partition = producer.create_result_partition(PID, 1, flush_timeout_ms=-1)
+    gate = connect(plane, producer, consumer, [(PID, 0)], local=local)
+    partition.finish()
+    plane.reading(gate).to_end()
+    with pytest.raises(IllegalStateError, match="channel 0 has ended"):
+        gate.resume_all([0])
+    with pytest.raises(IllegalStateError, match="channel 1 of a gate with 1"):
+        gate.resume_all([1])
+
+
 def test_priority_event_overtakes(plane, pair):
     """C2: a priority event overtakes the buffers that wait in front of it."""
     producer, consumer, local = pair
@@ -190,6 +287,18 @@ def test_union_gate_control(plane, pair):
     reading.until(lambda seen: seen.events[1])
     union.resume_consumption(1)
     reading.until(lambda seen: seen.values[1] == [b"behind"])
+    barrier = CheckpointBarrier(2, 2)
+    union.gather_barriers(serialize_event(barrier), 2)
+    first = plane.writing(partitions[0], "GLOBAL")
+    first.event(barrier)
+    second.event(barrier)
+    reading.until(lambda seen: barrier in seen.events[0] + seen.events[1])
+    assert len(union.take_gathered()) == 1
+    union.resume_all([0, 1])
+    for writing in (first, second):
+        writing.write(b"next")
+        writing.flush()
+    reading.until(lambda seen: all(b"next" in seen.values[n] for n in range(2)))
     reader = Background(reading.step)
     union.close()
     with pytest.raises(CancelTaskError):

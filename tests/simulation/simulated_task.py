@@ -27,13 +27,14 @@ from penstock.jobmaster.states import ExecutionState as S
 from penstock.network.events import Alignment, CheckpointBarrier, SnapshotKind
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+from support.gathering import GatheringChannels
 
 METRICS = CheckpointMetrics()
 END_OF_DATA, END_OF_PARTITION = "end of data", "end of partition"
 SYNCHRONOUS = (SnapshotKind.SAVEPOINT_SUSPEND, SnapshotKind.SAVEPOINT_TERMINATE)
 
 
-class SimulatedTask:
+class SimulatedTask(GatheringChannels):
     """One attempt on one worker."""
 
     def __init__(self, world, action, restored):
@@ -169,7 +170,8 @@ class SimulatedTask:
             if item.needs_alignment:
                 self.blocked[channel] = item.checkpoint_id
             self.barriers.setdefault(item.checkpoint_id, set()).add(channel)
-            self.handler.on_barrier(channel, item)
+            if not self.gathers(channel, item):
+                self.handler.on_barrier(channel, item)
         elif item == END_OF_DATA:
             self.data_ended.add(channel)
             if len(self.data_ended) == len(self.inputs):

@@ -153,6 +153,20 @@ class InputGate(Protocol):
     def resume_consumption(self, channel: int) -> None:
         """Let a channel continue after a blocking event."""
 
+    def resume_all(self, channels: Sequence[int]) -> None:
+        """Let several channels continue after blocking events."""
+
+    def gather_barriers(self, event: bytes, left: int) -> None:
+        """Count the aligned barriers that equal ``event`` instead of handing them on.
+
+        The last one of the ``left`` that are still to come is handed on, and so is everything else;
+        the channels of those that are counted stay blocked.  For the thread that reads by a
+        StreamInputProcessor, which sleeps until then if there is nothing else to read.
+        """
+
+    def take_gathered(self) -> list[int]:
+        """End that; return the channels whose barriers were counted."""
+
     def send_task_event(self, event: bytes) -> None:
         """Send a serialized task event to the producers of all channels that have not ended.
 

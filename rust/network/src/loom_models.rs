@@ -12,9 +12,10 @@ use penstock_memory::{
 };
 
 use crate::environment::EnvironmentCore;
+use crate::framing::FramingLimits;
 use crate::gate::{
-    Due, InputChannel, LocalInputChannel, Next, RemoteChannelConfig, RemoteInputChannel,
-    SingleInputGate, UnionInputGate, Wait,
+    Batch, Due, InputChannel, InputGate, LocalInputChannel, Next, RecordReader,
+    RemoteChannelConfig, RemoteInputChannel, SingleInputGate, UnionInputGate, Wait,
 };
 use crate::partition::{
     AvailabilityListener, BufferAndBacklog, PartitionShared, PipelinedSubpartition, Released,
@@ -312,6 +313,66 @@ fn union_loses_no_wake_up() {
         assert_eq!(drain(|| union.poll(Wait::Forever).unwrap()), [1]);
         writer.join().unwrap();
         union.close();
+    });
+}
+
+const BARRIER: [u8; 12] = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 7];
+
+fn barrier() -> BufferConsumer {
+    BufferConsumer::finished(Buffer::from_bytes(
+        BARRIER,
+        DataType::AlignedCheckpointBarrier,
+    ))
+}
+
+/// Reads from a gate of two channels, of which one has a barrier, while both are written to by
+/// others and the barriers are gathered; returns the data type of what is read first.
+fn gathered(second: impl Fn(&PartitionShared) + Copy + Send + 'static) -> DataType {
+    let environment = Arc::new(EnvironmentCore::detached());
+    let partitions = [partition(1, 1), partition(2, 1)];
+    let gate = local_gate(&[&partitions[0], &partitions[1]], &environment);
+    let limits = FramingLimits::default();
+    let mut reader = RecordReader::new(InputGate::Single(Arc::clone(&gate)), &limits);
+    reader.gather(&BARRIER, 2);
+    let writers = partitions.map(|partition| {
+        thread::spawn(move || {
+            if partition.id[0] == 1 {
+                partition.subpartitions[0].add(barrier());
+            } else {
+                second(&partition);
+            }
+        })
+    });
+    let data_type = match reader.next_batch(None).unwrap() {
+        Batch::Event { data_type, .. } => data_type,
+        other => panic!("{other:?} was not expected"),
+    };
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    // The first barrier may still lie there when something else was read.
+    let barriers = reader.take_gathered().len();
+    assert!(barriers == 1 || data_type != DataType::AlignedCheckpointBarrier);
+    gate.close();
+    data_type
+}
+
+/// C-13: a reader that sleeps until the last barrier is there hears of it.
+#[test]
+fn the_last_barrier_is_heard() {
+    loom::model(|| {
+        let data_type = gathered(|partition| {
+            partition.subpartitions[0].add(barrier());
+        });
+        assert_eq!(data_type, DataType::AlignedCheckpointBarrier);
+    });
+}
+
+/// C-13: and of what comes instead.
+#[test]
+fn an_end_among_barriers_is_heard() {
+    loom::model(|| {
+        assert_eq!(gathered(end_of), DataType::EndOfPartition);
     });
 }
 

@@ -111,6 +111,34 @@ impl InputGate {
             .map_err(|error| network_error(py, &error))
     }
 
+    /// Lets several channels continue after blocking events.
+    fn resume_all(&self, py: Python<'_>, channels: Vec<i64>) -> PyResult<()> {
+        let channels = channels
+            .into_iter()
+            .map(|channel| self.channel(py, channel));
+        let channels = channels.collect::<PyResult<Vec<usize>>>()?;
+        py.detach(|| self.gate.resume_all(&channels))
+            .map_err(|error| network_error(py, &error))
+    }
+
+    /// Counts the aligned barriers that equal one, instead of giving them, but for the last of
+    /// those to come; for the thread that reads.
+    fn gather_barriers(&self, py: Python<'_>, event: &[u8], left: usize) -> PyResult<()> {
+        let gathered = self.reading(py)?.with_reader(|reader| {
+            reader.gather(event, left);
+            Ok(())
+        });
+        gathered.map_err(|error| network_error(py, &error))
+    }
+
+    /// Ends that; returns the channels whose barriers were counted.
+    fn take_gathered(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        let gathered = self.reading(py)?;
+        gathered
+            .with_reader(|reader| Ok(reader.take_gathered()))
+            .map_err(|error| network_error(py, &error))
+    }
+
     /// Sends a serialized task event to the producers of all channels that have not ended.
     fn send_task_event(&self, py: Python<'_>, event: &[u8]) -> PyResult<()> {
         py.detach(|| self.gate.send_task_event(event))

@@ -14,7 +14,7 @@ from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as
 from penstock.network.events import Alignment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from penstock.network.events import CheckpointBarrier
 
@@ -43,6 +43,20 @@ class CheckpointableInput(Protocol):
 
     def resume_consumption(self, channel: int) -> None:
         """Lets a channel go on that has delivered an aligned barrier."""
+
+    def resume_all(self, channels: Sequence[int]) -> None:
+        """Lets several channels go on that have delivered aligned barriers."""
+
+    def gather_barriers(self, barrier: CheckpointBarrier, left: int) -> None:
+        """Tells of no more aligned barriers like this one, but of the last of those to come.
+
+        Args:
+            barrier: One that has come.
+            left: How many are to come.
+        """
+
+    def take_gathered(self) -> list[int]:
+        """Ends that; the channels that have delivered a barrier of which nothing was told."""
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Lets an announced barrier overtake the data before it."""
@@ -119,6 +133,7 @@ class SingleCheckpointBarrierHandler:
         self._announced: set[int] = set()
         self._is_triggered = False
         self._has_timed_out = False
+        self._is_gathering = False
         self._first_ms = 0
         self._first_bytes = 0
 
@@ -134,6 +149,7 @@ class SingleCheckpointBarrierHandler:
                 self._channels.resume_consumption(channel)
             return
         self._begin_unless_pending(barrier)
+        self._take_gathered()
         if barrier.needs_alignment:
             self._blocked.add(channel)
         self._note_first()
@@ -143,12 +159,14 @@ class SingleCheckpointBarrierHandler:
         elif self._is_triggered:
             self._release()
         self._complete_if_all_came(barrier)
+        self._gather_the_others(barrier)
 
     def on_announcement(self, channel: int, barrier: CheckpointBarrier) -> None:
         """A barrier is on its way, behind data: the time begins after which it may overtake."""
         if self._is_obsolete(barrier.checkpoint_id):
             return
         self._begin_unless_pending(barrier)
+        self._take_gathered()
         self._announced.add(channel)
         if self._has_timed_out or self._is_triggered:
             self._channels.prioritize_barrier(channel, barrier.checkpoint_id)
@@ -167,7 +185,10 @@ class SingleCheckpointBarrierHandler:
         """A channel has ended: no barrier will come from it."""
         self._open.discard(channel)
         if self.is_pending and self._barrier is not None:
-            self._complete_if_all_came(self._barrier)
+            barrier = self._barrier
+            self._take_gathered()
+            self._complete_if_all_came(barrier)
+            self._gather_the_others(barrier)
 
     def on_trigger(self, barrier: CheckpointBarrier) -> None:
         """Takes the barrier as if every open channel had delivered it; none stops.
@@ -178,6 +199,7 @@ class SingleCheckpointBarrierHandler:
         if self._is_obsolete(barrier.checkpoint_id):
             return
         self._begin_unless_pending(barrier)
+        self._take_gathered()
         self._note_first()
         self._arrived |= self._open
         if barrier.alignment is Alignment.UNALIGNED:
@@ -213,6 +235,7 @@ class SingleCheckpointBarrierHandler:
     def _time_out(self, barrier: CheckpointBarrier) -> None:
         if barrier.checkpoint_id != self._current_id or not self.is_pending or self._is_triggered:
             return
+        self._take_gathered()
         self._has_timed_out = True
         self._prioritize_announced(barrier)
         if self._arrived:
@@ -245,6 +268,7 @@ class SingleCheckpointBarrierHandler:
         self._forget()
 
     def _abort(self, checkpoint_id: int, reason: Reason) -> None:
+        self._take_gathered()
         self._current_id = self._last_done_id = max(checkpoint_id, self._current_id)
         self._release()
         self._forget()
@@ -257,9 +281,36 @@ class SingleCheckpointBarrierHandler:
             processed_bytes=self._channels.processed_bytes - self._first_bytes,
         )
 
+    def _gather_the_others(self, barrier: CheckpointBarrier) -> None:
+        """Is told of the last aligned barrier only: a thousand channels cost hardly more than one.
+
+        One that may overtake after a time, or that has, is a matter of each channel.
+        """
+        if (
+            not self.is_pending
+            or self._is_triggered
+            or self._has_timed_out
+            or not barrier.needs_alignment
+            or barrier.is_timeoutable
+            or barrier.checkpoint_id != self._current_id
+        ):
+            return
+        left = len(self._open - self._arrived)
+        if left > 1:
+            self._is_gathering = True
+            self._channels.gather_barriers(barrier, left)
+
+    def _take_gathered(self) -> None:
+        if self._is_gathering:
+            self._is_gathering = False
+            channels = self._channels.take_gathered()
+            self._arrived.update(channels)
+            self._blocked.update(channels)
+
     def _release(self) -> None:
-        while self._blocked:
-            self._channels.resume_consumption(self._blocked.pop())
+        if self._blocked:
+            blocked, self._blocked = self._blocked, set()
+            self._channels.resume_all(sorted(blocked))
 
     def _forget(self) -> None:
         self._arrived.clear()

@@ -18,6 +18,7 @@ from penstock.network.events import (
     StopMode,
     TaskEvent,
     parse_event,
+    serialize_event,
 )
 from penstock.serialization.codec import codec_for
 from penstock.taskexecutor.checkpointing.barrier_buffer import BarrierBuffer
@@ -28,6 +29,8 @@ from penstock.taskexecutor.task.record_sample import SampledInput
 from penstock.taskexecutor.time.watermark_valve import StatusWatermarkValve
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.graph.job_graph import ChainConfig
     from penstock.network import InputGate
     from penstock.taskexecutor.checkpointing.task_checkpoints import TaskCheckpoints
@@ -68,6 +71,8 @@ class TaskInput:
         self.checkpoints: TaskCheckpoints | None = None
         self._supersteps = SuperstepAlignment()
         self._ended = False
+        self._gathered_event = b""
+        self._gathered_bytes = 0
         self.debloated: list[tuple[int, int]] = []
         """What `debloat` told last, by gate: bytes of a buffer, and ms to process all in flight."""
         self._gates = [gate for _, gate in environment.gates]
@@ -121,11 +126,26 @@ class TaskInput:
     @property
     def processed_bytes(self) -> int:
         """Bytes that were processed until now."""
-        return self._processor.bytes_in
+        return self.bytes_in
 
     def resume_consumption(self, channel: int) -> None:
         """Lets a channel go on that has delivered an aligned barrier."""
         self._gate.resume_consumption(channel)
+
+    def resume_all(self, channels: Sequence[int]) -> None:
+        """Lets several channels go on that have delivered aligned barriers."""
+        self._gate.resume_all(channels)
+
+    def gather_barriers(self, barrier: CheckpointBarrier, left: int) -> None:
+        """Tells of no more aligned barriers like this one, but of the last of ``left`` to come."""
+        self._gathered_event = serialize_event(barrier)
+        self._gate.gather_barriers(self._gathered_event, left)
+
+    def take_gathered(self) -> list[int]:
+        """Ends that; the channels that have delivered a barrier of which nothing was told."""
+        gathered = self._gate.take_gathered()
+        self._gathered_bytes += len(gathered) * len(self._gathered_event)
+        return gathered
 
     def prioritize_barrier(self, channel: int, checkpoint_id: int) -> bool:
         """Lets an announced barrier overtake the data before it; False when it is not here."""
@@ -155,7 +175,8 @@ class TaskInput:
     @property
     def bytes_in(self) -> int:
         """Bytes read until now, of elements and events."""
-        return self._processor.bytes_in
+        # Barriers that were counted at the gate have not come by the processor.
+        return self._processor.bytes_in + self._gathered_bytes
 
     @property
     def input_numbers(self) -> list[int]:

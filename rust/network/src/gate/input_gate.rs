@@ -142,6 +142,27 @@ impl InputGate {
         }
     }
 
+    /// Lets several channels go on after events that blocked them.
+    ///
+    /// # Errors
+    /// As for `resume_consumption`, for the first channel that has one; those after it stay.
+    pub fn resume_all(&self, channels: &[usize]) -> Result<()> {
+        match self {
+            Self::Single(gate) => gate.resume_all(channels),
+            Self::Union(gate) => gate.resume_all(channels),
+        }
+    }
+
+    /// Leaves the reader asleep until `left` barriers that equal `event`, or anything else, have
+    /// come; 0 ends that.
+    pub(super) fn expect_barriers(&self, event: &[u8], left: usize) {
+        match self {
+            Self::Single(gate) => gate.expect_barriers(event, left),
+            // Which of several gates has the last barrier is not known to any of them.
+            Self::Union(_) => {}
+        }
+    }
+
     /// Sends a serialized task event to the producers of all channels that have not ended.
     ///
     /// # Errors

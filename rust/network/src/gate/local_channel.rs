@@ -10,7 +10,7 @@ use super::single::{Polled, SingleInputGate};
 use crate::environment::EnvironmentCore;
 use crate::error::{Error, Result};
 use crate::partition::{
-    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView,
+    AvailabilityListener, Listener, PartitionShared, Released, SubpartitionView, Wakeups,
 };
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak};
 use crate::wire::PartitionId;
@@ -250,5 +250,17 @@ impl AvailabilityListener for LocalInputChannel {
         if let Some(gate) = self.gate.upgrade() {
             gate.notify(self.index, true);
         }
+    }
+
+    fn notify_barrier(&self, event: &[u8]) {
+        if let Some(gate) = self.gate.upgrade()
+            && gate.enqueue_barrier(self.index, event)
+        {
+            gate.announce();
+        }
+    }
+
+    fn notify_barrier_later(&self, event: &[u8], _wakeups: &mut Wakeups) {
+        self.notify_barrier(event);
     }
 }

@@ -51,6 +51,27 @@ pub struct RecordReader {
     current: Option<Buffer>,
     /// The event that `next_urgent` has given last.
     urgent: Option<Buffer>,
+    gathering: Gathering,
+}
+
+/// Barriers of one checkpoint that are counted and not given.
+#[derive(Debug, Default)]
+struct Gathering {
+    /// The barrier; empty while none is gathered.
+    event: Vec<u8>,
+    /// Channels whose barriers are still to come.
+    left: usize,
+    /// The channels whose barriers have come.
+    channels: Vec<usize>,
+}
+
+impl Gathering {
+    /// Whether an event is one of these barriers, and not the last one.
+    fn takes(&self, buffer: &Buffer) -> bool {
+        self.left > 1
+            && buffer.data_type() == DataType::AlignedCheckpointBarrier
+            && buffer.as_slice() == self.event
+    }
 }
 
 /// What the last taken buffer amounts to.
@@ -79,6 +100,7 @@ impl RecordReader {
             deserializers,
             current: None,
             urgent: None,
+            gathering: Gathering::default(),
         }
     }
 
@@ -129,6 +151,23 @@ impl RecordReader {
     /// Returns the last batch's buffer.
     pub fn release_batch(&mut self) {
         self.current = None;
+    }
+
+    /// From now on counts the aligned barriers that equal `event` and does not give them, except
+    /// for the last one of the `left` that are still to come; their channels stay blocked.
+    ///
+    /// A reader that waits for nothing else sleeps until the last one is there.
+    pub fn gather(&mut self, event: &[u8], left: usize) {
+        self.gathering.event.clear();
+        self.gathering.event.extend_from_slice(event);
+        self.gathering.left = left;
+        self.gate.expect_barriers(event, left);
+    }
+
+    /// Gives every barrier again from now on; the channels whose barriers were counted.
+    pub fn take_gathered(&mut self) -> Vec<usize> {
+        self.gate.expect_barriers(&[], 0);
+        std::mem::take(&mut self.gathering).channels
     }
 
     /// Bytes of `channel` that were taken and belong to no delivered record, for replay in front
@@ -198,6 +237,13 @@ impl RecordReader {
                 }
                 if data_type == DataType::EndOfPartition {
                     deserializer.clear();
+                }
+                if self.gathering.takes(&buffer) {
+                    self.gathering.left -= 1;
+                    self.gathering.channels.push(channel);
+                    self.gate
+                        .expect_barriers(&self.gathering.event, self.gathering.left);
+                    continue;
                 }
                 self.current = Some(buffer);
                 return Ok(Taken::Event { channel });

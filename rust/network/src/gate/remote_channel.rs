@@ -182,12 +182,6 @@ impl RemoteInputChannel {
         }
     }
 
-    pub(crate) fn resume_consumption(&self) {
-        if let Some(this) = self.this.upgrade() {
-            self.transport.post(Command::Resume(this));
-        }
-    }
-
     /// Keeps copies of the data that belongs to an unaligned checkpoint.
     ///
     /// # Errors
@@ -357,6 +351,7 @@ impl RemoteInputChannel {
         }
         state.expected_sequence_number = expected.wrapping_add(1);
         let mut notify = None;
+        let mut barrier = None;
         let mut blocks = false;
         if let Some(buffer) = buffer {
             let data_type = buffer.data_type();
@@ -385,6 +380,9 @@ impl RemoteInputChannel {
             if priority || was_empty {
                 notify = Some(priority);
             }
+            if was_empty && data_type == DataType::AlignedCheckpointBarrier {
+                barrier = state.queue.front().cloned();
+            }
         } else {
             // The credit was spent and the buffer it stood for is still here.
             state.credits.outstanding -= 1;
@@ -407,7 +405,11 @@ impl RemoteInputChannel {
                 gate.notify(self.index, true);
                 return None;
             }
-            gate.enqueue(self.index, false).then_some(gate)
+            let is_news = match &barrier {
+                Some(barrier) => gate.enqueue_barrier(self.index, barrier.as_slice()),
+                None => gate.enqueue(self.index, false),
+            };
+            is_news.then_some(gate)
         });
         (due, waiting)
     }

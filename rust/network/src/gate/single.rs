@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::event::END_OF_CHANNEL_STATE_BYTES;
 use crate::partition::check_task_event;
 use crate::sync::{Arc, AtomicU8, Mutex, Ordering, Weak};
-use crate::transport::{Transport, Waiting};
+use crate::transport::{Command, Transport, Waiting};
 
 /// A channel of either kind.
 #[derive(Debug)]
@@ -99,9 +99,20 @@ pub(crate) struct Polled {
     pub(crate) more: bool,
 }
 
+/// Barriers for which alone the reader is not woken until all of them have come.
+#[derive(Debug, Default)]
+struct Expected {
+    event: Vec<u8>,
+    /// How many are still to come as far as the reader has read; 0 when none are expected.
+    left: usize,
+    /// Entries of the queue that are such barriers and that the reader was not woken for.
+    queued: usize,
+}
+
 #[derive(Debug)]
 struct State {
     queue: VecDeque<u32>,
+    expected: Expected,
     /// How many entries at the front of `queue` have priority.
     priority: usize,
     queued: Vec<bool>,
@@ -154,6 +165,7 @@ impl SingleInputGate {
         Self {
             state: Mutex::new(State {
                 queue: VecDeque::with_capacity(count),
+                expected: Expected::default(),
                 priority: 0,
                 queued: vec![false; count],
                 ended: vec![false; count],
@@ -321,6 +333,8 @@ impl SingleInputGate {
     /// Takes the first channel of the queue.
     fn pop_channel(&self, state: &mut State) -> Option<usize> {
         let channel = state.queue.pop_front()? as usize;
+        // Whoever is awake reads the rest as well.
+        state.expected.queued = 0;
         state.priority = state.priority.saturating_sub(1);
         state.queued[channel] = false;
         self.urgent
@@ -536,7 +550,7 @@ impl SingleInputGate {
             state.queue.remove(at);
         }
         // A reader that waits has nothing recovered either.
-        let was_empty = state.queue.is_empty();
+        let was_empty = state.queue.len() == state.expected.queued;
         state.queued[channel] = true;
         if priority {
             let at = state.priority;
@@ -547,6 +561,43 @@ impl SingleInputGate {
             state.queue.push_back(channel as u32);
         }
         was_empty
+    }
+
+    /// Like `enqueue` for a channel that has an aligned barrier and nothing before it; nothing
+    /// can follow until the reader resumes the channel.
+    pub(crate) fn enqueue_barrier(&self, channel: usize, event: &[u8]) -> bool {
+        let mut state = self.state.lock();
+        let expected = &state.expected;
+        if expected.left == 0 || expected.event != event || self.is_joined() {
+            drop(state);
+            return self.enqueue(channel, false);
+        }
+        if state.closed || state.ended[channel] || state.queued[channel] {
+            return false;
+        }
+        let was_announced = state.queue.len() > state.expected.queued;
+        state.queued[channel] = true;
+        state.queue.push_back(channel as u32);
+        if was_announced {
+            return false;
+        }
+        state.expected.queued += 1;
+        if state.expected.queued < state.expected.left {
+            return false;
+        }
+        state.expected.queued = 0;
+        true
+    }
+
+    /// Leaves the reader asleep until `left` barriers that equal `event`, or anything else, have
+    /// come.  Only the reader calls this, and looks at the queue before it sleeps.
+    pub(super) fn expect_barriers(&self, event: &[u8], left: usize) {
+        let expected = &mut self.state.lock().expected;
+        expected.left = left;
+        if expected.event != event {
+            expected.event.clear();
+            expected.event.extend_from_slice(event);
+        }
     }
 
     /// Keeps the first error; every later call fails with it.
@@ -584,23 +635,38 @@ impl SingleInputGate {
     }
 
     pub(crate) fn resume_consumption(&self, channel: usize) -> Result<()> {
+        self.resume_all(&[channel])
+    }
+
+    pub(crate) fn resume_all(&self, channels: &[usize]) -> Result<()> {
         let state = self.state.lock();
         if state.closed {
             return Err(closed());
         }
-        if state.ended.get(channel) == Some(&true) {
+        if let Some(channel) = channels
+            .iter()
+            .find(|&&channel| state.ended.get(channel) == Some(&true))
+        {
             let message = format!("channel {channel} has ended");
             return Err(Error::IllegalState(message));
         }
         drop(state);
-        match self.channels.get(channel) {
-            Some(InputChannel::Local(local)) => local.resume_consumption(),
-            Some(InputChannel::Remote(remote)) => {
-                remote.resume_consumption();
-                Ok(())
-            }
-            None => Err(self.no_such(channel)),
+        let mut remotes = Vec::new();
+        let resumed = channels
+            .iter()
+            .try_for_each(|&channel| match self.channels.get(channel) {
+                Some(InputChannel::Local(local)) => local.resume_consumption(),
+                Some(InputChannel::Remote(remote)) => {
+                    remotes.push(Arc::clone(remote));
+                    Ok(())
+                }
+                None => Err(self.no_such(channel)),
+            });
+        // One message to the I/O thread, which wakes once.
+        if let (Some(transport), false) = (self.transport(), remotes.is_empty()) {
+            transport.post(Command::Resume(remotes));
         }
+        resumed
     }
 
     /// Sends a task event to the producer of every channel that has not ended.

@@ -197,6 +197,19 @@ impl UnionInputGate {
         self.gates[index].resume_consumption(channel - self.offsets[index])
     }
 
+    pub(crate) fn resume_all(&self, channels: &[usize]) -> Result<()> {
+        for (index, gate) in self.gates.iter().enumerate() {
+            let first = self.offsets[index];
+            let end = first + gate.num_channels();
+            let of_gate = channels
+                .iter()
+                .filter(|channel| (first..end).contains(channel));
+            let of_gate: Vec<usize> = of_gate.map(|channel| channel - first).collect();
+            gate.resume_all(&of_gate)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn send_task_event(&self, event: &[u8]) -> Result<()> {
         self.gates
             .iter()

@@ -29,6 +29,10 @@ pub(crate) trait AvailabilityListener: Send + Sync {
     fn notify_data_available(&self);
     /// An element that overtakes data can be polled.
     fn notify_priority_event(&self);
+    /// An aligned barrier can be polled, and nothing else.
+    fn notify_barrier(&self, _event: &[u8]) {
+        self.notify_data_available();
+    }
     /// One of the above, among many of a batch: whoever can be told of several at once is left
     /// to `wakeups`.
     fn notify_later(&self, priority: bool, _wakeups: &mut Wakeups) {
@@ -37,6 +41,10 @@ pub(crate) trait AvailabilityListener: Send + Sync {
         } else {
             self.notify_data_available();
         }
+    }
+    /// An aligned barrier, among many things of a batch.
+    fn notify_barrier_later(&self, _event: &[u8], wakeups: &mut Wakeups) {
+        self.notify_later(false, wakeups);
     }
 }
 
@@ -99,6 +107,8 @@ enum Notify {
     Nobody,
     Data(Option<Arc<dyn AvailabilityListener>>),
     Priority(Option<Arc<dyn AvailabilityListener>>),
+    /// An aligned barrier, given, is all there is.
+    Barrier(Option<Arc<dyn AvailabilityListener>>, Buffer),
 }
 
 impl Notify {
@@ -106,6 +116,7 @@ impl Notify {
         match self {
             Self::Data(Some(listener)) => listener.notify_data_available(),
             Self::Priority(Some(listener)) => listener.notify_priority_event(),
+            Self::Barrier(Some(listener), barrier) => listener.notify_barrier(barrier.as_slice()),
             _ => {}
         }
     }
@@ -114,6 +125,9 @@ impl Notify {
         match self {
             Self::Data(Some(listener)) => listener.notify_later(false, wakeups),
             Self::Priority(Some(listener)) => listener.notify_later(true, wakeups),
+            Self::Barrier(Some(listener), barrier) => {
+                listener.notify_barrier_later(barrier.as_slice(), wakeups);
+            }
             _ => {}
         }
     }
@@ -468,11 +482,25 @@ impl State {
                 Notify::Nobody
             }
         } else if !self.flush_requested && !self.blocked && self.finished_buffers() == 1 {
-            Notify::Data(self.listener.clone())
+            self.news_of_first()
         } else {
             Notify::Nobody
         };
         (self.desired_buffer_size, notify)
+    }
+
+    /// What the reader is told when it knows of nothing yet.
+    fn news_of_first(&self) -> Notify {
+        let listener = self.listener.clone();
+        match self.buffers.front() {
+            Some(first)
+                if self.buffers.len() == 1
+                    && first.data_type() == DataType::AlignedCheckpointBarrier =>
+            {
+                Notify::Barrier(listener, first.copy().build())
+            }
+            _ => Notify::Data(listener),
+        }
     }
 
     /// Elements known to be finished: the last one may still be written.

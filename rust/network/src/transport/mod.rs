@@ -67,8 +67,8 @@ pub(crate) enum Command {
     RequestPartition(Arc<RemoteInputChannel>),
     /// The channel has credits to announce.
     AnnounceCredit(Arc<RemoteInputChannel>),
-    /// The channel goes on after a blocking event.
-    Resume(Arc<RemoteInputChannel>),
+    /// The channels go on after blocking events.
+    Resume(Vec<Arc<RemoteInputChannel>>),
     /// The channel's producer should make its next buffers so many bytes large.
     AnnounceBufferSize(Arc<RemoteInputChannel>, u32),
     /// The channel's gate has another reader.

@@ -10,9 +10,10 @@ from penstock.common.checkpoint_failure_reason import CheckpointFailureReason as
 from penstock.network.events import Alignment, CheckpointBarrier
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+from support.gathering import GatheringChannels
 
 
-class Channels:
+class Channels(GatheringChannels):
     """Channels that stop at an aligned barrier until they are told to go on."""
 
     def __init__(self, count):
@@ -66,7 +67,8 @@ class Scenario:
         if event.needs_alignment:
             assert channel not in self.channels.stopped, "a stopped channel delivers nothing"
             self.channels.stopped.add(channel)
-        self.handler.on_barrier(channel, event)
+        if not self.channels.gathers(channel, event):
+            self.handler.on_barrier(channel, event)
         return self
 
     def announce(self, channel, number, timeout_ms=100):

@@ -23,6 +23,7 @@ import pytest
 from penstock.network.events import Alignment, CheckpointBarrier
 from penstock.taskexecutor.checkpointing.barrier_handler import SingleCheckpointBarrierHandler
 from penstock.taskexecutor.checkpointing.barrier_tracker import CheckpointBarrierTracker
+from support.gathering import GatheringChannels
 
 WORD = re.compile(r"(\d+)([!~^@?x.])(\d*)")
 FIELDS = {
@@ -34,7 +35,7 @@ FIELDS = {
 }
 
 
-class Task:
+class Task(GatheringChannels):
     """The channels and the task that a handler sees."""
 
     def __init__(self, count, *, tracked=False):
@@ -102,7 +103,8 @@ class Task:
             return
         if barrier.needs_alignment:
             self.stopped.add(channel)
-        self.handler.on_barrier(channel, barrier)
+        if not self.gathers(channel, barrier):
+            self.handler.on_barrier(channel, barrier)
 
 
 ALIGNED = {

@@ -56,6 +56,10 @@ class InputGate:
             RecordDeserializer(temp_directories, spill_threshold_bytes) for _ in range(num_channels)
         ]
         self._on_ready: Callable[[], None] | None = None
+        self._gathers: bytes | None = None
+        """The barrier that is counted and not handed on."""
+        self._barriers_left = 0
+        self._gathered: list[int] = []
 
     # -- reading --------------------------------------------------------------------------
 
@@ -69,7 +73,7 @@ class InputGate:
             CancelTaskError: the gate was closed.
             NetworkError: a channel has failed.
         """
-        taken = self._take(timeout_ms)
+        taken = self._take(_deadline(timeout_ms))
         if taken is None:
             return None
         channel, buffer = taken
@@ -82,22 +86,47 @@ class InputGate:
             CancelTaskError: the gate was closed.
             NetworkError: a channel has failed.
         """
-        taken = self._take(timeout_ms)
-        if taken is None:
-            return (END_OF_INPUT if self.is_finished() else NOTHING), -1, 0, []
-        channel, buffer = taken
-        data_type = buffer.data_type
-        data = _contents(buffer)
-        deserializer = self._deserializers[channel]
-        if data_type.is_buffer:
-            return DATA, channel, data_type, deserializer.records_of(memoryview(data))
-        # Recovered data may end inside of a record, which what follows it ends.
-        may_split = data_type.has_priority or data_type is DataType.RECOVERY_COMPLETION
-        if deserializer.has_pending_bytes and not may_split:
-            raise CorruptStreamError(
-                f"{data_type.name} on channel {channel} inside a record: broken serialization"
-            )
-        return EVENT, channel, data_type, [data]
+        deadline = _deadline(timeout_ms)
+        while True:
+            taken = self._take(deadline)
+            if taken is None:
+                return (END_OF_INPUT if self.is_finished() else NOTHING), -1, 0, []
+            channel, buffer = taken
+            data_type = buffer.data_type
+            data = _contents(buffer)
+            deserializer = self._deserializers[channel]
+            if data_type.is_buffer:
+                return DATA, channel, data_type, deserializer.records_of(memoryview(data))
+            # Recovered data may end inside of a record, which what follows it ends.
+            may_split = data_type.has_priority or data_type is DataType.RECOVERY_COMPLETION
+            if deserializer.has_pending_bytes and not may_split:
+                raise CorruptStreamError(
+                    f"{data_type.name} on channel {channel} inside a record: broken serialization"
+                )
+            if not self._gathers_it(channel, data_type, data):
+                return EVENT, channel, data_type, [data]
+
+    def gather_barriers(self, event: bytes, left: int) -> None:
+        """Count aligned barriers that equal ``event``, but for the last of those to come."""
+        self._gathers, self._barriers_left = event, left
+
+    def take_gathered(self) -> list[int]:
+        """End that; return the channels whose barriers were counted."""
+        gathered, self._gathered = self._gathered, []
+        self._gathers = None
+        return gathered
+
+    def _gathers_it(self, channel: int, data_type: DataType, event: bytes) -> bool:
+        if (
+            self._gathers is None
+            or self._barriers_left <= 1
+            or data_type is not DataType.ALIGNED_CHECKPOINT_BARRIER
+            or event != self._gathers
+        ):
+            return False
+        self._barriers_left -= 1
+        self._gathered.append(channel)
+        return True
 
     def next_urgent(self) -> tuple[int, int, bytes] | None:
         """Return channel, data type and bytes of the next event that overtakes data, or None.
@@ -116,9 +145,8 @@ class InputGate:
         channel, buffer = taken
         return channel, int(buffer.data_type), _contents(buffer)
 
-    def _take(self, timeout_ms: int) -> tuple[int, AnyBuffer] | None:
+    def _take(self, deadline: float | None) -> tuple[int, AnyBuffer] | None:
         """Wait for a buffer that some channel has."""
-        deadline = None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
         while self._wait_ready(deadline):
             taken = self._poll()
             if taken is not None:
@@ -245,6 +273,11 @@ class InputGate:
         """
         raise NotImplementedError
 
+    def resume_all(self, channels: Sequence[int]) -> None:
+        """Let several channels continue after blocking events."""
+        for channel in channels:
+            self.resume_consumption(channel)
+
     def send_task_event(self, event: bytes) -> None:
         """Send a serialized task event to the producers of all channels that have not ended.
 
@@ -286,6 +319,10 @@ class InputGate:
     def _notify_ready(self) -> None:
         if self._on_ready is not None:
             self._on_ready()
+
+
+def _deadline(timeout_ms: int) -> float | None:
+    return None if timeout_ms < 0 else time.monotonic() + timeout_ms / 1000
 
 
 def _contents(buffer: AnyBuffer) -> bytes:

@@ -29,9 +29,11 @@ impl IoThread {
                 };
                 self.send_for(&channel, &message);
             }
-            Command::Resume(channel) => {
-                let receiver = channel.id;
-                self.send_for(&channel, &Message::ResumeConsumption { receiver });
+            Command::Resume(channels) => {
+                for channel in channels {
+                    let receiver = channel.id;
+                    self.send_for(&channel, &Message::ResumeConsumption { receiver });
+                }
             }
             Command::Cancel(channel) => self.cancel(&channel),
             Command::SendTaskEvent(channel, event) => {
