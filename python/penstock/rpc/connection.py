@@ -17,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import CorruptStreamError
-from penstock.rpc.frames import read_frame, write_frame
+from penstock.rpc.frames import FrameReader, framed
 from penstock.rpc.message import Message, MessageDecoder, encode_message
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_QUEUED_MESSAGES = 4096
+
+MAX_SENT_BYTES = 65_536
+"""What is sent at once of several messages, but for the last one."""
+
 CLOSE_TIMEOUT_S = 2.0
 
 
@@ -121,8 +125,9 @@ class Connection:
 
     def _read(self) -> None:
         reason = "the peer closed the connection"
+        frames = FrameReader(self._socket)
         try:
-            while (body := read_frame(self._socket)) is not None:
+            while (body := frames.read()) is not None:
                 self._on_message(self._decoder.decode(body))
         except CorruptStreamError as error:
             reason = f"dropped for sending something that is no message: {error}"
@@ -137,12 +142,29 @@ class Connection:
         self._socket.close()
         self._on_closed(self._reason)
 
+    def _with_those_behind(self, frames: bytes) -> tuple[bytes, bool]:
+        """Small messages that wait behind one, to be sent with it; whether the end is behind."""
+        taken, size = [frames], len(frames)
+        while size < MAX_SENT_BYTES:
+            try:
+                body = self._outgoing.get_nowait()
+            except queue.Empty:
+                break
+            if body is None:
+                return b"".join(taken), True
+            taken.append(framed(body))
+            size += len(body)
+        return b"".join(taken), False
+
     def _write(self) -> None:
         try:
             while (body := self._outgoing.get()) is not None:
                 if self._closing:
                     return
-                write_frame(self._socket, body)
+                frames, is_last = self._with_those_behind(framed(body))
+                self._socket.sendall(frames)
+                if is_last:
+                    return
         except OSError as error:
             self.close(f"the connection broke: {error}")
         except ValueError as error:
